@@ -1,0 +1,1 @@
+"""Learning when nobody knows the scale of the losses."""

@@ -1,0 +1,1 @@
+"""Mathematics of the algorithms; knows no algorithm."""
