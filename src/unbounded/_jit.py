@@ -17,6 +17,7 @@ import pickle
 import shutil
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import caching
+from numba.core.ccallback import CFunc
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,24 +37,28 @@ _KEPT_GENERATIONS = 4  # caches of earlier sources that are not deleted yet
 def kernel(function: F) -> F:
     """Compile ``function`` on first call and keep the machine code for later processes."""
     dispatcher = numba.njit(**_OPTIONS)(function)
-    return _cached(dispatcher, function)
-
-
-def pointer(signature: Any) -> Callable[[F], F]:
-    """Compile a function of this ``signature`` into one that kernels can take as an argument."""
-
-    def decorate(function: F) -> F:
-        return _cached(numba.njit(signature, **_OPTIONS), function)
-
-    return decorate
-
-
-def _cached(dispatcher: Any, function: F) -> F:
-    ours = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
-    if ours and cache_directory() is not None and hasattr(dispatcher, "_cache"):
+    if _is_ours(function) and hasattr(dispatcher, "_cache"):  # not so under NUMBA_DISABLE_JIT
         dispatcher._cache = _Cache(function)
     compiled: F = dispatcher
     return compiled
+
+
+def pointer(function: Callable[..., Any], signature: Any) -> Any:
+    """Compile ``function`` for this ``signature`` into a value that kernels take as an argument.
+
+    A kernel that takes such a pointer is compiled once, whatever function it points to.
+    """
+    compiled = CFunc(function, numba.core.sigutils.normalize_signature(signature), {}, _OPTIONS)
+    if _is_ours(function):
+        compiled._cache = _Cache(function)
+    compiled.compile()
+    return compiled
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    """Only code inside the package is covered by `source_hash`, so only that is cached."""
+    ours = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
+    return ours and cache_directory() is not None
 
 
 @cache
@@ -143,12 +149,12 @@ class _Files:
 
     def save(self, key: Any, data: Any) -> None:
         path = self._path(key)
+        temporary = path.with_suffix(f".{uuid.uuid4().hex[:12]}")
         try:
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(caching.dumps((key, data)))
-            os.replace(file.name, path)
+            temporary.write_bytes(caching.dumps((key, data)))
+            os.replace(temporary, path)
         except OSError:  # a full disk or a deleted directory must not stop the play
-            Path(file.name).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
@@ -159,3 +165,9 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
         module = function.__module__.removeprefix("unbounded.")
         name = f"{module}.{self._impl.filename_base}".replace(os.sep, ".")
         self._cache_file = _Files(Path(self._cache_path), name)
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        # A function made inside another says in its __qualname__ what it closes over; Numba would
+        # hash the pickled closure, which differs from process to process.
+        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
+        return sig, codegen.magic_tuple(), code

@@ -1,0 +1,6 @@
+"""Loss sequences: oblivious, adaptive, and replayed from data."""
+
+from unbounded.adversaries.base import Adversary
+from unbounded.adversaries.stochastic import StochasticGap
+
+__all__ = ["Adversary", "StochasticGap"]

@@ -1,0 +1,1 @@
+"""Bandit algorithms: one file each."""

@@ -1,0 +1,78 @@
+"""Clipping windows that start empty and grow with what was observed.
+
+A window of width W (the paper's 2 C_t, or the observed range) maps a loss to l+ in [0, W]. W is
+kept as a mantissa in [0.5, 1) times 2^e, and l+ is returned in units of 2^e: then any finite
+float64 is a legal loss, nothing overflows, and multiplying every loss by a power of two changes
+``e`` and nothing else. W = 0 says that the window is still empty.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from unbounded._jit import kernel
+from unbounded.core.lanes import Vector
+
+SCALE, RANGE = 0, 1  # clip to [-C, C], the paper's; or to the observed range
+LAZY, LARGEST = 0, 1  # readings of the paper's threshold: pseudo-code, prose (erratum E1)
+
+
+class Window(NamedTuple):
+    """A clipping window; ``low`` and ``high`` are the extreme losses seen (range clipping)."""
+
+    W: float
+    e: int
+    low: float
+    high: float
+
+
+EMPTY = Window(0.0, 0, math.inf, -math.inf)
+
+
+@kernel
+def clip_to_scale(window: Window, rule: int, loss: float) -> tuple[float, bool, Window]:
+    """Alg. 1: clip to [-C, C] and add C; then C becomes 2 |loss| where |loss| > C.
+
+    Returns l+ in units of 2^e, whether it was clipped, and the next window.
+    """
+    C = 0.5 * window.W
+    value = math.ldexp(loss, -window.e)
+    clipped = abs(value) > C
+    l_plus = max(-C, min(C, value)) + C
+    grows = clipped or (rule == LARGEST and 2.0 * abs(value) > C)
+    if grows:
+        mantissa, exponent = math.frexp(abs(loss))
+        window = Window(mantissa, exponent + 2, window.low, window.high)  # W = 2 C = 4 |loss|
+    return l_plus, clipped, window
+
+
+@kernel
+def clip_to_range(window: Window, loss: float) -> tuple[float, bool, Window]:
+    """Clip to the range [low, high] of the losses seen so far and subtract ``low``."""
+    if loss < window.low or loss > window.high:
+        l_plus = 0.0 if loss < window.low else window.W
+        low = min(window.low, loss)
+        high = max(window.high, loss)
+        unit = math.frexp(max(abs(low), abs(high)))[1]  # high - low may overflow; in units it can't
+        W, exponent = math.frexp(math.ldexp(high, -unit) - math.ldexp(low, -unit))
+        e = exponent + unit if W > 0.0 else 0
+        return l_plus, window.low <= window.high, Window(W, e, low, high)
+    l_plus = math.ldexp(loss, -window.e) - math.ldexp(window.low, -window.e)
+    return min(l_plus, window.W), False, window
+
+
+@kernel
+def clip(window: Window, mode: int, rule: int, loss: float) -> tuple[float, bool, Window]:
+    """One observation through either kind of window."""
+    if mode == RANGE:
+        return clip_to_range(window, loss)
+    return clip_to_scale(window, rule, loss)
+
+
+@kernel
+def rescale(values: Vector, e_before: int, e_after: int) -> None:
+    """Bring ``values`` from units of 2^e_before to units of 2^e_after: exact, short of underflow."""
+    factor = math.ldexp(1.0, e_before - e_after)
+    for i in range(values.size):
+        values[i] *= factor

@@ -1,0 +1,151 @@
+"""Follow the regularised leader on the simplex: p = argmin <L, p> + Psi(p) / eta.
+
+Each solver fills ``p`` with *unnormalised* weights and returns their sum, so that the caller
+normalises and mixes in one pass.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from unbounded._jit import kernel
+from unbounded.core.lanes import LANES, Vector, fold
+
+_TOLERANCE = 1e-13  # on the sum of p, relative
+_MOST_PASSES = 100
+
+
+class Anchor(NamedTuple):
+    """Where the last Tsallis solve ended: the normaliser x and S_j = sum_i (L_i - x)^-j."""
+
+    x: float
+    S2: float
+    S3: float
+    S4: float
+
+
+@kernel
+def tsallis_cold(L: Vector, eta: float) -> Anchor:
+    """An anchor that needs no history: the left end of the bracket for x."""
+    smallest = L[0]
+    for i in range(L.size):
+        smallest = min(smallest, L[i])
+    return Anchor(smallest - 2.0 * math.sqrt(L.size) / eta, 0.0, 0.0, 0.0)
+
+
+@kernel
+def tsallis_moved(anchor: Anchor, L_before: float, L_after: float) -> Anchor:
+    """The anchor after one arm's loss went up from ``L_before`` to ``L_after``."""
+    old = 1.0 / (L_before - anchor.x)
+    new = 1.0 / (L_after - anchor.x)
+    return Anchor(
+        anchor.x,
+        anchor.S2 + (new * new - old * old),
+        anchor.S3 + (new * new * new - old * old * old),
+        anchor.S4 + (new * new * new * new - old * old * old * old),
+    )
+
+
+@kernel
+def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> Anchor:
+    """1/2-Tsallis entropy, Psi = -4 sum sqrt(p_i): p_i = 4 / (eta (L_i - x))^2.
+
+    Finds x with sum p = 1 by Halley's method on h(x) = S2(x)^(-1/2), which is decreasing and
+    concave with h(x) = 2 / eta at the solution. A step to the right is at most half of
+    S2^(-1/2) <= min L - x, so that x stays below min L; plain Newton steps on a concave function
+    then converge from the right whatever the start. ``anchor.x`` must be below min L;
+    ``anchor.S2 = 0`` says that its sums are not known. Fills ``p`` with (L_i - x)^-2, whose sum is
+    the returned ``S2``.
+    """
+    x, S2, S3, S4 = anchor.x, anchor.S2, anchor.S3, anchor.S4
+    if S2 > 0.0:
+        x += _halley_step(S2, S3, S4, eta)
+    for _ in range(_MOST_PASSES):
+        S2, S3, S4 = _power_sums(L, x, p, lanes)
+        step = _halley_step(S2, S3, S4, eta)
+        if abs(step) * math.sqrt(S2) <= _TOLERANCE or abs(step) <= 1e-15 * abs(x):
+            break
+        x += step
+    return Anchor(x, S2, S3, S4)
+
+
+@kernel
+def _halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
+    root = math.sqrt(S2)
+    newton = S2 * (1.0 - 2.0 * root / eta) / S3
+    bend = 1.5 * newton * (S2 * S4 - S3 * S3) / (S2 * S3)
+    step = newton / (1.0 + bend) if abs(bend) < 0.5 else newton
+    return min(step, 0.5 / root)
+
+
+@kernel
+def _power_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, float, float]:
+    n = L.size
+    S2 = 0.0
+    S3 = 0.0
+    S4 = 0.0
+    if n < LANES:
+        for i in range(n):
+            d = 1.0 / (L[i] - x)
+            d2 = d * d
+            p[i] = d2
+            S2 += d2
+            S3 += d2 * d
+            S4 += d2 * d2
+        return S2, S3, S4
+    for j in range(3 * LANES):
+        lanes[j] = 0.0
+    whole = n - n % LANES
+    for base in range(0, whole, LANES):
+        for j in range(LANES):
+            d = 1.0 / (L[base + j] - x)
+            d2 = d * d
+            p[base + j] = d2
+            lanes[j] += d2
+            lanes[LANES + j] += d2 * d
+            lanes[2 * LANES + j] += d2 * d2
+    for i in range(whole, n):
+        d = 1.0 / (L[i] - x)
+        d2 = d * d
+        p[i] = d2
+        S2 += d2
+        S3 += d2 * d
+        S4 += d2 * d2
+    S2 += fold(lanes, 0)
+    S3 += fold(lanes, LANES)
+    S4 += fold(lanes, 2 * LANES)
+    return S2, S3, S4
+
+
+@kernel
+def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
+    """Shannon entropy, Psi = sum p_i ln p_i: p_i proportional to exp(-eta L_i).
+
+    Fills ``p`` with exp(-eta (L_i - min L)) and returns their sum.
+    """
+    n = L.size
+    smallest = L[0]
+    for i in range(1, n):
+        smallest = min(smallest, L[i])
+    for i in range(n):
+        p[i] = math.exp(-eta * (L[i] - smallest))
+    return total(p, lanes)
+
+
+@kernel
+def total(values: Vector, lanes: Vector) -> float:
+    """The sum of ``values``, in an order that does not depend on the machine."""
+    n = values.size
+    result = 0.0
+    whole = n - n % LANES
+    if whole > 0:
+        for j in range(LANES):
+            lanes[j] = 0.0
+        for base in range(0, whole, LANES):
+            for j in range(LANES):
+                lanes[j] += values[base + j]
+        result = fold(lanes, 0)
+    for i in range(whole, n):
+        result += values[i]
+    return result

@@ -1,0 +1,39 @@
+"""Sums over many arms whose order is fixed in the source, so that they vectorise *and* repeat.
+
+A plain running sum has to add in sequence, which no compiler may vectorise without changing the
+result. Here entry ``i`` goes to lane ``i % LANES``, each lane is summed by itself (elementwise,
+hence vectorised), and the lanes are folded in halves at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbounded._jit import kernel
+
+Vector = NDArray[np.float64]
+
+LANES = 64
+
+
+@kernel
+def fold(lanes: Vector, start: int) -> float:
+    """Sum ``lanes[start : start + LANES]`` by halves; destroys them."""
+    width = LANES // 2
+    while width > 0:
+        for j in range(start, start + width):
+            lanes[j] += lanes[j + width]
+        width //= 2
+    return lanes[start]
+
+
+@kernel
+def fold_max(lanes: Vector, start: int) -> float:
+    """Maximum of ``lanes[start : start + LANES]``; destroys them."""
+    width = LANES // 2
+    while width > 0:
+        for j in range(start, start + width):
+            lanes[j] = max(lanes[j], lanes[j + width])
+        width //= 2
+    return lanes[start]

@@ -1,0 +1,228 @@
+"""The contract of a bandit algorithm, and the compiled entries made from it.
+
+An algorithm is a file with ``Params`` (never changes), ``State`` (everything that changes),
+``init`` and three kernels. ``Entries`` wraps the kernels so that Python passes *one* float64
+buffer across the Numba boundary: the NamedTuples are built inside, which is several times
+faster than passing them, and a buffer is also all there is to save. The interactive learner and
+the simulator run these same steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbounded._jit import kernel
+from unbounded.core.lanes import Vector
+from unbounded.core.tally import tally
+
+ASKED = 0  # the buffer's first slot: how often it was asked, hence the position in the stream
+WORDS = 256  # random words in the buffer; refilled when `asked` is a multiple of this
+
+
+@dataclass(frozen=True)
+class BanditSpec:
+    """What an algorithm's file declares about itself.
+
+    Parameters
+    ----------
+    name : str
+        The name of the public class.
+    reference : str
+        Where the algorithm was published.
+    guarantee : str
+        The regret bound that is claimed for it, in words.
+    Params, State : type
+        NamedTuples. Fields of ``Params`` are ``int``, ``float`` or ``bool``; fields of ``State``
+        may also be ``Vector``, and kernels change vectors in place.
+    init : callable
+        ``init(params) -> State``, in Python.
+    distribution : kernel
+        ``distribution(params, state, q)`` fills ``q`` with q_t.
+    act : kernel
+        ``act(params, state, word) -> (arm, probability, memo)``; changes nothing.
+    update : kernel
+        ``update(params, state, arm, memo, loss) -> State``; the only place where t advances.
+    scale : kernel
+        ``scale(params, state) -> float``: the scale that the algorithm now works with.
+    feedback : {"bandit", "full"}
+        Whether ``update`` takes the loss of the arm or the vector of all losses.
+    delayed : bool
+        Whether several asks may be outstanding.
+    scale_free, shift_free : bool
+        What is claimed; the shared tests verify it, and verify the opposite too.
+    largest_loss : float
+        The largest absolute loss that is legal.
+    bound : callable, optional
+        ``bound(n, T)``: the theorem's bound on mean regret, in units of ``bound_unit``.
+    bound_unit : {"scale", "range"}
+        Whether ``bound`` multiplies the largest absolute loss or the range of the losses.
+    examples : tuple of dict
+        Settings of the public class that the shared tests run.
+    """
+
+    name: str
+    reference: str
+    guarantee: str
+    Params: Any
+    State: Any
+    init: Callable[[Any], Any]
+    distribution: Callable[..., None]
+    act: Callable[..., Any]
+    update: Callable[..., Any]
+    scale: Callable[..., float]
+    feedback: Literal["bandit", "full"] = "bandit"
+    delayed: bool = True
+    scale_free: bool = False
+    shift_free: bool = False
+    largest_loss: float = math.inf
+    bound: Callable[[int, int], float] | None = None
+    bound_unit: Literal["scale", "range"] = "range"
+    examples: tuple[Mapping[str, Any], ...] = field(default=({},))
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The compiled entries; made on first use."""
+        return Entries(self)
+
+
+class Entries:
+    """Compiled functions over one flat buffer, and the buffer's layout."""
+
+    ask: Callable[[Vector], tuple[int, float, float, int]]
+    tell: Callable[[Vector, int, float, Any], None]
+    look: Callable[[Vector, Vector], None]
+    scale: Callable[[Vector], float]
+    run: Callable[..., None]
+
+    def __init__(self, spec: BanditSpec) -> None:
+        self._spec = spec
+        self._params = list(get_type_hints(spec.Params).items())
+        hints = get_type_hints(spec.State)
+        self._vectors = [name for name, kind in hints.items() if kind not in (int, float, bool)]
+        self._scalars = [(name, kind) for name, kind in hints.items() if name not in self._vectors]
+        self._params_at = ASKED + 1
+        self._offsets_at = self._params_at + len(self._params)
+        self._scalars_at = self._offsets_at + len(self._vectors) + 1
+        self.words_at = self._scalars_at + len(self._scalars)
+        namespace = {
+            "Params": spec.Params,
+            "State": spec.State,
+            "distribution": spec.distribution,
+            "act": spec.act,
+            "update": spec.update,
+            "scale_of": spec.scale,
+            "tally": tally,
+            "np": np,
+            "__name__": spec.act.__module__,
+        }
+        # The file name is one of the package's, so that @kernel caches what is compiled here.
+        name = Path(__file__).with_name(f"{spec.name}.entries")
+        exec(compile(self._source(), str(name), "exec"), namespace)
+        for step in ("unpack_params", "unpack_state", "pack"):
+            namespace[step] = kernel(namespace[step])
+        for entry in ("ask", "tell", "look", "scale", "run"):
+            setattr(self, entry, kernel(namespace[entry]))
+
+    def _source(self) -> str:
+        def read(kind: type, slot: int) -> str:
+            if kind is bool:
+                return f"buffer[{slot}] != 0.0"
+            return f"int(buffer[{slot}])" if kind is int else f"buffer[{slot}]"
+
+        def view(index: int) -> str:
+            slot = self._offsets_at + index
+            return f"buffer[int(buffer[{slot}]) : int(buffer[{slot + 1}])]"
+
+        scalars = {
+            name: (kind, self._scalars_at + i) for i, (name, kind) in enumerate(self._scalars)
+        }
+        params = ", ".join(
+            read(kind, slot) for slot, (_, kind) in enumerate(self._params, self._params_at)
+        )
+        state = ", ".join(
+            read(*scalars[name]) if name in scalars else view(self._vectors.index(name))
+            for name in self._spec.State._fields
+        )
+        stores = "\n    ".join(
+            f"buffer[{slot}] = state.{name}" for name, (_, slot) in scalars.items()
+        )
+        loss = "losses[row]" if self._spec.feedback == "full" else "losses[row, arm]"
+        return f'''
+def unpack_params(buffer):
+    return Params({params})
+
+def unpack_state(buffer):
+    return State({state})
+
+def pack(buffer, state):
+    {stores}
+
+def ask(buffer):
+    asked = int(buffer[{ASKED}])
+    buffer[{ASKED}] += 1.0
+    word = buffer.view(np.uint64)[{self.words_at} + asked % {WORDS}]
+    arm, probability, memo = act(unpack_params(buffer), unpack_state(buffer), word)
+    return arm, probability, memo, asked
+
+def tell(buffer, arm, memo, loss):
+    pack(buffer, update(unpack_params(buffer), unpack_state(buffer), arm, memo, loss))
+
+def look(buffer, q):
+    distribution(unpack_params(buffer), unpack_state(buffer), q)
+
+def scale(buffer):
+    return scale_of(unpack_params(buffer), unpack_state(buffer))
+
+def run(buffer, words, t, fill, looks, adversary_params, adversary_state, book, cumulative, losses, q):
+    params = unpack_params(buffer)
+    state = unpack_state(buffer)
+    arm = int(book[0])
+    rows = losses.shape[0]
+    for i in range(words.size):
+        row = i % rows
+        if looks:
+            distribution(params, state, q)
+        if row == 0:
+            fill(adversary_params, adversary_state, t + i, arm, q, losses[: min(rows, words.size - i)])
+        arm, probability, memo = act(params, state, words[i])
+        tally(book, cumulative, losses[row], q, looks, arm)
+        state = update(params, state, arm, memo, {loss})
+    book[0] = arm
+    pack(buffer, state)
+'''
+
+    def new_buffer(self, params: Any) -> Vector:
+        """The buffer of a fresh state."""
+        state = self._spec.init(params)
+        sizes = [getattr(state, name).size for name in self._vectors]
+        ends = np.cumsum([self.words_at + WORDS, *sizes])
+        buffer = np.zeros(int(ends[-1]))
+        buffer[self._params_at : self._offsets_at] = params
+        buffer[self._offsets_at : self._scalars_at] = ends
+        for slot, (name, _) in enumerate(self._scalars, self._scalars_at):
+            buffer[slot] = getattr(state, name)
+        for name, begin, end in zip(self._vectors, ends[:-1], ends[1:], strict=True):
+            buffer[begin:end] = getattr(state, name)
+        return buffer
+
+    def words(self, buffer: Vector) -> NDArray[np.uint64]:
+        """The part of the buffer that holds random words for the coming asks."""
+        return buffer.view(np.uint64)[self.words_at : self.words_at + WORDS]
+
+    def settings_match(self, buffer: Vector, other: Vector) -> bool:
+        """Whether two buffers are of equal layout and parameters."""
+        fixed = slice(self._params_at, self._scalars_at)
+        return buffer.shape == other.shape and np.array_equal(buffer[fixed], other[fixed])
+
+    def slot(self, field_name: str) -> int:
+        """Where a scalar field of the state stands in the buffer."""
+        names = [name for name, _ in self._scalars]
+        return self._scalars_at + names.index(field_name)
