@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from unbounded.adversaries.base import Adversary
 from unbounded.core.lanes import Vector
-from unbounded.core.tally import EXPECTED, HIGH, LOW, PLAYED, UNIT, new_book, tally
+from unbounded.core.tally import (
+    EXPECTED,
+    HIGH,
+    LOW,
+    PLAYED,
+    UNIT,
+    new_book,
+    tally,
+    tally_expected,
+    tally_played,
+)
 from unbounded.learner import Learner
 
 PythonAdversary = Callable[[int, int, Vector, np.random.Generator], Any]
@@ -251,7 +261,9 @@ def _play_python(
                 )
             choice = player.ask()
             last_arm = choice.arm
-            tally(book, cumulative, losses, q, True, last_arm)
+            tally(book, cumulative, losses[None])
+            tally_expected(book, q, losses)
+            tally_played(book, losses[last_arm])
             if player.spec.feedback == "full":
                 player.tell(choice, losses=losses)
             else:

@@ -19,9 +19,9 @@ from typing import Any, Literal, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from unbounded._jit import kernel
+from unbounded._jit import borrowed, kernel
 from unbounded.core.lanes import Vector
-from unbounded.core.tally import tally
+from unbounded.core.tally import tally, tally_expected, tally_played
 
 ASKED = 0  # the buffer's first slot: how often it was asked, hence the position in the stream
 WORDS = 256  # random words in the buffer; refilled when `asked` is a multiple of this
@@ -119,7 +119,10 @@ class Entries:
             "act": spec.act,
             "update": spec.update,
             "scale_of": spec.scale,
+            "borrowed": borrowed,
             "tally": tally,
+            "tally_expected": tally_expected,
+            "tally_played": tally_played,
             "np": np,
             "__name__": spec.act.__module__,
         }
@@ -154,7 +157,7 @@ class Entries:
         stores = "\n    ".join(
             f"buffer[{slot}] = state.{name}" for name, (_, slot) in scalars.items()
         )
-        loss = "losses[row]" if self._spec.feedback == "full" else "losses[row, arm]"
+        loss = "block[row]" if self._spec.feedback == "full" else "block[row, arm]"
         return f'''
 def unpack_params(buffer):
     return Params({params})
@@ -165,36 +168,47 @@ def unpack_state(buffer):
 def pack(buffer, state):
     {stores}
 
-def ask(buffer):
+def ask(owner):
+    buffer = borrowed(owner)
     asked = int(buffer[{ASKED}])
     buffer[{ASKED}] += 1.0
     word = buffer.view(np.uint64)[{self.words_at} + asked % {WORDS}]
     arm, probability, memo = act(unpack_params(buffer), unpack_state(buffer), word)
     return arm, probability, memo, asked
 
-def tell(buffer, arm, memo, loss):
+def tell(owner, arm, memo, loss):
+    buffer = borrowed(owner)
     pack(buffer, update(unpack_params(buffer), unpack_state(buffer), arm, memo, loss))
 
-def look(buffer, q):
+def look(owner, q):
+    buffer = borrowed(owner)
     distribution(unpack_params(buffer), unpack_state(buffer), q)
 
 def scale(buffer):
     return scale_of(unpack_params(buffer), unpack_state(buffer))
 
-def run(buffer, words, t, fill, looks, adversary_params, adversary_state, book, cumulative, losses, q):
+def run(owner, words, t, fill, looks, adversary_params, adversary_state, book, cumulative, losses, q):
+    buffer, losses, q = borrowed(owner), borrowed(losses), borrowed(q)
+    book, cumulative = borrowed(book), borrowed(cumulative)
+    adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
     params = unpack_params(buffer)
     state = unpack_state(buffer)
     arm = int(book[0])
     rows = losses.shape[0]
-    for i in range(words.size):
-        row = i % rows
-        if looks:
+    for start in range(0, words.size, rows):
+        block = losses[: min(rows, words.size - start)]
+        if looks:  # an adversary that looks gets blocks of one round
             distribution(params, state, q)
-        if row == 0:
-            fill(adversary_params, adversary_state, t + i, arm, q, losses[: min(rows, words.size - i)])
-        arm, probability, memo = act(params, state, words[i])
-        tally(book, cumulative, losses[row], q, looks, arm)
-        state = update(params, state, arm, memo, {loss})
+        fill(adversary_params, adversary_state, t + start, arm, q, block)
+        tally(book, cumulative, block)
+        for row in range(block.shape[0]):
+            if looks:
+                if row > 0:
+                    distribution(params, state, q)
+                tally_expected(book, q, block[row])
+            arm, probability, memo = act(params, state, words[start + row])
+            tally_played(book, block[row, arm])
+            state = update(params, state, arm, memo, {loss})
     book[0] = arm
     pack(buffer, state)
 '''

@@ -52,7 +52,7 @@ class Adversary:
 
     def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
         """Both, as the arrays that `rows` takes."""
-        params = np.array([self.scale, self.shift, *self.params(n, rounds)], dtype=np.float64)
+        params = np.concatenate([(self.scale, self.shift), self.params(n, rounds)])
         return params, np.array(self.state(n, rounds, key), dtype=np.float64)
 
     @classmethod

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from unbounded._jit import kernel
 from unbounded.core.lanes import LANES, Vector, fold
 
-_TOLERANCE = 1e-13  # on the sum of p, relative
-_MOST_PASSES = 100
+_EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
+_MOST_PASSES = 50
 
 
 class Anchor(NamedTuple):
@@ -54,29 +54,44 @@ def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> 
     Finds x with sum p = 1 by Halley's method on h(x) = S2(x)^(-1/2), which is decreasing and
     concave with h(x) = 2 / eta at the solution. A step to the right is at most half of
     S2^(-1/2) <= min L - x, so that x stays below min L; plain Newton steps on a concave function
-    then converge from the right whatever the start. ``anchor.x`` must be below min L;
-    ``anchor.S2 = 0`` says that its sums are not known. Fills ``p`` with (L_i - x)^-2, whose sum is
-    the returned ``S2``.
+    then converge from the right whatever the start. The last, tiny step is taken by expanding
+    (L_i - x)^-2 in it rather than by another pass of divisions: with the anchor of the round
+    before, one pass is the rule.
+
+    ``anchor.x`` must be below min L; ``anchor.S2 = 0`` says that its sums are not known. Fills
+    ``p`` with (L_i - x)^-2, whose sum is the returned ``S2``.
     """
     x, S2, S3, S4 = anchor.x, anchor.S2, anchor.S3, anchor.S4
     if S2 > 0.0:
         x += _halley_step(S2, S3, S4, eta)
+    step = 0.0
     for _ in range(_MOST_PASSES):
         S2, S3, S4 = _power_sums(L, x, p, lanes)
         step = _halley_step(S2, S3, S4, eta)
-        if abs(step) * math.sqrt(S2) <= _TOLERANCE or abs(step) <= 1e-15 * abs(x):
+        if abs(step) * math.sqrt(S2) <= _EXPANDED:
             break
         x += step
-    return Anchor(x, S2, S3, S4)
+    _expand(p, step)
+    return Anchor(x + step, S2 + step * (2.0 * S3 + step * (3.0 * S4)), S3 + 3.0 * step * S4, S4)
+
+
+@kernel
+def _expand(p: Vector, step: float) -> None:
+    """From 1 / (L_i - x) to (L_i - x - step)^-2, to third order in the step."""
+    for i in range(p.size):
+        d = p[i]
+        s = step * d
+        p[i] = d * d * (1.0 + s * (2.0 + s * (3.0 + 4.0 * s)))
 
 
 @kernel
 def _halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
     root = math.sqrt(S2)
-    newton = S2 * (1.0 - 2.0 * root / eta) / S3
-    bend = 1.5 * newton * (S2 * S4 - S3 * S3) / (S2 * S3)
+    inverse = 1.0 / (S2 * S3)
+    newton = S2 * S2 * (1.0 - root * (2.0 / eta)) * inverse
+    bend = 1.5 * newton * (S2 * S4 - S3 * S3) * inverse
     step = newton / (1.0 + bend) if abs(bend) < 0.5 else newton
-    return min(step, 0.5 / root)
+    return step if step * root <= 0.5 else 0.5 / root
 
 
 @kernel
@@ -89,33 +104,31 @@ def _power_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, f
         for i in range(n):
             d = 1.0 / (L[i] - x)
             d2 = d * d
-            p[i] = d2
+            p[i] = d
             S2 += d2
             S3 += d2 * d
             S4 += d2 * d2
         return S2, S3, S4
-    for j in range(3 * LANES):
-        lanes[j] = 0.0
+    lanes[:] = 0.0
+    lanes2, lanes3, lanes4 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES :]
     whole = n - n % LANES
     for base in range(0, whole, LANES):
+        L_row, p_row = L[base : base + LANES], p[base : base + LANES]
         for j in range(LANES):
-            d = 1.0 / (L[base + j] - x)
+            d = 1.0 / (L_row[j] - x)
             d2 = d * d
-            p[base + j] = d2
-            lanes[j] += d2
-            lanes[LANES + j] += d2 * d
-            lanes[2 * LANES + j] += d2 * d2
+            p_row[j] = d
+            lanes2[j] += d2
+            lanes3[j] += d2 * d
+            lanes4[j] += d2 * d2
     for i in range(whole, n):
         d = 1.0 / (L[i] - x)
         d2 = d * d
-        p[i] = d2
+        p[i] = d
         S2 += d2
         S3 += d2 * d
         S4 += d2 * d2
-    S2 += fold(lanes, 0)
-    S3 += fold(lanes, LANES)
-    S4 += fold(lanes, 2 * LANES)
-    return S2, S3, S4
+    return S2 + fold(lanes2), S3 + fold(lanes3), S4 + fold(lanes4)
 
 
 @kernel
@@ -140,12 +153,13 @@ def total(values: Vector, lanes: Vector) -> float:
     result = 0.0
     whole = n - n % LANES
     if whole > 0:
-        for j in range(LANES):
-            lanes[j] = 0.0
+        sums = lanes[:LANES]
+        sums[:] = 0.0
         for base in range(0, whole, LANES):
+            row = values[base : base + LANES]
             for j in range(LANES):
-                lanes[j] += values[base + j]
-        result = fold(lanes, 0)
+                sums[j] += row[j]
+        result = fold(sums)
     for i in range(whole, n):
         result += values[i]
     return result

@@ -2,7 +2,9 @@
 
 A plain running sum has to add in sequence, which no compiler may vectorise without changing the
 result. Here entry ``i`` goes to lane ``i % LANES``, each lane is summed by itself (elementwise,
-hence vectorised), and the lanes are folded in halves at the end.
+hence vectorised), and the lanes are folded in halves at the end. Rows of LANES entries are taken
+as slices: with computed indices the compiler keeps checks for negative ones and does not
+vectorise.
 """
 
 from __future__ import annotations
@@ -13,27 +15,18 @@ from numpy.typing import NDArray
 from unbounded._jit import kernel
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 LANES = 64
 
 
 @kernel
-def fold(lanes: Vector, start: int) -> float:
-    """Sum ``lanes[start : start + LANES]`` by halves; destroys them."""
+def fold(lanes: Vector) -> float:
+    """Sum the lanes by halves; destroys them."""
     width = LANES // 2
     while width > 0:
-        for j in range(start, start + width):
+        for j in range(width):
             lanes[j] += lanes[j + width]
         width //= 2
-    return lanes[start]
+    return lanes[0]
 
-
-@kernel
-def fold_max(lanes: Vector, start: int) -> float:
-    """Maximum of ``lanes[start : start + LANES]``; destroys them."""
-    width = LANES // 2
-    while width > 0:
-        for j in range(start, start + width):
-            lanes[j] = max(lanes[j], lanes[j + width])
-        width //= 2
-    return lanes[start]

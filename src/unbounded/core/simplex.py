@@ -20,13 +20,13 @@ def mix(q: Vector, a: float, b: float, lane_sums: Vector) -> None:
         for i in range(n):
             q[i] = a * q[i] + b
         return
-    for j in range(LANES):
-        lane_sums[j] = 0.0
+    lane_sums[:] = 0.0
     whole = n - n % LANES
     for base in range(0, whole, LANES):
+        row = q[base : base + LANES]
         for j in range(LANES):
-            value = a * q[base + j] + b
-            q[base + j] = value
+            value = a * row[j] + b
+            row[j] = value
             lane_sums[j] += value
     for i in range(whole, n):
         value = a * q[i] + b
@@ -61,11 +61,12 @@ def sample(q: Vector, lane_sums: Vector, word: int) -> int:
 @kernel
 def _invert(weights: Vector, first: int, step: int, u: float) -> int:
     cumulative = 0.0
-    last_positive = first
+    for i in range(first, weights.size, step):
+        cumulative += weights[i]
+        if u < cumulative:
+            return i
+    last = first  # u fell past the last sum by rounding
     for i in range(first, weights.size, step):
         if weights[i] > 0.0:
-            last_positive = i
-            cumulative += weights[i]
-            if u < cumulative:
-                return i
-    return last_positive  # u fell past the last sum by rounding
+            last = i
+    return last

@@ -11,10 +11,10 @@ import math
 import numpy as np
 
 from unbounded._jit import kernel
-from unbounded.core.lanes import LANES, Vector, fold, fold_max
+from unbounded.core.lanes import LANES, Matrix, Vector, fold
 
 # Slots of the book. EXPECTED holds *half* the sum of <q_t, l_t>: where every loss is the largest
-# float, a q that sums to 1 + 1e-16 must not overflow. The lanes follow after the named slots.
+# float, a q that sums to 1 + 1e-16 must not overflow. Lanes follow after them.
 ARM, UNIT, PLAYED, EXPECTED, LOW, HIGH = range(6)
 _LANES_AT = 6
 _HUGE = 2.0**900
@@ -23,7 +23,7 @@ _SMALL_UNIT = 2.0**-200
 
 def new_book() -> Vector:
     """An empty book."""
-    book = np.zeros(_LANES_AT + 3 * LANES)
+    book = np.zeros(_LANES_AT + LANES)
     book[ARM] = -1
     book[UNIT] = 1.0
     book[LOW] = math.inf
@@ -32,52 +32,64 @@ def new_book() -> Vector:
 
 
 @kernel
-def tally(
-    book: Vector, cumulative: Vector, losses: Vector, q: Vector, looks: bool, arm: int
-) -> None:
-    """Enter one round: the ``losses`` of all arms, the distribution ``q`` and the arm played."""
-    unit = book[UNIT]
-    half = 0.5 * unit
-    low = book[LOW]
-    high = book[HIGH]
-    expected = 0.0
-    n = losses.size
-    whole = n - n % LANES if n >= LANES else 0
-    if whole > 0:
-        lanes = book[_LANES_AT:]
-        for j in range(LANES):
-            lanes[j] = 0.0
-            lanes[LANES + j] = -low
-            lanes[2 * LANES + j] = high
-        for base in range(0, whole, LANES):
-            for j in range(LANES):
-                loss = losses[base + j]
-                cumulative[base + j] += loss * unit
-                lanes[LANES + j] = max(lanes[LANES + j], -loss)
-                lanes[2 * LANES + j] = max(lanes[2 * LANES + j], loss)
-        if looks:
-            for base in range(0, whole, LANES):
-                for j in range(LANES):
-                    lanes[j] += q[base + j] * (losses[base + j] * half)
-            expected = fold(lanes, 0)
-        low = -fold_max(lanes, LANES)
-        high = fold_max(lanes, 2 * LANES)
-    for k in range(whole, n):
-        loss = losses[k]
-        cumulative[k] += loss * unit
-        low = min(low, loss)
-        high = max(high, loss)
-        if looks:
-            expected += q[k] * (loss * half)
-    book[LOW] = low
-    book[HIGH] = high
-    book[PLAYED] += losses[arm] * unit
-    book[EXPECTED] += expected
-    if unit == 1.0 and max(high, -low) > _HUGE:
-        # One round above 2^900 cannot have overflowed yet: what stood before is below half an
-        # ulp of the largest float.
+def tally(book: Vector, cumulative: Vector, losses: Matrix) -> None:
+    """Enter the losses of all arms in one or more rounds, an array of shape (rounds, n)."""
+    _extremes(book, losses.reshape(losses.size))
+    if book[UNIT] == 1.0 and max(book[HIGH], -book[LOW]) > _HUGE:
         book[UNIT] = _SMALL_UNIT
         book[PLAYED] *= _SMALL_UNIT
         book[EXPECTED] *= _SMALL_UNIT
-        for k in range(n):
-            cumulative[k] *= _SMALL_UNIT
+        cumulative *= _SMALL_UNIT
+    unit = book[UNIT]
+    for r in range(losses.shape[0]):
+        row = losses[r]
+        for k in range(cumulative.size):
+            cumulative[k] += row[k] * unit
+
+
+@kernel
+def tally_played(book: Vector, loss: float) -> None:
+    """Enter the loss of the arm that was played."""
+    book[PLAYED] += loss * book[UNIT]
+
+
+@kernel
+def tally_expected(book: Vector, q: Vector, losses: Vector) -> None:
+    """Enter <q_t, l_t>."""
+    half = 0.5 * book[UNIT]
+    expected = 0.0
+    n = losses.size
+    whole = n - n % LANES
+    if whole > 0:
+        sums = book[_LANES_AT:]
+        sums[:] = 0.0
+        for base in range(0, whole, LANES):
+            row, weights = losses[base : base + LANES], q[base : base + LANES]
+            for j in range(LANES):
+                sums[j] += weights[j] * (row[j] * half)
+        expected = fold(sums)
+    for k in range(whole, n):
+        expected += q[k] * (losses[k] * half)
+    book[EXPECTED] += expected
+
+
+@kernel
+def _extremes(book: Vector, losses: Vector) -> None:
+    low0 = low1 = low2 = low3 = book[LOW]  # four at a time: a maximum waits for the one before it
+    high0 = high1 = high2 = high3 = book[HIGH]
+    n = losses.size
+    for i in range(0, n - 3, 4):
+        a, b, c, d = losses[i], losses[i + 1], losses[i + 2], losses[i + 3]
+        low0 = a if a < low0 else low0
+        low1 = b if b < low1 else low1
+        low2 = c if c < low2 else low2
+        low3 = d if d < low3 else low3
+        high0 = a if a > high0 else high0
+        high1 = b if b > high1 else high1
+        high2 = c if c > high2 else high2
+        high3 = d if d > high3 else high3
+    for i in range(n - n % 4, n):
+        low0 = min(low0, losses[i])
+        high0 = max(high0, losses[i])
+    book[LOW] = min(min(low0, low1), min(low2, low3))
+    book[HIGH] = max(max(high0, high1), max(high2, high3))
