@@ -2,19 +2,19 @@
 
 Numba's own ``cache=True`` looks only at the file that holds a function, so a cached caller
 goes on running the old code of a callee edited in another file. Here the cache is keyed by a
-hash of *all* the package's sources: any edit starts a new one. Each compiled signature is one
-file, written under a temporary name and renamed, so that processes that compile the same
-kernel at once cannot hand each other the wrong code.
+hash of the module's source *and of every module of the package that it imports*, however
+indirectly. Each compiled signature is one file, written under a temporary name and renamed, so
+that processes that compile the same kernel at once cannot hand each other the wrong code.
 
 ``fastmath`` stays off: with it, results depended on memory addresses.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import pickle
-import shutil
 import sys
 import tempfile
 import uuid
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba.core import caching
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
@@ -31,8 +32,12 @@ from numba.extending import intrinsic
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).resolve().parent
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False, "forceinline": True}
-_KEPT_GENERATIONS = 4  # caches of earlier sources that are not deleted yet
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": False,
+    "forceinline": True,
+}
 
 
 def kernel(function: F) -> F:
@@ -49,14 +54,16 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
 
     A kernel that takes such a pointer is compiled once, whatever function it points to.
     """
-    compiled = CFunc(function, numba.core.sigutils.normalize_signature(signature), {}, _OPTIONS)
+    compiled: Any = CFunc(
+        function, numba.core.sigutils.normalize_signature(signature), {}, _OPTIONS
+    )
     if _is_ours(function):
         compiled._cache = _Cache(function)
     compiled.compile()
     return compiled
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def borrowed(typing_context: Any, array: Any) -> Any:
     """In a kernel: the same array without its reference count.
 
@@ -80,13 +87,36 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 @cache
-def source_hash() -> str:
-    """Hash of the package's sources and of the versions that compile them."""
-    digest = hashlib.sha256(f"{sys.version} {numba.__version__}".encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode())
-        digest.update(path.read_bytes())
+def source_hash(module: str) -> str:
+    """Hash of a module of the package and of all that it imports from the package."""
+    digest = hashlib.sha256(f"{sys.version} {numba.__version__} {np.__version__}".encode())
+    for name in sorted(_imported_modules(module)):
+        digest.update(name.encode())
+        digest.update(_source(name).read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _imported_modules(module: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name in found or not _source(name).is_file():
+            continue
+        found.add(name)
+        for node in ast.walk(ast.parse(_source(name).read_bytes())):
+            if isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                waiting.append(node.module)
+                waiting += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+@cache
+def _source(module: str) -> Path:
+    path = _PACKAGE.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 @cache
@@ -97,66 +127,50 @@ def cache_directory() -> Path | None:
         candidates = [Path(os.environ["UNBOUNDED_CACHE_DIR"])]
     else:
         user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-        candidates = [_PACKAGE / "__pycache__", user / "unbounded"]
-    for root in candidates:
-        path = root / f"kernels-{source_hash()}"
+        install = hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:8]
+        candidates = [_PACKAGE / "__pycache__" / "kernels", user / "unbounded" / install]
+    for path in candidates:
         try:
             path.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=path).close()
         except OSError:
             continue
-        os.utime(path)
-        _forget_old_generations(root)
         return path
     return None
 
 
-def _forget_old_generations(root: Path) -> None:
-    def last_used(path: Path) -> float:
-        try:
-            return path.stat().st_mtime
-        except OSError:
-            return 0.0
-
-    generations = sorted(root.glob("kernels-*"), key=last_used, reverse=True)
-    for path in generations[_KEPT_GENERATIONS:]:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-class _Locator(caching._CacheLocator):  # type: ignore[misc]
-    """Tells Numba where to cache; the directory's name already says which sources it is of."""
-
-    def __init__(self, line: int) -> None:
-        self._line = line
+class _Locator(caching._CacheLocator):
+    """Numba's question where to cache; `_Files` gives the full answer."""
 
     def get_cache_path(self) -> str:
         return str(cache_directory())
 
     def get_source_stamp(self) -> str:
-        return source_hash()
+        return ""
 
     def get_disambiguator(self) -> str:
-        return str(self._line)
+        return ""
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
-        return cls(py_func.__code__.co_firstlineno)
+        return cls()
 
 
-class _Results(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _Results(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
 class _Files:
-    """One file for each compiled signature of one function."""
+    """One file for each compiled signature of one function: NAME.SOURCES.SIGNATURE.nbc."""
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, sources: str) -> None:
         self._directory = directory
         self._name = name
+        self._sources = sources
 
     def _path(self, key: Any) -> Path:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
-        return self._directory / f"{self._name}.{digest}.nbc"
+        return self._directory / f"{self._name}.{self._sources}.{digest}.nbc"
 
     def load(self, key: Any) -> Any:
         try:
@@ -171,18 +185,23 @@ class _Files:
         try:
             temporary.write_bytes(caching.dumps((key, data)))
             os.replace(temporary, path)
+            for old in self._directory.glob(f"{self._name}.*.nbc"):
+                if not old.name.startswith(f"{self._name}.{self._sources}."):
+                    old.unlink(missing_ok=True)
         except OSError:  # a full disk or a deleted directory must not stop the play
             temporary.unlink(missing_ok=True)
 
 
-class _Cache(caching.FunctionCache):  # type: ignore[misc]
+class _Cache(caching.FunctionCache):
     _impl_class = _Results
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        module = function.__module__.removeprefix("unbounded.")
-        name = f"{module}.{self._impl.filename_base}".replace(os.sep, ".")
-        self._cache_file = _Files(Path(self._cache_path), name)
+        module = function.__module__
+        name = f"{module.removeprefix('unbounded.')}-{function.__qualname__}".replace("<", "")
+        self._cache_file = _Files(
+            Path(self._cache_path), name.replace(">", ""), source_hash(module)
+        )
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # A function made inside another says in its __qualname__ what it closes over; Numba would

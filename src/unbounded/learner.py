@@ -9,7 +9,7 @@ import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
@@ -57,6 +57,9 @@ class Learner:
     """
 
     spec: ClassVar[BanditSpec]
+
+    def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
+        raise TypeError("Learner is the base of the learners: make an SCB, for example")
 
     def _start(self, params: Any, settings: Mapping[str, Any], seed: Seed) -> None:
         self._params = params
@@ -313,7 +316,10 @@ class Learner:
             learner._buffer[:] = buffer
             learner._bits.state = {
                 "bit_generator": "PCG64",
-                "state": {key: int(value) for key, value in document["generator"].items()},
+                "state": {
+                    "state": int(document["generator"]["state"]),
+                    "inc": int(document["generator"]["inc"]),
+                },
                 "has_uint32": 0,
                 "uinteger": 0,
             }
@@ -347,6 +353,17 @@ def checked_positive(name: str, value: float, *, below: float = math.inf) -> flo
         limit = "" if math.isinf(below) else f" and below {below:g}"
         raise ValueError(f"{name} must be above 0{limit}, got {value!r}")
     return float(value)
+
+
+def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
+    """``value`` as two finite floats, the first below the second, or a clear error."""
+    try:
+        low, high = (float(x) for x in value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be two numbers (low, high), not {value!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"{name} must be finite with low < high, got {value!r}")
+    return low, high
 
 
 def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:

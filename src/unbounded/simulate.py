@@ -148,7 +148,8 @@ def simulate(
     --------
     >>> from unbounded import SCB, simulate
     >>> from unbounded.adversaries import StochasticGap
-    >>> result = simulate(SCB(n_arms=5), StochasticGap(scale=1e9), rounds=2000, replicates=4, seed=1)
+    >>> billions = StochasticGap(scale=1e9)
+    >>> result = simulate(SCB(n_arms=5), billions, rounds=2000, replicates=4, seed=1)
     >>> bool((result.regret[:, -1] < 5e11).all())
     True
     """
@@ -156,7 +157,7 @@ def simulate(
         raise ValueError(f"rounds and replicates must be at least 1, got {rounds}, {replicates}")
     points = _checkpoints(checkpoints, rounds)
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
-    play = _play_compiled if isinstance(adversary, Adversary) else _play_python
+    play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
     if not isinstance(adversary, Adversary) and not callable(adversary):
         raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
     table = np.empty((8, replicates, points.size))
@@ -200,7 +201,9 @@ def _replicate_seed(root: SeedSequence, replicate: int, part: int) -> SeedSequen
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
 
 
-def _record(row: Vector, learner: Learner, buffer: Vector, book: Vector, cumulative: Vector) -> None:
+def _record(
+    row: Vector, learner: Learner, buffer: Vector, book: Vector, cumulative: Vector
+) -> None:
     entries = learner.spec.entries
     row[:] = (
         book[PLAYED], cumulative.min(), 2.0 * book[EXPECTED], book[UNIT], book[LOW], book[HIGH],

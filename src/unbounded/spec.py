@@ -158,7 +158,7 @@ class Entries:
             f"buffer[{slot}] = state.{name}" for name, (_, slot) in scalars.items()
         )
         loss = "block[row]" if self._spec.feedback == "full" else "block[row, arm]"
-        return f'''
+        return f"""
 def unpack_params(buffer):
     return Params({params})
 
@@ -187,7 +187,9 @@ def look(owner, q):
 def scale(buffer):
     return scale_of(unpack_params(buffer), unpack_state(buffer))
 
-def run(owner, words, t, fill, looks, adversary_params, adversary_state, book, cumulative, losses, q):
+def run(
+    owner, words, t, fill, looks, adversary_params, adversary_state, book, cumulative, losses, q
+):
     buffer, losses, q = borrowed(owner), borrowed(losses), borrowed(q)
     book, cumulative = borrowed(book), borrowed(cumulative)
     adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
@@ -211,7 +213,7 @@ def run(owner, words, t, fill, looks, adversary_params, adversary_state, book, c
             state = update(params, state, arm, memo, {loss})
     book[0] = arm
     pack(buffer, state)
-'''
+"""
 
     def new_buffer(self, params: Any) -> Vector:
         """The buffer of a fresh state."""

@@ -72,7 +72,7 @@ def clip(window: Window, mode: int, rule: int, loss: float) -> tuple[float, bool
 
 @kernel
 def rescale(values: Vector, e_before: int, e_after: int) -> None:
-    """Bring ``values`` from units of 2^e_before to units of 2^e_after: exact, short of underflow."""
+    """Rescale ``values`` from 2^e_before to 2^e_after as the unit; exact, short of underflow."""
     factor = math.ldexp(1.0, e_before - e_after)
     for i in range(values.size):
         values[i] *= factor

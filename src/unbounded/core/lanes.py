@@ -29,4 +29,3 @@ def fold(lanes: Vector) -> float:
             lanes[j] += lanes[j + width]
         width //= 2
     return lanes[0]
-

@@ -6,13 +6,15 @@ import numpy as np
 
 from unbounded._jit import kernel
 
+Word = np.uint64
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 @kernel
-def scramble(word: int) -> int:
+def scramble(word: Word) -> Word:
     """The finaliser of SplitMix64 (Steele, Lea & Flood 2014): a bijection of 64-bit words."""
     z = np.uint64(word)
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
@@ -21,18 +23,18 @@ def scramble(word: int) -> int:
 
 
 @kernel
-def stream_of(key: float, t: int) -> int:
+def stream_of(key: float, t: int) -> Word:
     """The start of the stream of round ``t``; ``key`` is a whole number below 2^53."""
     return scramble(scramble(np.uint64(key) * _GOLDEN) + np.uint64(t))
 
 
 @kernel
-def word_at(stream: int, k: int) -> int:
+def word_at(stream: Word, k: int) -> Word:
     """The ``k``-th word of a stream: 64 random bits."""
     return scramble(np.uint64(stream) + np.uint64(k + 1) * _GOLDEN)
 
 
 @kernel
-def uniform_at(stream: int, k: int) -> float:
+def uniform_at(stream: Word, k: int) -> float:
     """The ``k``-th number of a stream, uniform in [0, 1)."""
     return float(word_at(stream, k) >> np.uint64(11)) * 2.0**-53
