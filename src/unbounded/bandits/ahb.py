@@ -1,0 +1,182 @@
+"""AHB: AdaHedge for bandits with extra exploration (Hadiji & Stoltz 2023, Algorithm 1).
+
+Exponential weights whose rate follows AdaHedge's mixability gap, on payoffs y = -loss centred
+by the mean of one pull of each arm. Strongly scale-free and shift-free; its bound has a factor
+sqrt(ln n) more than SCB's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.clipping import rescale
+from unbounded.core.ftrl import shannon
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import mix, sample
+from unbounded.learner import Learner, Seed, checked_arms, checked_positive
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    gamma_const: float  # gamma_t = min(1/2, sqrt(gamma_const n ln n / t)); the paper has 5/2
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    e: int  # payoffs are in units of 2^e, which bounds all that were seen
+    seen: bool  # whether a payoff other than 0 was seen
+    centre: float  # mean of the first n payoffs
+    S: float  # cumulative mixability gap
+    L_hat: Vector  # (n,) minus the cumulative payoff estimates
+    q: Vector  # (n,) AdaHedge's distribution
+    p: Vector  # (n,) what is played: q and extra exploration
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """Round 1 pulls arm 0."""
+    n = params.n
+    p = np.zeros(n)
+    p[0] = 1.0
+    lane_sums = np.zeros(LANES)
+    mix(p, 1.0, 0.0, lane_sums)
+    return State(
+        t=1, clipped=0, e=0, seen=False, centre=0.0, S=0.0, L_hat=np.zeros(n),
+        q=np.full(n, 1.0 / n), p=p, lane_sums=lane_sums, lanes=np.zeros(LANES),
+    )  # fmt: skip
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with what is played."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def _mixability_gap(q_k: float, x: float, eta: float) -> float:
+    """-q x + ln(1 - q + q e^{eta x}) / eta for a payoff x on one arm; eta = inf in the limit."""
+    if math.isinf(eta):
+        return max(0.0, x) - q_k * x
+    if eta * x > 1.0:
+        return x + math.log(q_k + (1.0 - q_k) * math.exp(-eta * x)) / eta - q_k * x
+    return math.log1p(q_k * math.expm1(eta * x)) / eta - q_k * x
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, t, e, seen, centre, S = (
+        params.n, state.t, state.e, state.seen, state.centre, state.S,
+    )  # fmt: skip
+    exponent = math.frexp(abs(loss))[1]
+    if loss != 0.0 and (not seen or exponent > e):
+        if seen:
+            factor = math.ldexp(1.0, e - exponent)
+            rescale(state.L_hat, e, exponent)
+            centre *= factor
+            S *= factor
+        e, seen = exponent, True
+    y = -math.ldexp(loss, -e)
+    if t <= n:
+        centre += y / n
+    else:
+        x = (y - centre) / p_k
+        eta = math.log(n) / S if S > 0.0 else math.inf
+        S += max(0.0, _mixability_gap(state.q[arm], x, eta))
+        state.L_hat[arm] -= x
+    t += 1
+    if t <= n:
+        state.p[:] = 0.0
+        state.p[t - 1] = 1.0
+        mix(state.p, 1.0, 0.0, state.lane_sums)
+    else:
+        total = shannon(state.L_hat, math.log(n) / S if S > 0.0 else 0.0, state.q, state.lanes)
+        gamma = min(0.5, math.sqrt(params.gamma_const * n * math.log(n) / t))
+        for k in range(n):
+            state.q[k] /= total
+            state.p[k] = state.q[k]
+        mix(state.p, 1.0 - gamma, gamma / n, state.lane_sums)
+    return State(
+        t, 0, e, seen, centre, S,
+        state.L_hat, state.q, state.p, state.lane_sums, state.lanes,
+    )  # fmt: skip
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The inverse of AdaHedge's learning rate, over ln n."""
+    return math.ldexp(state.S, state.e)
+
+
+def bound(n: int, T: int) -> float:
+    """The three terms of Hadiji & Stoltz 2023, Theorem 5, at alpha = 1/2, for a range of 1."""
+    if n == 1:
+        return 0.0
+    log_n = math.log(n)
+    gamma_T = min(0.5, math.sqrt(2.5 * n * log_n / T))
+    explored = 2.0 * math.sqrt(2.5 * n * T * log_n)
+    return 3.0 * math.sqrt(n * T * log_n) + 5.0 * n * log_n / gamma_T + explored + n
+
+
+SPEC = BanditSpec(
+    name="AHB",
+    reference="Hadiji & Stoltz 2023, Algorithm 1",
+    guarantee="expected regret O(range sqrt(n T ln n))",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    delayed=False,  # the first n pulls count the asks, and the gap needs q_t
+    scale_free=True,
+    shift_free=True,
+    bound=bound,
+)
+
+
+class AHB(Learner):
+    """AdaHedge for bandits: scale-free and shift-free.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    gamma_const : float
+        Of the extra exploration, gamma_t = min(1/2, sqrt(gamma_const n ln n / t)).
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import AHB
+    >>> learner = AHB(n_arms=3, seed=0)
+    >>> for _ in range(2000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[1e6 + 9, 1e6 + 1, 1e6 + 8][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(
+        self, n_arms: SupportsIndex, *, gamma_const: float = 2.5, seed: Seed = None
+    ) -> None:
+        params = Params(checked_arms(n_arms), checked_positive("gamma_const", gamma_const))
+        self._start(params, {"n_arms": params.n, "gamma_const": params.gamma_const}, seed)

@@ -1,0 +1,135 @@
+"""Epsilon-greedy: the smallest mean loss so far, and uniform exploration that fades.
+
+Scale-free without trying, and hard to beat where the losses are independent draws; no guarantee
+against an adversary. epsilon_t = min(1, (n / t)^(1/3)), the rate of explore-then-commit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    epsilon: float  # 0: the fading rate
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    pulls: Vector  # (n,)
+    means: Vector  # (n,) of the losses
+    q: Vector  # (n,)
+    lane_sums: Vector  # of q, for sampling
+
+
+def init(params: Params) -> State:
+    """q_1 uniform."""
+    n = params.n
+    q, lane_sums = np.empty(n), np.zeros(LANES)
+    fill_uniform(q, lane_sums)
+    return State(1, 0, np.zeros(n), np.zeros(n), q, lane_sums)
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with q_t."""
+    q[:] = state.q
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from q_t; there is nothing to remember."""
+    arm = sample(state.q, state.lane_sums, word)
+    return arm, state.q[arm], 0.0
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+    """Learn from the loss of ``arm``."""
+    n, t, pulls, means = params.n, state.t + 1, state.pulls, state.means
+    pulls[arm] += 1.0
+    weight = 1.0 / pulls[arm]
+    means[arm] = (1.0 - weight) * means[arm] + weight * loss  # loss - mean could overflow
+    best = 0
+    unpulled = 0
+    for k in range(n):
+        if pulls[k] == 0.0:
+            unpulled += 1
+        elif pulls[best] == 0.0 or means[k] < means[best]:
+            best = k
+    if unpulled > 0:  # every arm once, in random order
+        for k in range(n):
+            state.q[k] = 1.0 if pulls[k] == 0.0 else 0.0
+        mix(state.q, 1.0 / unpulled, 0.0, state.lane_sums)
+    else:
+        epsilon = params.epsilon if params.epsilon > 0.0 else min(1.0, (n / t) ** (1.0 / 3.0))
+        state.q[:] = 0.0
+        state.q[best] = 1.0
+        mix(state.q, 1.0 - epsilon, epsilon / n, state.lane_sums)
+    return State(t, 0, pulls, means, state.q, state.lane_sums)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """It works with no scale."""
+    return 0.0
+
+
+SPEC = BanditSpec(
+    name="EpsilonGreedy",
+    reference="folklore; Sutton & Barto, section 2.2",
+    guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    scale_free=True,
+    shift_free=True,
+    examples=({}, {"epsilon": 0.1}),
+)
+
+
+class EpsilonGreedy(Learner):
+    """Play the arm of smallest mean loss, and now and then any arm.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    epsilon : float, optional
+        The share of uniform exploration; by default it fades as (n / t)^(1/3).
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import EpsilonGreedy
+    >>> learner = EpsilonGreedy(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(
+        self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
+    ) -> None:
+        if epsilon is not None and not 0.0 < epsilon <= 1.0:
+            raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}")
+        params = Params(checked_arms(n_arms), 0.0 if epsilon is None else float(epsilon))
+        self._start(params, {"n_arms": params.n, "epsilon": epsilon}, seed)

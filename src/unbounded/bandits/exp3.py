@@ -1,0 +1,131 @@
+"""Exp3 for losses in a known range, without a horizon (Auer et al. 2002).
+
+Exponential weights on importance-weighted losses, with the anytime rate
+eta_t = sqrt(ln n / (n t)), for which regret is at most 2 sqrt(n T ln n) (Bubeck & Cesa-Bianchi
+2012, Theorem 3.1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.ftrl import shannon
+from unbounded.core.known_range import to_unit
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import Learner, Seed, checked_arms, checked_range
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    L_hat: Vector  # (n,) cumulative loss estimates
+    p: Vector  # (n,) p_t
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    p, lane_sums = np.empty(params.n), np.zeros(LANES)
+    fill_uniform(p, lane_sums)
+    return State(1, 0, np.zeros(params.n), p, lane_sums, np.zeros(LANES))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, t, L_hat = params.n, state.t + 1, state.L_hat
+    x, clipped = to_unit(loss, params.low, params.high)
+    L_hat[arm] += x / p_k
+    total = shannon(L_hat, math.sqrt(math.log(n) / (n * t)), state.p, state.lanes)
+    mix(state.p, 1.0 / total, 0.0, state.lane_sums)
+    return State(t, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return params.high - params.low
+
+
+def bound(n: int, T: int) -> float:
+    """Bubeck & Cesa-Bianchi 2012, Theorem 3.1, for losses in [0, 1]."""
+    return 2.0 * math.sqrt(n * T * math.log(n))
+
+
+SPEC = BanditSpec(
+    name="Exp3",
+    reference="Auer, Cesa-Bianchi, Freund & Schapire 2002; anytime rate of Bubeck & "
+    "Cesa-Bianchi 2012",
+    guarantee="expected regret 2 sqrt(n T ln n) for losses in a known range of width 1",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    bound=bound,
+)
+
+
+class Exp3(Learner):
+    """Exponential weights for losses in a known range.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import Exp3
+    >>> learner = Exp3(n_arms=3, loss_range=(0, 100), seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        low, high = checked_range("loss_range", loss_range)
+        params = Params(n=checked_arms(n_arms), low=low, high=high)
+        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
