@@ -36,8 +36,9 @@ def mix(q: Vector, a: float, b: float, lane_sums: Vector) -> None:
 
 @kernel
 def fill_uniform(q: Vector, lane_sums: Vector) -> None:
-    """Make ``q`` the uniform distribution."""
-    mix(q, 0.0, 1.0 / q.size, lane_sums)
+    """Make ``q`` the uniform distribution, whatever it held (0 * nan would be nan)."""
+    q[:] = 1.0
+    mix(q, 1.0 / q.size, 0.0, lane_sums)
 
 
 @kernel

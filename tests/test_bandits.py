@@ -1,0 +1,211 @@
+"""What must hold for every algorithm; a new file in ``unbounded/bandits`` is tested as it is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from unbounded import SCB, SCBIX, simulate
+from unbounded.adversaries import SpikeLeastLikely, StochasticGap
+from unbounded.core.tally import EXPECTED, PLAYED, new_book, tally, tally_expected, tally_played
+from unbounded.simulate import _key
+
+ROUNDS = 300
+
+
+def some_losses(n: int = 5, rounds: int = ROUNDS, seed: int = 7) -> np.ndarray:
+    """Losses of both signs with a jump of the scale and one better arm."""
+    rng = np.random.default_rng(seed)
+    losses = rng.normal(size=(rounds, n))
+    losses[:, 1] -= 0.7
+    losses[rounds // 3 :] *= 3.7
+    return losses
+
+
+def test_probabilities_are_a_distribution(example):
+    learner = example.make()
+    _, qs = example.play(learner, some_losses())
+    assert np.isfinite(qs).all()
+    assert (qs >= 0.0).all()
+    np.testing.assert_allclose(qs.sum(axis=1), 1.0, atol=1e-12)
+    assert learner.rounds == ROUNDS
+
+
+def test_same_seed_same_play(example):
+    first = example.play(example.make(seed=3), some_losses())
+    again = example.play(example.make(seed=3), some_losses())
+    assert first[0] == again[0]
+    assert np.array_equal(first[1], again[1])
+
+
+def test_looking_and_forgetting_change_nothing_that_is_learned(example):
+    losses = some_losses()
+    plain, looked = example.make(), example.make()
+    for row in losses[:100]:
+        choice = plain.ask()
+        example.tell(plain, choice, row)
+        for _ in range(3):
+            looked.probabilities()
+        _ = looked.scale
+        choice = looked.ask()
+        example.tell(looked, choice, row)
+    before = looked.probabilities()
+    looked.forget(looked.ask())
+    assert np.array_equal(looked.probabilities(), before)
+    assert np.array_equal(plain.probabilities(), before)
+
+
+def test_the_probability_of_a_choice_is_that_of_its_arm(example):
+    learner = example.make()
+    for row in some_losses(rounds=50):
+        q = learner.probabilities()
+        choice = learner.ask()
+        assert choice.probability == q[choice.arm] > 0.0
+        example.tell(learner, choice, row)
+
+
+@pytest.mark.parametrize("adversary", [StochasticGap(scale=3.0), SpikeLeastLikely()])
+@pytest.mark.parametrize("n", [3, 70])
+def test_a_replicate_is_repeated_by_ask_and_tell_bit_for_bit(example, adversary, n):
+    rounds = 200
+    result = simulate(
+        example.make(n), adversary, rounds, replicates=2, seed=5, checkpoints=range(1, rounds + 1)
+    )
+    for r in range(2):
+        learner = example.make(n, seed=result.seed(r))
+        params, state = adversary.begin(n, rounds, _key(result._root, r))
+        book, cumulative = new_book(), np.zeros(n)
+        row, arm = np.empty(n), -1
+        for t in range(1, rounds + 1):
+            q = learner.probabilities()
+            type(adversary).fill(params[2:], state, t, arm, q, row)
+            losses = params[0] * row + params[1]
+            choice = learner.ask()
+            arm = choice.arm
+            tally(book, cumulative, losses[None])
+            tally_expected(book, q, losses)
+            tally_played(book, losses[arm])
+            example.tell(learner, choice, losses)
+            assert book[PLAYED] == result._played[r, t - 1]
+            assert 2.0 * book[EXPECTED] == result._expected[r, t - 1]
+            assert cumulative.min() == result._best[r, t - 1]
+            assert learner.scale == result.threshold[r, t - 1]
+            assert learner.clipped == result.clipped[r, t - 1]
+
+
+def test_blocks_and_workers_do_not_matter(example):
+    learner, adversary = example.make(), SpikeLeastLikely()
+    whole = simulate(learner, adversary, 3000, 3, seed=1, checkpoints=[3000], workers=1)
+    parts = simulate(learner, adversary, 3000, 3, seed=1, checkpoints=[7, 1234, 3000], workers=2)
+    assert np.array_equal(whole.regret[:, -1], parts.regret[:, -1])
+    assert np.array_equal(whole.pseudo_regret[:, -1], parts.pseudo_regret[:, -1])
+    assert np.array_equal(whole.threshold[:, -1], parts.threshold[:, -1])
+
+
+@pytest.mark.parametrize("at", [0, 1, 100, 257])
+def test_save_and_load_in_the_middle_equals_uninterrupted(example, at):
+    losses = some_losses()
+    whole = example.play(example.make(), losses)
+    learner = example.make()
+    arms, qs = example.play(learner, losses[:at])
+    restored = type(learner).load(learner.save())
+    more_arms, more_qs = example.play(restored, losses[at:])
+    assert arms + more_arms == whole[0]
+    assert np.array_equal(np.concatenate([qs[:-1], more_qs]), whole[1])
+    assert restored.clipped + restored.rounds >= restored.rounds == ROUNDS
+
+
+@pytest.mark.parametrize("k", [-900, -301, -7, 1, 64, 900])
+def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example, k):
+    if not example.spec.scale_free:
+        pytest.skip("claims no scale-freeness; see the next test")
+    losses = some_losses()
+    losses[:20] = np.where(np.arange(20)[:, None] < 5, 0.0, losses[:20])  # an all-zero start
+    arms, qs = example.play(example.make(), losses)
+    scaled_arms, scaled_qs = example.play(example.make(), np.ldexp(losses, k))
+    assert arms == scaled_arms
+    assert np.array_equal(qs, scaled_qs)
+
+
+def test_scale_matters_where_scale_freeness_is_not_claimed(example):
+    if example.spec.scale_free:
+        pytest.skip("claims scale-freeness; see the test before")
+    losses = 0.5 + 0.1 * some_losses()
+    _, qs = example.play(example.make(), losses)
+    _, scaled_qs = example.play(example.make(), np.ldexp(losses, -10))
+    assert not np.allclose(qs[-1], scaled_qs[-1], atol=1e-3)
+
+
+def test_shifts_change_nothing_exactly_where_shift_freeness_is_claimed(example):
+    # Losses that are multiples of 2^-20 stay exact when 2^10 is added.
+    losses = np.round(some_losses(rounds=150) * 2**20) / 2**20
+    settings = dict(example.settings)
+    _, qs = example.play(example.make(), losses)
+    _, shifted_qs = example.play(example.make(), losses + 1024.0)
+    free = example.spec.shift_free or settings.get("clip") == "range"
+    assert np.allclose(qs, shifted_qs, atol=1e-6) == free
+
+
+def test_one_arm(example):
+    learner = example.make(1)
+    for loss in (0.0, 3.0, -1e200 if example.spec.largest_loss > 1e200 else -1e100):
+        choice = learner.ask()
+        assert (choice.arm, choice.probability) == (0, 1.0)
+        example.tell(learner, choice, np.array([loss]))
+    assert learner.probabilities().tolist() == [1.0]
+
+
+def test_any_finite_loss_is_legal(example):
+    limit = min(example.spec.largest_loss, 1.797e308)
+    sizes = [0.0, 5e-324, 1e-310, 2.3e-308, 1e-200, 1.0, 1e100, limit, 1.0, 0.0, 5e-324]
+    learner = example.make(4)
+    for size in sizes:
+        for sign in (1.0, -1.0):
+            for _ in range(3):
+                choice = learner.ask()
+                losses = sign * size * np.array([1.0, 0.5, -1.0, 0.0])
+                example.tell(learner, choice, losses)
+                q = learner.probabilities()
+                assert np.isfinite(q).all()
+                assert (q >= 0.0).all()
+                assert abs(q.sum() - 1.0) < 1e-12
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1.7e308])
+def test_the_simulator_at_the_ends_of_float64(example, scale):
+    if scale > example.spec.largest_loss:
+        pytest.skip("beyond the algorithm's declared limit")
+    adversary = StochasticGap(0.4, scale=scale)
+    result = simulate(example.make(), adversary, 2000, 2, seed=0)
+    relative = result.relative_regret("scale")
+    assert np.isfinite(relative).all()
+    assert (np.abs(relative[:, -1]) <= 2000).all()
+    assert (result.largest_loss[:, -1] == scale).all()
+
+
+def test_mean_regret_is_below_the_bound(example):
+    if example.spec.bound is None:
+        pytest.skip("states no bound with constants")
+    n, rounds = 5, 4000
+    for adversary in (StochasticGap(), StochasticGap(0.02)):
+        result = simulate(example.make(n), adversary, rounds, 40, seed=2)
+        regret = result.relative_regret(example.spec.bound_unit, pseudo=True)[:, -1]
+        assert regret.mean() <= example.spec.bound(n, rounds)
+
+
+@pytest.mark.parametrize("cls", [SCB, SCBIX])
+@pytest.mark.parametrize("clip", ["scale", "range"])
+def test_exploration_floor(cls, clip):
+    """q_{t,k} >= beta_t / n in every round that is not uniform already."""
+    n = 6
+    learner = cls(n, clip=clip, seed=1)
+    for t, row in enumerate(some_losses(n), 2):
+        learner.tell(learner.ask(), row[0])
+        if cls is SCB:
+            beta = n / (2 * n + math.sqrt(n * t))
+        else:
+            cap = 0.5 if clip == "range" else 1.0
+            beta = min(cap, math.sqrt(n * math.log(n) / (n * math.log(n) + t)))
+        assert learner.probabilities().min() >= beta / n * (1 - 1e-15)
