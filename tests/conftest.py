@@ -11,7 +11,8 @@ from unbounded import Learner
 from unbounded.bandits import algorithms
 
 EXAMPLES = [
-    pytest.param((cls, dict(settings)), id=f"{name}-{i}")
+    # One group a learner: its kernels are then compiled by one worker of pytest-xdist only.
+    pytest.param((cls, dict(settings)), id=f"{name}-{i}", marks=pytest.mark.xdist_group(name))
     for name, cls in algorithms().items()
     for i, settings in enumerate(cls.spec.examples)
 ]

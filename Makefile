@@ -1,0 +1,38 @@
+# Everything installs itself into .venv; only Python 3.11+, pip and make are needed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-all lint format bench clean
+
+demo: .venv/.plot  ## a tour: regret against the scale of the losses, as a table and a figure
+	$(BIN)/python examples/scales.py
+
+test: .venv/.test  ## the tests, doctests included
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+test-all: .venv/.test  ## with the long statistics
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "long or not long"
+
+lint: .venv/.lint .venv/.test  ## style, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.lint
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/.bench .venv/.test  ## ratios against peers and references
+	$(BIN)/python benchmarks/bandits.py
+
+clean:
+	rm -rf .venv out
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/.%: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@

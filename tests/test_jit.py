@@ -1,0 +1,97 @@
+"""The compile cache never serves stale code, and never stands in the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import unbounded
+
+PACKAGE = Path(unbounded.__file__).parent
+
+PROGRAM = """
+from unbounded.bandits_of_test.caller import outer
+from unbounded._jit import cache_directory
+print(outer(2.0), outer.stats.cache_hits[next(iter(outer.signatures))], cache_directory())
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A small package with ours' decorator: a kernel that calls one of another file."""
+    copy = tmp_path / "unbounded"
+    (copy / "bandits_of_test").mkdir(parents=True)
+    shutil.copy(PACKAGE / "_jit.py", copy)
+    (copy / "__init__.py").write_text("")
+    (copy / "bandits_of_test" / "__init__.py").write_text("")
+    write_callee(copy, "x + 1.0")
+    (copy / "bandits_of_test" / "caller.py").write_text(
+        "from unbounded._jit import kernel\n"
+        "from unbounded.bandits_of_test.callee import inner\n"
+        "@kernel\n"
+        "def outer(x):\n    return 10.0 * inner(x)\n"
+    )
+    return copy
+
+
+def write_callee(package: Path, expression: str) -> None:
+    (package / "bandits_of_test" / "callee.py").write_text(
+        f"from unbounded._jit import kernel\n@kernel\ndef inner(x):\n    return {expression}\n"
+    )
+
+
+def run(package: Path, **environment: str) -> list[str]:
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | {"PYTHONPATH": str(package.parent)} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stdout.split()
+
+
+def test_an_edit_of_a_callee_in_another_file_is_seen(package):
+    assert run(package)[:2] == ["30.0", "0"]
+    assert run(package)[:2] == ["30.0", "1"]  # from the cache
+    write_callee(package, "x + 2.0")
+    assert run(package)[:2] == ["40.0", "0"]
+    write_callee(package, "x + 1.0")
+    assert run(package)[0] == "30.0"
+
+
+def test_a_damaged_cache_is_compiled_again(package):
+    *_, directory = run(package)
+    for path in Path(directory).glob("*.nbc"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert run(package)[:2] == ["30.0", "0"]
+
+
+def test_a_read_only_installation_uses_the_users_cache(package, tmp_path):
+    # A file in place of the directory keeps even root from writing there.
+    (package / "__pycache__").mkdir(exist_ok=True)
+    (package / "__pycache__" / "kernels").write_text("")
+    *_, directory = run(package, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert directory.startswith(str(tmp_path / "cache" / "unbounded"))
+
+
+def test_no_place_to_write_is_no_obstacle(package, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    assert run(package, UNBOUNDED_CACHE_DIR=str(blocked)) == ["30.0", "0", "None"]
+
+
+def test_processes_that_compile_at_once_agree(package):
+    environment = os.environ | {"PYTHONPATH": str(package.parent)}
+    command = [sys.executable, "-c", PROGRAM]
+    running = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert {process.communicate()[0].split()[0] for process in running} == {"30.0"}
+    assert run(package)[:2] == ["30.0", "1"]

@@ -1,0 +1,244 @@
+"""The simulator: regret against brute force, Python adversaries, what adversaries see."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from unbounded import SCB, Uniform, simulate
+from unbounded.adversaries import (
+    Adversary,
+    Growth,
+    LowerBound,
+    Replay,
+    SpikeLeastLikely,
+    StochasticGap,
+    Switch,
+)
+from unbounded.core.random import stream_of, uniform_at
+
+ADVERSARIES = [
+    StochasticGap(), LowerBound(), Switch(), Growth(), SpikeLeastLikely(),
+    StochasticGap(shift=1000.0),
+]  # fmt: skip
+
+
+def losses_of(adversary: Adversary, n: int, rounds: int, key: int = 12345) -> np.ndarray:
+    params, state = adversary.begin(n, rounds, key)
+    out = np.empty((rounds, n))
+    for t in range(rounds):
+        type(adversary).fill(params[2:], state, t + 1, -1, np.full(n, 1 / n), out[t])
+    return params[0] * out + params[1]
+
+
+def test_regret_is_what_it_says():
+    """Against a replayed matrix, everything can be recomputed with numpy."""
+    rng = np.random.default_rng(0)
+    losses = rng.normal(size=(500, 4))
+    result = simulate(SCB(4), Replay(losses), 500, 3, seed=9, checkpoints=[1, 10, 500])
+    for r in range(3):
+        learner = SCB(4, seed=result.seed(r))
+        played, expected = [], []
+        for row in losses:
+            expected.append(learner.probabilities() @ row)
+            choice = learner.ask()
+            played.append(row[choice])
+            learner.tell(choice, row[choice])
+        for j, t in enumerate([1, 10, 500]):
+            best = losses[:t].sum(axis=0).min()
+            assert result.regret[r, j] == pytest.approx(sum(played[:t]) - best)
+            assert result.pseudo_regret[r, j] == pytest.approx(sum(expected[:t]) - best)
+            assert result.largest_loss[r, j] == np.abs(losses[:t]).max()
+            assert result.loss_range[r, j] == np.ptp(losses[:t])
+            assert result.relative_regret("range")[r, j] == pytest.approx(
+                result.regret[r, j] / np.ptp(losses[:t])
+            )
+
+
+def test_replay_starts_again_after_its_last_row():
+    losses = np.arange(6.0).reshape(3, 2)
+    result = simulate(Uniform(2), Replay(losses), 7, seed=0, checkpoints=[7])
+    assert result._best[0, 0] == losses[[0, 1, 2, 0, 1, 2, 0], 0].sum()
+
+
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_a_python_adversary_equals_the_compiled_one(adversary):
+    """The same losses through a plain function: bit for bit the same result."""
+    n, rounds = 5, 300
+    compiled = simulate(SCB(n), adversary, rounds, 2, seed=3)
+    states = {}
+
+    for r in range(2):
+        from unbounded.simulate import _key
+
+        states[r] = adversary.begin(n, rounds, _key(compiled._root, r))
+    replicate = -1
+
+    def python(t, last_arm, q, rng):
+        nonlocal replicate
+        replicate += t == 1
+        params, state = states[replicate]
+        row = np.empty(n)
+        type(adversary).fill(params[2:], state, t, last_arm, q, row)
+        return params[0] * row + params[1] if tuple(params[:2]) != (1.0, 0.0) else row
+
+    plain = simulate(SCB(n), python, rounds, 2, seed=3)
+    for name in ("regret", "pseudo_regret", "low", "high", "clipped", "threshold"):
+        assert np.array_equal(getattr(compiled, name), getattr(plain, name)), name
+
+
+def test_an_adversary_sees_q_and_the_last_arm_but_never_the_next():
+    seen = []
+
+    def watch(t, last_arm, q, rng):
+        seen.append((t, last_arm, q.copy()))
+        return rng.random(3)
+
+    result = simulate(SCB(3), watch, 50, seed=1)
+    learner = SCB(3, seed=result.seed(0))
+    rng_losses = np.random.Generator(np.random.PCG64(np.random.SeedSequence(1, spawn_key=(0, 1))))
+    last = -1
+    for t, last_arm, q in seen:
+        assert last_arm == last
+        assert np.array_equal(q, learner.probabilities())
+        losses = rng_losses.random(3)
+        choice = learner.ask()
+        last = choice.arm
+        learner.tell(choice, losses[last])
+        assert t == learner.rounds
+
+
+def test_learners_with_equal_seeds_are_paired():
+    a = simulate(SCB(4), StochasticGap(), 400, 5, seed=2, checkpoints=[400])
+    b = simulate(Uniform(4), StochasticGap(), 400, 5, seed=2, checkpoints=[400])
+    assert np.array_equal(a._best, b._best)
+
+
+def test_results_do_not_depend_on_how_many_replicates_or_workers():
+    few = simulate(SCB(4), LowerBound(), 500, 2, seed=4, workers=1)
+    many = simulate(SCB(4), LowerBound(), 500, 7, seed=4, workers=4)
+    assert np.array_equal(few.regret, many.regret[:2])
+
+
+def test_a_learner_is_taken_as_settings():
+    learner = SCB(3, seed=0)
+    learner.tell(learner.ask(), 5.0)
+    before = learner.save()
+    result = simulate(learner, StochasticGap(), 100, seed=1)
+    fresh = simulate(SCB(3), StochasticGap(), 100, seed=1)
+    assert learner.save() == before
+    assert np.array_equal(result.regret, fresh.regret)
+
+
+def test_sums_beyond_float64():
+    """Regret / scale is the same at every power of two, even where the regret overflows."""
+    results = {
+        k: simulate(SCB(3), StochasticGap(0.4, scale=2.0**k), 1000, 2, seed=6, checkpoints=[1000])
+        for k in (-1000, 0, 1023)
+    }
+    reference = results[0].relative_regret("scale")
+    for k in (-1000, 1023):
+        np.testing.assert_array_equal(results[k].relative_regret("scale"), reference)
+    assert np.isinf(results[1023].regret).all()
+    mixed = np.full((200, 2), 1.7e308)
+    mixed[::2] *= -1.0
+    result = simulate(Uniform(2), Replay(mixed), 200, seed=0, checkpoints=[200])
+    assert result.relative_regret("range")[0, 0] == 0.0
+
+
+def test_checkpoints():
+    result = simulate(Uniform(2), StochasticGap(), 1000, checkpoints=20, seed=0)
+    assert result.checkpoints[0] == 1
+    assert result.checkpoints[-1] == 1000
+    assert (np.diff(result.checkpoints) > 0).all()
+    for wrong in ([], [0], [1001], 0):
+        with pytest.raises(ValueError, match="checkpoints"):
+            simulate(Uniform(2), StochasticGap(), 1000, checkpoints=wrong)
+
+
+def test_progress_is_reported():
+    seen = []
+    simulate(
+        Uniform(2), StochasticGap(), 10, 3, seed=0, progress=lambda done, all: seen.append(done)
+    )
+    assert seen == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: simulate(SCB(2), StochasticGap(), 0), "at least 1"),
+        (lambda: simulate(SCB(2), "gap", 10), "Adversary or a function"),
+        (lambda: simulate(SCB(2), lambda t, a, q, rng: [1.0], 10), "2 finite losses"),
+        (lambda: simulate(SCB(2), lambda t, a, q, rng: [1.0, math.nan], 10), "2 finite losses"),
+        (lambda: simulate(SCB(2), Replay([[1.0, 2.0, 3.0]]), 10), "3 columns for 2 arms"),
+        (lambda: Replay([[1.0, math.inf]]), "row 0, column 1"),
+        (lambda: Replay([1.0]), "shape"),
+        (lambda: StochasticGap(0.6), "gap must be in"),
+        (lambda: StochasticGap(scale=math.inf), "scale must be finite"),
+        (lambda: Switch(2.0), "at must be in"),
+        (lambda: Growth(-1.0), "doublings must be in"),
+        (lambda: SpikeLeastLikely(rate=2.0), "rate must be in"),
+        (lambda: LowerBound(-1.0), "factor must be at least 0"),
+    ],
+)
+def test_bad_arguments(call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call()
+
+
+def test_random_numbers_are_uniform_and_independent_of_order():
+    stream = stream_of(7.0, 3)
+    numbers = np.array([uniform_at(stream_of(7.0, t), k) for t in range(200) for k in range(50)])
+    assert uniform_at(stream, 4) == numbers[3 * 50 + 4]
+    counts = np.histogram(numbers, bins=20, range=(0, 1))[0]
+    chi2 = ((counts - 500.0) ** 2 / 500.0).sum()
+    assert chi2 < 19 + 5 * math.sqrt(38)
+    table = numbers.reshape(200, 50)
+    for lagged in (np.corrcoef(table[:-1].ravel(), table[1:].ravel()),
+                   np.corrcoef(table[:, :-1].ravel(), table[:, 1:].ravel())):  # fmt: skip
+        assert abs(lagged[0, 1]) < 5 / 100
+
+
+class TestAdversaries:
+    """Each loss sequence has the means that its documentation gives."""
+
+    def test_stochastic_gap(self):
+        means = losses_of(StochasticGap(0.3, best=2), 4, 20_000).mean(axis=0)
+        np.testing.assert_allclose(means, [0.5, 0.5, 0.2, 0.5], atol=0.02)
+
+    def test_lower_bound(self):
+        losses = losses_of(LowerBound(2.0), 4, 20_000, key=7)
+        gap = 2.0 * math.sqrt(4 / 20_000)
+        expected = np.where(np.arange(4) == 7 % 4, 0.5 - gap, 0.5)
+        np.testing.assert_allclose(losses.mean(axis=0), expected, atol=0.015)
+
+    def test_switch(self):
+        losses = losses_of(Switch(0.25), 3, 40_000)
+        np.testing.assert_allclose(losses[:10_000].mean(axis=0), [0.2, 0.5, 0.5], atol=0.03)
+        np.testing.assert_allclose(losses[10_000:].mean(axis=0), [0.9, 0.1, 0.5], atol=0.02)
+
+    def test_growth(self):
+        losses = losses_of(Growth(20.0, gap=0.3), 3, 10_000)
+        assert np.abs(losses[0]).max() == pytest.approx(2.0**-20, rel=0.01)
+        assert np.abs(losses[-1]).max() == 1.0
+        np.testing.assert_allclose(np.sign(losses).mean(axis=0), [-0.6, 0.0, 0.0], atol=0.04)
+
+    def test_spike_least_likely(self):
+        adversary = SpikeLeastLikely(rate=0.1, height=-50.0, gap=0.0)
+        params, state = adversary.begin(3, 1000, 5)
+        row, spikes = np.empty(3), 0
+        for t in range(1, 5001):
+            type(adversary).fill(params[2:], state, t, -1, np.array([0.5, 0.1, 0.4]), row)
+            assert row[0] in (0.0, 1.0)
+            assert row[2] in (0.0, 1.0)
+            spikes += row[1] == -50.0
+        assert spikes == pytest.approx(500, abs=110)
+
+    def test_scale_and_shift(self):
+        plain = losses_of(StochasticGap(), 3, 100)
+        np.testing.assert_array_equal(
+            losses_of(StochasticGap(scale=8.0, shift=-3.0), 3, 100), 8.0 * plain - 3.0
+        )
