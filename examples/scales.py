@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from unbounded import AHB, SCB, SCBIX, EpsilonGreedy, Exp3, Learner, TsallisINF, Uniform, simulate
-from unbounded.adversaries import StochasticGap
+from unbounded.adversaries import Replay
 
 N_ARMS, ROUNDS, REPLICATES = 10, 20_000, 16
 SCALES = 10.0 ** np.arange(-6, 7, 2)
@@ -37,6 +37,8 @@ LEARNERS: dict[str, tuple[Learner, str, str]] = {
 
 def measure(console: Console) -> dict[str, np.ndarray]:
     """Mean regret / scale for every learner and scale."""
+    losses = np.random.default_rng(0).random((ROUNDS, N_ARMS))
+    losses[:, 3] *= 0.5  # the best arm
     regret = {name: np.empty(SCALES.size) for name in LEARNERS}
     columns = (
         TextColumn("{task.description:>24}"), BarColumn(), MofNCompleteColumn(),
@@ -47,7 +49,7 @@ def measure(console: Console) -> dict[str, np.ndarray]:
         for name, (learner, _, _) in LEARNERS.items():
             progress.update(task, description=name)
             for i, scale in enumerate(SCALES):
-                adversary = StochasticGap(0.25, scale=scale)
+                adversary = Replay(losses, scale=scale)
                 result = simulate(learner, adversary, ROUNDS, REPLICATES, seed=1)
                 regret[name][i] = result.relative_regret("scale", pseudo=True)[:, -1].mean()
                 progress.advance(task)

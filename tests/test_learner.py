@@ -224,6 +224,13 @@ def test_threads_may_share_a_learner():
     assert learner.probabilities().argmax() == 0
 
 
+def test_the_choices_are_independent_of_a_generator_with_the_same_seed():
+    """An environment seeded like the learner must not be correlated with it."""
+    learner, rng = SCB(2, seed=3), np.random.default_rng(3)
+    arms = np.array([learner.ask().arm for _ in range(4000)])
+    assert abs(np.corrcoef(arms, rng.random(4000))[0, 1]) < 5 / math.sqrt(4000)
+
+
 def test_a_shift_costs_nothing_with_range_clipping():
     """Losses in [1000, 1001] are learned as fast as losses in [0, 1]."""
     shares = {}

@@ -26,6 +26,7 @@ Seed = int | SeedSequence | None
 
 _FORMAT = "unbounded.learner"
 _VERSION = 1
+_CHOICES = 0x5CB  # the branch of a seed's tree that learners draw from
 
 
 class Choice:
@@ -67,7 +68,7 @@ class Learner:
         self._entries = self.spec.entries
         self._ask, self._tell = self._entries.ask, self._entries.tell
         self._buffer = self._entries.new_buffer(params)
-        self._bits = PCG64(seed)
+        self._bits = bit_generator(seed)
         self._words_left = 0
         self._delayed = self.spec.delayed
         self._outstanding: dict[int, Choice] = {}
@@ -333,6 +334,17 @@ class Learner:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"this is not a saved {cls.spec.name}: {error}") from error
         return learner
+
+
+def bit_generator(seed: Seed) -> PCG64:
+    """The generator of a learner's choices.
+
+    It is not ``PCG64(seed)``: an environment that draws its losses from
+    ``np.random.default_rng(seed)`` with the learner's seed would otherwise be correlated with the
+    choices, and a good arm could look bad.
+    """
+    root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    return PCG64(SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _CHOICES)))
 
 
 def checked_arms(n_arms: SupportsIndex) -> int:

@@ -25,7 +25,7 @@ from unbounded.core.tally import (
     tally_expected,
     tally_played,
 )
-from unbounded.learner import Learner
+from unbounded.learner import Learner, bit_generator
 
 PythonAdversary = Callable[[int, int, Vector, np.random.Generator], Any]
 """``losses = adversary(t, last_arm, q, rng)``: the same contract as a compiled ``fill``."""
@@ -223,7 +223,7 @@ def _play_compiled(
     n, rounds = learner.n_arms, int(points[-1])
     entries = learner.spec.entries
     buffer = entries.new_buffer(learner._params)
-    bits = PCG64(_replicate_seed(root, replicate, 0))
+    bits = bit_generator(_replicate_seed(root, replicate, 0))
     params, state = adversary.begin(n, rounds, _key(root, replicate))
     rows = 1 if adversary.looks else max(1, _ROW_BYTES // (8 * n))
     losses, q = np.empty((rows, n)), np.empty(n)

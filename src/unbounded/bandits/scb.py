@@ -106,9 +106,16 @@ def scale(params: Params, state: State) -> float:
     return math.ldexp(W, state.e)
 
 
-def bound(n: int, T: int) -> float:
-    """Explicit constants for Theorem 1, not optimised: docs/bounds.md."""
-    return 34.0 * math.sqrt(n * T) + 16.0 * n
+def scale_bound(n: int, T: int) -> float:
+    """Theorem 1 with explicit constants, over l_inf: docs/range-clipping.md, section 7."""
+    return 27.0 * math.sqrt(n * T) + 2.0 * n
+
+
+def range_bound(n: int, T: int, rate: float = 1.0) -> float:
+    """The theorem of range clipping, over max - min: docs/range-clipping.md, section 4."""
+    x = math.sqrt(T / n)
+    growth = rate if rate <= 2.0 else rate * (1.0 + math.log1p(x) / x)
+    return (3.0 + 4.0 / rate + growth) * math.sqrt(n * T) + 2.0 * n + 1.0
 
 
 SPEC = BanditSpec(
@@ -123,7 +130,7 @@ SPEC = BanditSpec(
     update=update,
     scale=scale,
     scale_free=True,
-    bound=bound,
+    bound=scale_bound,
     bound_unit="scale",
     examples=({}, {"clip": "range"}, {"clip": "range", "rate": 2.0}, {"threshold": "largest"}),
 )

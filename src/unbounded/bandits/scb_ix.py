@@ -95,6 +95,15 @@ def scale(params: Params, state: State) -> float:
     return math.ldexp(W, state.e)
 
 
+def range_bound(n: int, T: int, delta: float) -> float:
+    """What realised regret over max - min does not exceed with probability 1 - delta, with
+    range clipping and iota = ln n: docs/range-clipping.md, section 5."""
+    log_n, log_3 = math.log(n), math.log(3.0 / delta)
+    clipping_error = 1.59 * max(2.0 * n, math.sqrt(n * n + n * T / log_n)) * (log_3 + 1.0)
+    estimates = 8.5 * math.sqrt(n * T * log_n) + math.sqrt(n * T / log_n) * log_3
+    return estimates + clipping_error + 3.5 * log_3 + 2.0
+
+
 SPEC = BanditSpec(
     name="SCBIX",
     reference="Chen & Zhang 2024, Algorithm 2",
