@@ -59,32 +59,30 @@ def ask_and_tell(turns: int) -> None:
         ours: dict[str, Callable[[], object]] = {}
         for learner in (SCB(n, seed=0), SCBIX(n, seed=0), Exp3(n, seed=0)):
 
-            def play(learner=learner):
-                for row in rewards:
+            def play(learner=learner, losses=rewards):
+                for row in losses:
                     choice = learner.ask()
-                    learner.tell(choice, reward=row[choice.arm])
+                    learner.tell(choice, row[choice.arm])
 
             ours[learner.spec.name] = play
         arms = list(range(n))
         river = bandit.Exp3(gamma=0.1, seed=0)
 
-        def play_river(policy=river, arms=arms):
+        def play_river(policy=river, arms=arms, rewards=rewards):
             for row in rewards:
                 arm = policy.pull(arms)
                 policy.update(arm, row[arm])
 
         pymab, rng = EXP3Policy(n_arms=n, gamma=0.1), np.random.default_rng(0)
 
-        def play_pymab(policy=pymab, rng=rng):
+        def play_pymab(policy=pymab, rng=rng, rewards=rewards):
             for row in rewards:
                 arm = policy.select_action(rng=rng)
                 policy.update(action=arm, reward=row[arm])
 
         times = interleaved(ours | {"River Exp3": play_river, "pymab EXP3": play_pymab}, turns)
         for name, values in times.items():
-            peer = f"   {ratio(times, name, 'SCB'):5.1f}x" if "x" in name and " " in name else ""
-            if "EXP3" in name:
-                peer = f"   {ratio(times, name, 'SCB'):5.1f}x"
+            peer = f"   {ratio(times, name, 'SCB'):5.1f}x" if name not in ours else ""
             print(f"   n = {n:<4} {name:<11} {1e6 * statistics.median(values) / rounds:7.2f}{peer}")
 
 

@@ -33,16 +33,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).resolve().parent
 _OPTIONS: dict[str, Any] = {
-    "nogil": True,
     "error_model": "numpy",
     "fastmath": False,
     "forceinline": True,
 }
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, *, nogil: bool = True) -> F:
     """Compile ``function`` on first call and keep the machine code for later processes."""
-    dispatcher = numba.njit(**_OPTIONS)(function)
+    dispatcher = numba.njit(**_OPTIONS | {"nogil": nogil})(function)
     if _is_ours(function) and hasattr(dispatcher, "_cache"):  # not so under NUMBA_DISABLE_JIT
         dispatcher._cache = _Cache(function)
     compiled: F = dispatcher

@@ -7,8 +7,10 @@ import json
 import math
 import os
 import secrets
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -20,7 +22,7 @@ from numpy.random import PCG64, SeedSequence
 from numpy.typing import ArrayLike
 
 from unbounded.core.lanes import Vector
-from unbounded.spec import WORDS, BanditSpec
+from unbounded.spec import ASKED, DRAWN, BanditSpec
 
 Seed = int | SeedSequence | None
 
@@ -54,7 +56,8 @@ class Choice:
 class Learner:
     """Base of every bandit learner: ask for an arm, tell its loss.
 
-    Calls from several threads are safe: they are carried out one at a time.
+    Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
+    action for other threads, and a lock guards what takes more than one.
     """
 
     spec: ClassVar[BanditSpec]
@@ -69,12 +72,13 @@ class Learner:
         self._ask, self._tell = self._entries.ask, self._entries.tell
         self._buffer = self._entries.new_buffer(params)
         self._bits = bit_generator(seed)
-        self._words_left = 0
         self._delayed = self.spec.delayed
         self._outstanding: dict[int, Choice] = {}
         self._name = secrets.token_hex(8)
         self._lock = threading.Lock()
-        self._acquire, self._release = self._lock.acquire, self._lock.release
+        self._forgotten = 0
+        full = self.spec.feedback == "full"
+        self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
 
     # ------------------------------------------------------------------ playing
 
@@ -87,23 +91,33 @@ class Learner:
             The ticket to give back with the loss. Several may be outstanding, unless the
             algorithm says otherwise.
         """
-        self._acquire()  # half the price of `with self._lock`, and this is the hot path
-        try:
-            if self._outstanding and not self._delayed:
+        if not self._delayed:
+            return self._ask_alone()
+        arm, probability, memo, number = self._ask(self._buffer)
+        if arm < 0:
+            self._draw_words()
+            return self.ask()
+        choice = Choice(arm, probability, memo, number, self._name)
+        self._outstanding[number] = choice
+        return choice
+
+    def _draw_words(self) -> None:
+        with self._lock:
+            if self._buffer[ASKED] == self._buffer[DRAWN]:  # no other thread has done it
+                self._entries.draw_words(self._buffer, self._bits)
+
+    def _ask_alone(self) -> Choice:
+        with self._lock:
+            if self._outstanding:
                 raise RuntimeError(
                     f"{self.spec.name} needs the loss of {next(iter(self._outstanding.values()))} "
                     "before it can choose again: tell() or forget() it first"
                 )
-            if not self._words_left:
-                self._entries.words(self._buffer)[:] = self._bits.random_raw(WORDS)
-                self._words_left = WORDS
-            self._words_left -= 1
+            if self._buffer[ASKED] == self._buffer[DRAWN]:
+                self._entries.draw_words(self._buffer, self._bits)
             arm, probability, memo, number = self._ask(self._buffer)
-            choice = Choice(arm, probability, memo, number, self._name)
-            self._outstanding[number] = choice
+            choice = self._outstanding[number] = Choice(arm, probability, memo, number, self._name)
             return choice
-        finally:
-            self._release()
 
     def tell(
         self,
@@ -127,55 +141,50 @@ class Learner:
             Instead of ``loss``, for full-information learners: the losses of all the arms.
         """
         value: Any
-        if self.spec.feedback == "full":
-            value = self._checked_losses(loss, reward, losses)
+        if type(loss) is float and -self._limit <= loss <= self._limit and reward is losses is None:
+            value = loss  # the usual case, at the least cost
         else:
-            if losses is not None:
-                raise TypeError(
-                    f"{self.spec.name} learns from the loss of the arm that was played: "
-                    "pass loss= or reward=, not losses="
-                )
-            if reward is not None:
-                if loss is not None:
-                    raise TypeError("pass either loss or reward, not both")
-                value = -self._checked("reward", reward)
-            else:
-                value = self._checked("loss", loss)
-        self._acquire()
-        try:
-            self._known(choice)
-            del self._outstanding[choice.id]
-            self._tell(self._buffer, choice.arm, choice._memo, value)
-        finally:
-            self._release()
+            value = self._checked_feedback(loss, reward, losses)
+        self._take(choice)
+        self._tell(self._buffer, choice.arm, choice._memo, value)
 
     def forget(self, choice: Choice) -> None:
         """Drop a choice whose loss will never be known; nothing is learned from it."""
-        with self._lock:
-            self._known(choice)
-            del self._outstanding[choice.id]
+        self._take(choice)
+        self._forgotten += 1
 
-    def _known(self, choice: Choice) -> None:
+    def _take(self, choice: Choice) -> None:
+        """Remove a choice from the outstanding ones, or say why it is not among them."""
         if not isinstance(choice, Choice):
             raise TypeError(
                 f"choice must be what ask() returned, not {choice!r}; for a ticket's number use "
                 "learner.outstanding[number]"
             )
-        if self._outstanding.get(choice.id) is choice:
-            return
         if choice._learner != self._name:
             raise ValueError(
                 f"{choice!r} was issued by another learner; tell it to the learner that was asked"
             )
-        if choice.id not in self._outstanding:
+        if self._outstanding.pop(choice.id, None) is None:
             raise ValueError(
                 f"{choice!r} is not outstanding: it was told or forgotten before; "
                 "ask() again for a new choice"
             )
 
+    def _checked_feedback(self, loss: object, reward: object, losses: ArrayLike | None) -> Any:
+        if self.spec.feedback == "full":
+            return self._checked_losses(loss, reward, losses)
+        if losses is not None:
+            raise TypeError(
+                f"{self.spec.name} learns from the loss of the arm that was played: "
+                "pass loss= or reward=, not losses="
+            )
+        if reward is None:
+            return self._checked("loss", loss)
+        if loss is not None:
+            raise TypeError("pass either loss or reward, not both")
+        return -self._checked("reward", reward)
+
     def _checked(self, name: str, value: object) -> float:
-        if type(value) is float and abs(value) <= self.spec.largest_loss and value - value == 0.0:
-            return value
         if value is None:
             raise TypeError("tell() needs loss= or reward=")
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -189,7 +198,7 @@ class Learner:
                 f"{name} must be finite, got {value!r}; if there is no {name}, "
                 "forget() the choice instead"
             )
-        if abs(number) > self.spec.largest_loss:
+        if abs(number) > self._limit:
             raise ValueError(
                 f"{self.spec.name} squares its losses and takes at most "
                 f"{self.spec.largest_loss:g}, got {value!r}; rescale, or use SCB"
@@ -225,8 +234,7 @@ class Learner:
     def probabilities(self) -> Vector:
         """The distribution that the next `ask` samples from, an array of shape (n_arms,)."""
         q = np.empty(self.n_arms)
-        with self._lock:
-            self._entries.look(self._buffer, q)
+        self._entries.look(self._buffer, q)
         return q
 
     @property
@@ -243,8 +251,7 @@ class Learner:
     @property
     def scale(self) -> float:
         """The scale that the learner now works with: its clipping threshold, or its range."""
-        with self._lock:
-            return float(self._entries.scale(self._buffer))
+        return float(self._entries.scale(self._buffer))
 
     @property
     def outstanding(self) -> Mapping[int, Choice]:
@@ -270,26 +277,32 @@ class Learner:
         str
             JSON, for `load`.
         """
-        with self._lock:
-            generator = self._bits.state
-            assert generator["bit_generator"] == "PCG64"
-            document = {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "algorithm": self.spec.name,
-                "settings": self._settings,
-                "buffer": base64.b64encode(self._buffer.astype("<f8").tobytes()).decode(),
-                "generator": {key: str(value) for key, value in generator["state"].items()},
-                "words_left": self._words_left,
-                "name": self._name,
-                "outstanding": [
-                    [c.id, c.arm, c.probability, c._memo] for c in self._outstanding.values()
-                ],
-            }
+        buffer, generator, outstanding = self._snapshot()
+        document = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "algorithm": self.spec.name,
+            "settings": self._settings,
+            "buffer": base64.b64encode(buffer.astype("<f8").tobytes()).decode(),
+            "generator": {key: str(value) for key, value in generator["state"].items()},
+            "forgotten": self._forgotten,
+            "name": self._name,
+            "outstanding": [[c.id, c.arm, c.probability, c._memo] for c in outstanding],
+        }
         text = json.dumps(document)
         if path is not None:
             _write_whole(Path(path), text)
         return text
+
+    def _snapshot(self) -> tuple[Vector, Any, list[Choice]]:
+        while True:
+            with self._lock:
+                buffer, outstanding = self._buffer.copy(), list(self._outstanding.values())
+                generator = self._bits.state
+            told = buffer[self._entries.slot("t")] - 1
+            if buffer[ASKED] == told + self._forgotten + len(outstanding):
+                return buffer, generator, outstanding
+            time.sleep(0.0)  # another thread is in the middle of an ask or a tell
 
     @classmethod
     def load(cls, saved: str | os.PathLike[str]) -> Self:
@@ -324,7 +337,7 @@ class Learner:
                 "has_uint32": 0,
                 "uinteger": 0,
             }
-            learner._words_left = int(document["words_left"])
+            learner._forgotten = int(document["forgotten"])
             learner._name = str(document["name"])
             for number, arm, probability, memo in document["outstanding"]:
                 if not 0 <= arm < learner.n_arms:

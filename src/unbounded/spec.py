@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random import BitGenerator
 
 from unbounded._jit import borrowed, kernel
 from unbounded.core.lanes import Vector
 from unbounded.core.tally import tally, tally_expected, tally_played
 
-ASKED = 0  # the buffer's first slot: how often it was asked, hence the position in the stream
-WORDS = 256  # random words in the buffer; refilled when `asked` is a multiple of this
+# The buffer's first slots: how often it was asked, which is the position in the stream of random
+# words; and the position up to which words have been drawn. The buffer holds the last WORDS.
+ASKED, DRAWN = 0, 1
+WORDS = 256
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Entries:
         hints = get_type_hints(spec.State)
         self._vectors = [name for name, kind in hints.items() if kind not in (int, float, bool)]
         self._scalars = [(name, kind) for name, kind in hints.items() if name not in self._vectors]
-        self._params_at = ASKED + 1
+        self._params_at = DRAWN + 1
         self._offsets_at = self._params_at + len(self._params)
         self._scalars_at = self._offsets_at + len(self._vectors) + 1
         self.words_at = self._scalars_at + len(self._scalars)
@@ -131,8 +133,10 @@ class Entries:
         exec(compile(self._source(), str(name), "exec"), namespace)
         for step in ("unpack_params", "unpack_state", "pack"):
             namespace[step] = kernel(namespace[step])
-        for entry in ("ask", "tell", "look", "scale", "run"):
-            setattr(self, entry, kernel(namespace[entry]))
+        # Under the GIL, the short ones are atomic for other threads; the simulator needs threads.
+        for entry in ("ask", "tell", "look", "scale"):
+            setattr(self, entry, kernel(namespace[entry], nogil=False))
+        self.run = kernel(namespace["run"])
 
     def _source(self) -> str:
         def read(kind: type, slot: int) -> str:
@@ -171,6 +175,8 @@ def pack(buffer, state):
 def ask(owner):
     buffer = borrowed(owner)
     asked = int(buffer[{ASKED}])
+    if buffer[{ASKED}] == buffer[{DRAWN}]:
+        return -1, 0.0, 0.0, asked
     buffer[{ASKED}] += 1.0
     word = buffer.view(np.uint64)[{self.words_at} + asked % {WORDS}]
     arm, probability, memo = act(unpack_params(buffer), unpack_state(buffer), word)
@@ -229,9 +235,11 @@ def run(
             buffer[begin:end] = getattr(state, name)
         return buffer
 
-    def words(self, buffer: Vector) -> NDArray[np.uint64]:
-        """The part of the buffer that holds random words for the coming asks."""
-        return buffer.view(np.uint64)[self.words_at : self.words_at + WORDS]
+    def draw_words(self, buffer: Vector, bits: BitGenerator) -> None:
+        """Draw random words for the next WORDS asks."""
+        words = buffer.view(np.uint64)[self.words_at : self.words_at + WORDS]
+        words[:] = bits.random_raw(WORDS)
+        buffer[DRAWN] += WORDS
 
     def settings_match(self, buffer: Vector, other: Vector) -> bool:
         """Whether two buffers are of equal layout and parameters."""
