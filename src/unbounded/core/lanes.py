@@ -17,7 +17,7 @@ from unbounded._jit import kernel
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-LANES = 64
+LANES = 32
 
 
 @kernel
