@@ -26,6 +26,7 @@ LEARNERS: dict[str, tuple[Learner, str, str]] = {
     # name: (settings, colour, line); the colours are Okabe and Ito's, safe for colour-blind eyes
     "SCB": (SCB(N_ARMS), "#0072B2", "-"),
     "SCB, range clipping": (SCB(N_ARMS, clip="range"), "#56B4E9", "-"),
+    "SCB-IX": (SCBIX(N_ARMS), "#004D40", "-"),
     "SCB-IX, range clipping": (SCBIX(N_ARMS, clip="range"), "#009E73", "-"),
     "AHB": (AHB(N_ARMS), "#CC79A7", "-"),
     "epsilon-greedy": (EpsilonGreedy(N_ARMS), "#999999", "-"),
