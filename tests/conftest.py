@@ -11,8 +11,7 @@ from unbounded import Learner
 from unbounded.bandits import algorithms
 
 EXAMPLES = [
-    # One group a learner: its kernels are then compiled by one worker of pytest-xdist only.
-    pytest.param((cls, dict(settings)), id=f"{name}-{i}", marks=pytest.mark.xdist_group(name))
+    pytest.param((cls, dict(settings)), id=f"{name}-{i}")
     for name, cls in algorithms().items()
     for i, settings in enumerate(cls.spec.examples)
 ]
@@ -50,3 +49,11 @@ class Example:
 @pytest.fixture(params=EXAMPLES)
 def example(request: pytest.FixtureRequest) -> Example:
     return Example(*request.param)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One group a learner: its kernels are then compiled by one worker of pytest-xdist only."""
+    for item in items:
+        if "example" in getattr(item, "fixturenames", ()):
+            cls, _ = item.callspec.params["example"]
+            item.add_marker(pytest.mark.xdist_group(cls.__name__))

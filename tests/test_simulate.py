@@ -178,7 +178,8 @@ def test_progress_is_reported():
         (lambda: Replay([1.0]), "shape"),
         (lambda: StochasticGap(0.6), "gap must be in"),
         (lambda: StochasticGap(scale=math.inf), "scale must be finite"),
-        (lambda: Switch(2.0), "at must be in"),
+        (lambda: Switch(0.2), "gap must be in"),
+        (lambda: Switch(at=2.0), "at must be in"),
         (lambda: Growth(-1.0), "doublings must be in"),
         (lambda: SpikeLeastLikely(rate=2.0), "rate must be in"),
         (lambda: LowerBound(-1.0), "factor must be at least 0"),
@@ -218,9 +219,9 @@ class TestAdversaries:
         np.testing.assert_allclose(losses.mean(axis=0), expected, atol=0.015)
 
     def test_switch(self):
-        losses = losses_of(Switch(0.25), 3, 40_000)
-        np.testing.assert_allclose(losses[:10_000].mean(axis=0), [0.2, 0.5, 0.5], atol=0.03)
-        np.testing.assert_allclose(losses[10_000:].mean(axis=0), [0.9, 0.1, 0.5], atol=0.02)
+        losses = losses_of(Switch(0.15, at=0.25), 3, 40_000)
+        np.testing.assert_allclose(losses[:10_000].mean(axis=0), [0.35, 0.5, 0.5], atol=0.03)
+        np.testing.assert_allclose(losses[10_000:].mean(axis=0), [0.5, 0.05, 0.5], atol=0.02)
 
     def test_growth(self):
         losses = losses_of(Growth(20.0, gap=0.3), 3, 10_000)

@@ -39,7 +39,7 @@ def test_scb_at_a_million_rounds_and_uniform_not():
     ceiling = 10.0 * math.sqrt(N * rounds)
     failed = 0
     for name, adversary in ADVERSARIES.items():
-        assert relative(SCB(N), adversary, rounds, 4, "scale").mean() <= ceiling, name
+        assert relative(SCB(N), adversary, rounds, 16, "scale").mean() <= ceiling, name
         failed += relative(Uniform(N), adversary, rounds, 2, "scale").mean() > ceiling
     assert failed >= 3
 
