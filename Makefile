@@ -8,10 +8,10 @@ demo: .venv/.plot  ## a tour: regret against the scale of the losses, as a table
 	$(BIN)/python examples/scales.py
 
 test: .venv/.test  ## the tests, doctests included
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 test-all: .venv/.test  ## with the long statistics
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "long or not long"
+	$(BIN)/python -m pytest -n auto -m "long or not long"
 
 lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/ruff check

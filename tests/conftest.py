@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,13 @@ def example(request: pytest.FixtureRequest) -> Example:
     return Example(*request.param)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One group a learner: its kernels are then compiled by one worker of pytest-xdist only."""
-    for item in items:
-        if "example" in getattr(item, "fixturenames", ()):
-            cls, _ = item.callspec.params["example"]
-            item.add_marker(pytest.mark.xdist_group(cls.__name__))
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All tests of one learner on one worker, so that its kernels are compiled once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByLearner(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            match = re.search(r"\[(\w+)-\d", nodeid)
+            return match[1] if match and match[1] in algorithms() else nodeid
+
+    return ByLearner(config, log)
