@@ -1,0 +1,426 @@
+"""Layered MDPs: their flat layout, transitions, occupancy measures and backward induction.
+
+Layer 0 holds one dummy state ``s_0`` with one dummy action, whose transition is the unknown
+distribution of the first state. Layers ``1..H`` are played, with ``A`` actions in each state.
+After layer ``H`` the episode ends. A Markov policy ``pi`` and transitions ``P`` induce
+
+    q(s, a) = q(s) pi(a|s),      q(s') = sum_{s, a} q(s, a) P(s'|s, a),      q(s_0) = 1,
+
+so that each layer has mass one and mass flows from layer to layer.
+
+**Layout.** All kernels work on flat arrays and on one small table of offsets, so that one compiled
+signature serves every shape. ``lay`` is an int64 array of shape ``(5, H + 2)``, a column a layer:
+
+| row | content                       | layer 0 | layer h in 1..H   | end (column H + 1)  |
+|-----|-------------------------------|---------|-------------------|---------------------|
+| 0   | number of states n_h          | 1       | n_h               | 1                   |
+| 1   | number of actions A_h         | 1       | A                 | 0                   |
+| 2   | offset into vectors of states | 0       | 1 + n_1 + ...     | number of states    |
+| 3   | offset into vectors of pairs  | 0       | 1 + A(n_1 + ...)  | number of pairs     |
+| 4   | offset into transitions       | 0       | ...               | number of triples   |
+
+The pair ``(s, a)`` of layer ``h`` is number ``i = s A_h + a`` of its layer. Transitions are stored
+*next state first*: ``P(j|i)`` of layer ``h`` is entry ``lay[4, h] + j m_h + i`` with
+``m_h = n_h A_h``. The inner loops then run over all pairs of a layer, elementwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded._jit import kernel
+
+Vector = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_SUM_TOLERANCE = 1e-9  # rows this close to one are renormalised, others are refused
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The shape of a layered MDP: states in layers ``1..H`` and the number of actions.
+
+    Parameters
+    ----------
+    sizes : sequence of int, shape (H,)
+        Number of states in each of the layers ``1..H``.
+    n_actions : int
+        Number of actions in each of their states.
+
+    Examples
+    --------
+    >>> layers = Layers([2, 3], n_actions=2)
+    >>> layers.n_states, layers.n_pairs, layers.n_transitions  # s_0 and its pair are counted
+    (6, 11, 14)
+    >>> q = layers.pack_pairs([[[0.1, 0.2], [0.3, 0.4]], [[0.1, 0.1], [0.2, 0.2], [0.2, 0.2]]])
+    >>> q.shape, layers.unpack_pairs(q)[0].tolist()
+    ((11,), [[0.1, 0.2], [0.3, 0.4]])
+    """
+
+    sizes: tuple[int, ...]
+    n_actions: int
+
+    def __init__(self, sizes: Sequence[int], n_actions: int) -> None:
+        sizes = tuple(int(n) for n in sizes)
+        if not sizes or min(sizes) < 1:
+            raise ValueError(
+                f"sizes must hold at least one layer, each of at least one state; got {sizes}"
+            )
+        if n_actions < 1:
+            raise ValueError(f"n_actions must be at least 1, got {n_actions}")
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "n_actions", int(n_actions))
+
+    @property
+    def horizon(self) -> int:
+        """Number of decisions in an episode, H."""
+        return len(self.sizes)
+
+    @cached_property
+    def table(self) -> Integers:
+        """Offsets, shape (5, H + 2): the ``lay`` argument of every kernel."""
+        H = self.horizon
+        lay = np.zeros((5, H + 2), dtype=np.int64)
+        lay[0] = [1, *self.sizes, 1]
+        lay[1] = [1, *[self.n_actions] * H, 0]
+        lay[2, 1:] = np.cumsum(lay[0, :-1])
+        lay[3, 1:] = np.cumsum(lay[0, :-1] * lay[1, :-1])
+        lay[4, 1 : H + 1] = np.cumsum(lay[0, :H] * lay[1, :H] * lay[0, 1 : H + 1])
+        lay[4, H + 1] = lay[4, H]
+        lay.flags.writeable = False
+        return lay
+
+    @property
+    def n_states(self) -> int:
+        """Length of a vector over states: ``1 + n_1 + ... + n_H``."""
+        return int(self.table[2, -1])
+
+    @property
+    def n_pairs(self) -> int:
+        """Length of a vector over pairs: ``1 + A (n_1 + ... + n_H)``."""
+        return int(self.table[3, -1])
+
+    @property
+    def n_transitions(self) -> int:
+        """Length of a vector over triples (s, a, s')."""
+        return int(self.table[4, -1])
+
+    def pack_pairs(self, arrays: Sequence[npt.ArrayLike], first: float = 0.0) -> Vector:
+        """Flatten one array of shape (n_h, A) a layer; ``first`` is the entry of ``s_0``."""
+        arrays = _checked(arrays, [(n, self.n_actions) for n in self.sizes], "arrays")
+        return np.concatenate([[first], *[a.ravel() for a in arrays]])
+
+    def unpack_pairs(self, flat: npt.ArrayLike) -> list[Vector]:
+        """Views of shape (n_h, A), one a layer ``1..H``, into a flat vector over pairs."""
+        flat = _flat(flat, self.n_pairs, "flat")
+        lay = self.table
+        return [
+            flat[lay[3, h] : lay[3, h + 1]].reshape(self.sizes[h - 1], self.n_actions)
+            for h in range(1, self.horizon + 1)
+        ]
+
+    def pack_transitions(self, initial: npt.ArrayLike, arrays: Sequence[npt.ArrayLike]) -> Vector:
+        """Flatten ``initial`` (n_1,) and one array of shape (n_h, A, n_{h+1}) a layer 1..H-1."""
+        (initial,) = _checked([initial], [(self.sizes[0],)], "initial")
+        shapes = [
+            (n, self.n_actions, after)
+            for n, after in zip(self.sizes[:-1], self.sizes[1:], strict=True)
+        ]
+        arrays = _checked(arrays, shapes, "arrays")
+        return np.concatenate([initial, *[a.reshape(-1, a.shape[2]).T.ravel() for a in arrays]])
+
+    def unpack_transitions(self, flat: npt.ArrayLike) -> tuple[Vector, list[Vector]]:
+        """Inverse of `pack_transitions`: the initial distribution and the layers' arrays."""
+        flat = _flat(flat, self.n_transitions, "flat")
+        lay = self.table
+        arrays = [
+            flat[lay[4, h] : lay[4, h + 1]]
+            .reshape(self.sizes[h], -1)
+            .T.reshape(self.sizes[h - 1], self.n_actions, self.sizes[h])
+            for h in range(1, self.horizon)
+        ]
+        return flat[: self.sizes[0]], arrays
+
+    def index(self, h: int, state: int, action: int = 0) -> int:
+        """Position of the pair (state, action) of layer ``h`` in a flat vector over pairs."""
+        if not (0 <= h <= self.horizon):
+            raise IndexError(f"layer h must be in 0..{self.horizon}, got {h}")
+        n, A, _, offset, _ = (int(x) for x in self.table[:, h])
+        if not (0 <= state < n and 0 <= action < A):
+            raise IndexError(
+                f"layer {h} has {n} states and {A} actions; got state {state}, action {action}"
+            )
+        return offset + state * A + action
+
+
+class LayeredMDP:
+    """A layered MDP with validated transitions and an unknown-to-the-learner start.
+
+    Parameters
+    ----------
+    initial : array_like, shape (n_1,)
+        Distribution of the first state.
+    transitions : sequence of array_like, shapes (n_h, A, n_{h+1}) for h = 1..H-1
+        ``transitions[h - 1][s, a]`` is the distribution of the next state.
+    n_actions : int, optional
+        Needed only when ``H = 1``, where no transition tells it.
+
+    Unreachable states are legal.
+
+    Examples
+    --------
+    >>> mdp = LayeredMDP([1.0], [[[[0.9, 0.1], [0.2, 0.8]]]])
+    >>> mdp.layers.sizes, mdp.layers.n_actions
+    ((1, 2), 2)
+    >>> LayeredMDP([0.5, 0.6], [], n_actions=2)
+    Traceback (most recent call last):
+    ...
+    ValueError: initial sums to 1.1; a distribution must sum to 1
+    """
+
+    def __init__(
+        self,
+        initial: npt.ArrayLike,
+        transitions: Sequence[npt.ArrayLike],
+        n_actions: int | None = None,
+    ) -> None:
+        first = np.array(initial, dtype=np.float64)
+        if first.ndim != 1 or first.size == 0:
+            raise ValueError(f"initial must be a non-empty vector, got shape {first.shape}")
+        kernels = [np.array(P, dtype=np.float64) for P in transitions]
+        n = first.size
+        for h, P in enumerate(kernels, start=1):
+            if P.ndim != 3 or P.shape[0] != n or 0 in P.shape:
+                raise ValueError(
+                    f"transitions[{h - 1}] must have shape (n_{h} = {n}, n_actions, n_{h + 1}), "
+                    f"got {P.shape}"
+                )
+            if n_actions is None:
+                n_actions = P.shape[1]
+            if P.shape[1] != n_actions:
+                raise ValueError(
+                    f"transitions[{h - 1}] has {P.shape[1]} actions, other layers {n_actions}; "
+                    "repeat an action to give every layer the same number"
+                )
+            n = P.shape[2]
+        if n_actions is None:
+            raise ValueError("n_actions is needed when there is one layer: no transition tells it")
+        self.layers = Layers([first.size, *[P.shape[2] for P in kernels]], n_actions)
+        _distributions(first, "initial")
+        for h, P in enumerate(kernels):
+            _distributions(P, f"transitions[{h}]")
+        self.P = self.layers.pack_transitions(first, kernels)
+        self.P.flags.writeable = False
+
+    @property
+    def initial(self) -> Vector:
+        """Distribution of the first state, shape (n_1,)."""
+        return self.layers.unpack_transitions(self.P)[0]
+
+    @property
+    def transitions(self) -> list[Vector]:
+        """Transitions out of layers 1..H-1, shapes (n_h, A, n_{h+1})."""
+        return self.layers.unpack_transitions(self.P)[1]
+
+    def __repr__(self) -> str:
+        return f"LayeredMDP(sizes={self.layers.sizes}, n_actions={self.layers.n_actions})"
+
+
+def simulate_episode(
+    mdp: LayeredMDP, policy: npt.ArrayLike, words: npt.NDArray[np.uint64]
+) -> tuple[Integers, Integers]:
+    """Play one episode of a Markov policy with the randomness given as data.
+
+    Parameters
+    ----------
+    mdp : LayeredMDP
+    policy : array_like, shape (n_pairs,)
+        A flat Markov policy, see `unbounded.core.policies`.
+    words : ndarray of uint64, shape (2 H,)
+        Words ``2(h-1)`` and ``2(h-1)+1`` draw the state and the action of layer ``h``.
+
+    Returns
+    -------
+    states, actions : ndarray of int64, shape (H,)
+        Numbers within the layers.
+
+    Examples
+    --------
+    >>> mdp = LayeredMDP([0.5, 0.5], [np.full((2, 2, 3), 1 / 3)])
+    >>> words = np.random.PCG64(0).random_raw(4)
+    >>> states, actions = simulate_episode(mdp, np.full(mdp.layers.n_pairs, 0.5), words)
+    >>> states.tolist(), actions.tolist()
+    ([1, 0], [0, 0])
+    """
+    H = mdp.layers.horizon
+    words = np.ascontiguousarray(words, dtype=np.uint64)
+    if words.shape != (2 * H,):
+        raise ValueError(f"words must have shape (2 H,) = ({2 * H},), got {words.shape}")
+    states, actions = np.empty(H, np.int64), np.empty(H, np.int64)
+    pi = _flat(policy, mdp.layers.n_pairs, "policy")
+    episode(mdp.layers.table, mdp.P, pi, words, states, actions)
+    return states, actions
+
+
+def _checked(
+    arrays: Sequence[npt.ArrayLike], shapes: Sequence[tuple[int, ...]], name: str
+) -> list[Vector]:
+    if len(arrays) != len(shapes):
+        raise ValueError(f"{name} must hold {len(shapes)} arrays, one a layer; got {len(arrays)}")
+    out = [np.asarray(a, dtype=np.float64) for a in arrays]
+    for k, (a, shape) in enumerate(zip(out, shapes, strict=True)):
+        if a.shape != shape:
+            raise ValueError(f"{name}[{k}] must have shape {shape}, got {a.shape}")
+    return out
+
+
+def _flat(array: npt.ArrayLike, size: int, name: str) -> Vector:
+    flat = np.ascontiguousarray(array, dtype=np.float64)
+    if flat.shape != (size,):
+        raise ValueError(f"{name} must be a flat vector of shape ({size},), got {flat.shape}")
+    return flat
+
+
+def _distributions(P: Vector, name: str) -> None:
+    """Refuse what is not a distribution along the last axis; renormalise rounding in place."""
+    if not np.all(np.isfinite(P)):
+        raise ValueError(f"{name} has entries that are not finite")
+    if np.any(P < 0):
+        where: Any = np.unravel_index(int(np.argmin(P)), P.shape)
+        where = tuple(int(k) for k in where)
+        raise ValueError(f"{name}{list(where)} is {P[where]:g}; a probability cannot be negative")
+    total = P.sum(axis=-1)
+    worst: Any = np.unravel_index(int(np.argmax(np.abs(total - 1))), total.shape)
+    if abs(total[worst] - 1) > _SUM_TOLERANCE:
+        row = f"{name}{[int(k) for k in worst]}" if worst else name
+        raise ValueError(f"{row} sums to {total[worst]:g}; a distribution must sum to 1")
+    P /= total[..., None]
+
+
+# Kernels. Elementwise over the pairs of a layer; no allocation, no exception.
+
+
+@kernel
+def draw(P, start, stride, n, word):  # type: ignore[no-untyped-def]
+    """Draw j with probability P[start + j stride] by the top 53 bits of one random word."""
+    u = (word >> np.uint64(11)) * 2.0**-53
+    total = 0.0
+    last = 0
+    for j in range(n):
+        p = P[start + j * stride]
+        if p > 0.0:
+            total += p
+            last = j
+            if u < total:
+                return j
+    return last  # u past the last sum by rounding
+
+
+@kernel
+def episode(lay, P, pi, words, states, actions):  # type: ignore[no-untyped-def]
+    """Fill ``states`` and ``actions`` of layers 1..H, numbers within the layer."""
+    H = lay.shape[1] - 2
+    i = 0
+    for h in range(H):
+        s = draw(P, lay[4, h] + i, lay[0, h] * lay[1, h], lay[0, h + 1], words[2 * h])
+        A = lay[1, h + 1]
+        a = draw(pi, lay[3, h + 1] + s * A, 1, A, words[2 * h + 1])
+        states[h] = s
+        actions[h] = a
+        i = s * A + a
+
+
+@kernel
+def dots(m, n, x, P, start, out):  # type: ignore[no-untyped-def]
+    """out[j] = sum_i x[i] P[start + j m + i] for j < n: four rows at a time, in a fixed order."""
+    n4 = n - n % 4
+    for j in range(0, n4, 4):
+        k = start + j * m
+        P0 = P[k : k + m]
+        P1 = P[k + m : k + 2 * m]
+        P2 = P[k + 2 * m : k + 3 * m]
+        P3 = P[k + 3 * m : k + 4 * m]
+        t0 = 0.0
+        t1 = 0.0
+        t2 = 0.0
+        t3 = 0.0
+        for i in range(m):
+            t0 += x[i] * P0[i]
+            t1 += x[i] * P1[i]
+            t2 += x[i] * P2[i]
+            t3 += x[i] * P3[i]
+        out[j] = t0
+        out[j + 1] = t1
+        out[j + 2] = t2
+        out[j + 3] = t3
+    for j in range(n4, n):
+        Pj = P[start + j * m : start + (j + 1) * m]
+        t0 = 0.0
+        for i in range(m):
+            t0 += x[i] * Pj[i]
+        out[j] = t0
+
+
+@kernel
+def roll_forward(lay, P, pi, mass, q):  # type: ignore[no-untyped-def]
+    """Occupancy q(s, a) of the Markov policy ``pi``; ``mass`` gets q(s)."""
+    H = lay.shape[1] - 2
+    mass[0] = 1.0
+    for h in range(H + 1):
+        A = lay[1, h]
+        for s in range(lay[0, h]):
+            p = lay[3, h] + s * A
+            for a in range(A):
+                q[p + a] = mass[lay[2, h] + s] * pi[p + a]
+        if h < H:
+            x = q[lay[3, h] : lay[3, h + 1]]
+            out = mass[lay[2, h + 1] : lay[2, h + 2]]
+            dots(lay[0, h] * A, lay[0, h + 1], x, P, lay[4, h], out)
+
+
+@kernel
+def condition(lay, q, pi):  # type: ignore[no-untyped-def]
+    """pi(a|s) = q(s, a)/q(s), uniform where q(s) = 0."""
+    for h in range(lay.shape[1] - 1):
+        A = lay[1, h]
+        for s in range(lay[0, h]):
+            p = lay[3, h] + s * A
+            total = 0.0
+            for a in range(A):
+                total += q[p + a]
+            for a in range(A):
+                pi[p + a] = q[p + a] / total if total > 0.0 else 1.0 / A
+
+
+@kernel
+def backward_induction(lay, P, losses, value, pi):  # type: ignore[no-untyped-def]
+    """Least expected loss-to-go ``value`` (states) and a deterministic ``pi`` attaining it.
+
+    Returns the value of s_0. ``losses[0]``, the dummy pair's, is not read.
+    """
+    H = lay.shape[1] - 2
+    for h in range(H, -1, -1):
+        A = lay[1, h]
+        m = lay[0, h] * A
+        for s in range(lay[0, h]):
+            best = np.inf
+            choice = 0
+            for a in range(A):
+                i = s * A + a
+                c = losses[lay[3, h] + i] if h > 0 else 0.0
+                if h < H:
+                    for j in range(lay[0, h + 1]):
+                        c += P[lay[4, h] + j * m + i] * value[lay[2, h + 1] + j]
+                if c < best:
+                    best = c
+                    choice = a
+            value[lay[2, h] + s] = best
+            for a in range(A):
+                pi[lay[3, h] + s * A + a] = 1.0 if a == choice else 0.0
+    return value[0]

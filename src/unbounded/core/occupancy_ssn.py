@@ -1,0 +1,486 @@
+"""Warm solver: proximal point in P, semismooth Newton in the flow multipliers v.
+
+Adding ``sum x(s,a) (rho_h/2) ||P - P0||^2`` to the program (jointly convex: the perspective of a
+quadratic) smooths the inner maximum,
+
+    phi(v) = max_{P in box} <P, v> - (rho/2) ||P - P0||^2,   P = clip(P0 + (v - theta)/rho, lo, hi),
+
+with theta the root of sum P = 1. The dual g = -sum_h w_h ln sum exp(-(L + v(s) - phi)/w_h) is then
+C^1 with gradient outflow - inflow. It is maximised by Newton's method, then P0 <- P, and so on: a
+fixed point solves the original program. Block h, h+1 of minus the generalised Hessian is, with
+F the free entries of a pair, q = sum_a x and r the inflow,
+
+    M[h+1, h+1] += sum (x/w_h) P P^T + (x/rho_h)(I_F - 1_F 1_F^T/|F|),   M[h, h] += diag(q)/w_h,
+    M[h, h+1]    = -(1/w_h) ( [sum_a x P]_s - q r^T ).
+
+The rank-one terms -q q^T/w_h and -r r^T/w_h of the diagonal blocks are left out on purpose: g does
+not change when a layer's v is shifted, leaving them out removes that null space, and the step
+changes only to second order because q - r is the gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from unbounded._jit import kernel
+from unbounded.core import blocktri
+from unbounded.core.layered import Integers, Vector, dots
+from unbounded.core.occupancy_certificate import certify, search
+
+MAX_STEPS = 40
+GRADIENT_TOLERANCE = 1e-5
+_KAPPA_FACTOR = 10.0  # rho_h = clip(factor * first imbalance, low, 1) max(w_h, w_{h+1})
+_KAPPA_LOW = 1e-3
+_KAPPA_FLOOR = 1e-4
+_DAMPING = 1e-2  # Levenberg-Marquardt term, times the imbalance
+_STARVED = 1.5  # inflow/outflow beyond which a state takes a step in the log domain
+
+
+class Work(NamedTuple):
+    """Views into one flat buffer; sizes: S states, X pairs, T triples, n and m largest layer."""
+
+    L: Vector  # X: normalised losses
+    w: Vector  # H + 1
+    rho: Vector  # H + 1
+    P: Vector  # T
+    x: Vector  # X: dual softmax
+    bound: Vector  # X
+    slack: Vector  # X
+    v_old: Vector  # S
+    dv: Vector  # S
+    grad: Vector  # S
+    q: Vector  # S: outflow
+    r: Vector  # S: inflow
+    inverse: Vector  # S
+    D: Vector
+    E: Vector
+    pair: Vector  # 6 m
+    rows: Vector  # n m
+    c: Vector  # max(n, m)
+    best_v: Vector  # S: the best certified point
+    best_theta: Vector  # X
+    best_P: Vector  # T
+    q_out: Vector  # X: occupancy and policy of the last certificate
+    pi_out: Vector  # X
+    mass: Vector  # S
+    ln_x: Vector  # n
+    gap: Vector  # 4
+
+
+@kernel
+def work_size(lay: Integers) -> int:
+    """Length of the flat buffer that `carve` cuts."""
+    H = lay.shape[1] - 2
+    S = lay[2, H + 1]
+    X = lay[3, H + 1]
+    T = lay[4, H + 1]
+    n, m, d, e = _extents(lay)
+    return 7 * X + 2 * (H + 1) + 2 * T + 8 * S + d + e + 6 * m + n * m + (n + m) + n + 4
+
+
+@kernel
+def _extents(lay: Integers) -> tuple[int, int, int, int]:
+    H = lay.shape[1] - 2
+    n = 1
+    m = 1
+    d = 0
+    e = 0
+    for h in range(H + 1):
+        n = max(n, lay[0, h])
+        m = max(m, lay[0, h] * lay[1, h])
+        if h > 0:
+            d += lay[0, h] * lay[0, h]
+            if h < H:
+                e += lay[0, h] * lay[0, h + 1]
+    return n, m, d, e
+
+
+@kernel
+def carve(lay: Integers, buffer: Vector) -> Work:
+    """Cut the flat buffer into the solver's arrays."""
+    H = lay.shape[1] - 2
+    S = lay[2, H + 1]
+    X = lay[3, H + 1]
+    T = lay[4, H + 1]
+    n, m, d, e = _extents(lay)
+    k = 0
+    L = buffer[k : k + X]
+    k += X
+    w = buffer[k : k + H + 1]
+    k += H + 1
+    rho = buffer[k : k + H + 1]
+    k += H + 1
+    P = buffer[k : k + T]
+    k += T
+    x = buffer[k : k + X]
+    k += X
+    bound = buffer[k : k + X]
+    k += X
+    slack = buffer[k : k + X]
+    k += X
+    v_old = buffer[k : k + S]
+    k += S
+    dv = buffer[k : k + S]
+    k += S
+    grad = buffer[k : k + S]
+    k += S
+    q = buffer[k : k + S]
+    k += S
+    r = buffer[k : k + S]
+    k += S
+    inverse = buffer[k : k + S]
+    k += S
+    D = buffer[k : k + d]
+    k += d
+    E = buffer[k : k + e]
+    k += e
+    pair = buffer[k : k + 6 * m]
+    k += 6 * m
+    rows = buffer[k : k + n * m]
+    k += n * m
+    c = buffer[k : k + n + m]
+    k += n + m
+    best_v = buffer[k : k + S]
+    k += S
+    best_theta = buffer[k : k + X]
+    k += X
+    best_P = buffer[k : k + T]
+    k += T
+    q_out = buffer[k : k + X]
+    k += X
+    pi_out = buffer[k : k + X]
+    k += X
+    mass = buffer[k : k + S]
+    k += S
+    ln_x = buffer[k : k + n]
+    k += n
+    gap = buffer[k : k + 4]
+    return Work(
+        L, w, rho, P, x, bound, slack, v_old, dv, grad, q, r, inverse, D, E, pair, rows, c,
+        best_v, best_theta, best_P, q_out, pi_out, mass, ln_x, gap,
+    )  # fmt: skip
+
+
+@kernel
+def _proximal_layer(
+    lay: Integers,
+    h: int,
+    lo: Vector,
+    hi: Vector,
+    v: Vector,
+    P0: Vector,
+    theta: Vector,
+    rho: float,
+    W: Work,
+) -> None:
+    """P, theta, phi (into W.x), bound and slack of the pairs of layer h < H."""
+    m = lay[0, h] * lay[1, h]
+    n = lay[0, h + 1]
+    start = lay[4, h]
+    total = W.pair[:m]
+    free = W.pair[m : 2 * m]
+    low = W.pair[2 * m : 3 * m]
+    high = W.pair[3 * m : 4 * m]
+    th = theta[lay[3, h] : lay[3, h] + m]
+    vn = v[lay[2, h + 1] : lay[2, h + 1] + n]
+    v_low = vn[0]
+    v_high = vn[0]
+    for j in range(1, n):
+        v_low = min(v_low, vn[j])
+        v_high = max(v_high, vn[j])
+    for i in range(m):
+        th[i] = min(max(th[i], v_low), v_high)
+        low[i] = v_low
+        high[i] = v_high
+    scale = 1.0 / rho
+    for _ in range(80):
+        for i in range(m):
+            total[i] = -1.0
+            free[i] = 0.0
+        for j in range(n):
+            k = start + j * m
+            a = lo[k : k + m]
+            b = hi[k : k + m]
+            p0 = P0[k : k + m]
+            vj = vn[j]
+            for i in range(m):
+                t = p0[i] + (vj - th[i]) * scale
+                y = min(max(t, a[i]), b[i])
+                total[i] += y
+                free[i] += 1.0 if y == t else 0.0
+        if not search(m, rho, 1e-12, total, free, low, high, th):
+            break
+    phi = W.x[lay[3, h] : lay[3, h] + m]
+    bound = W.bound[lay[3, h] : lay[3, h] + m]
+    slack = W.slack[lay[3, h] : lay[3, h] + m]
+    for i in range(m):
+        total[i] /= max(free[i], 1.0)  # the remainder, spread over the free entries
+        phi[i] = 0.0
+        bound[i] = 0.0
+        slack[i] = 0.0
+    half = 0.5 * rho
+    for j in range(n):
+        k = start + j * m
+        a = lo[k : k + m]
+        b = hi[k : k + m]
+        p0 = P0[k : k + m]
+        p = W.P[k : k + m]
+        vj = vn[j]
+        for i in range(m):
+            d = vj - th[i]
+            t = p0[i] + d * scale
+            y = min(max(t, a[i]), b[i])
+            y -= total[i] if y == t else 0.0
+            y = min(max(y, a[i]), b[i])
+            p[i] = y
+            bound[i] += y * vj
+            slack[i] += max(d, 0.0) * (b[i] - y) + max(-d, 0.0) * (y - a[i])
+            e = y - p0[i]
+            phi[i] -= half * (e * e)
+    for i in range(m):
+        phi[i] += bound[i]
+        bound[i] += slack[i]
+
+
+@kernel
+def evaluate(lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work) -> float:
+    """Smoothed dual value; fills W's P, x, bound, slack, q, r, grad."""
+    H = lay.shape[1] - 2
+    value = 0.0
+    W.q[0] = 1.0
+    W.r[0] = 1.0
+    W.grad[0] = 0.0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        p = lay[3, h]
+        x = W.x[p : p + m]
+        if h < H:
+            _proximal_layer(lay, h, lo, hi, v, P0, theta, W.rho[h], W)
+        else:
+            for i in range(m):
+                x[i] = 0.0
+                W.bound[p + i] = 0.0
+                W.slack[p + i] = 0.0
+        if h == 0:
+            value -= x[0]
+            x[0] = 1.0
+        else:
+            wh = W.w[h]
+            least = math.inf
+            for s in range(n):
+                vs = v[lay[2, h] + s]
+                for i in range(s * A, s * A + A):
+                    x[i] = W.L[p + i] + vs - x[i]
+                    least = min(least, x[i])
+            z = 0.0
+            for i in range(m):
+                x[i] = math.exp((least - x[i]) / wh)
+                z += x[i]
+            for i in range(m):
+                x[i] /= z
+            value += least - wh * math.log(z)
+            for s in range(n):
+                t = 0.0
+                for i in range(s * A, s * A + A):
+                    t += x[i]
+                k = lay[2, h] + s
+                W.q[k] = t
+                W.grad[k] = t - W.r[k]
+        if h < H:
+            dots(m, lay[0, h + 1], x, W.P, lay[4, h], W.r[lay[2, h + 1] :])
+    return value
+
+
+@kernel
+def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
+    H = lay.shape[1] - 2
+    for k in range(W.D.size):
+        W.D[k] = 0.0
+    d = 0
+    e = 0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        x = W.x[lay[3, h] : lay[3, h] + m]
+        wh = W.w[h]
+        if h > 0:
+            for s in range(n):
+                k = lay[2, h] + s
+                t = W.q[k]
+                if W.r[k] > _STARVED * t:
+                    t = (W.r[k] - t) / math.log(W.r[k] / max(t, 1e-300))
+                W.D[d + s * n + s] += (t + damping) / wh
+        if h == H:
+            break
+        r = lay[0, h + 1]
+        start = lay[4, h]
+        after = d + n * n if h > 0 else 0
+        Dn = W.D[after : after + r * r]
+        if h > 0:
+            for s in range(n):
+                row = W.E[e + s * r : e + (s + 1) * r]
+                qs = W.q[lay[2, h] + s]
+                for j in range(r):
+                    t = 0.0
+                    k = start + j * m
+                    for i in range(s * A, s * A + A):
+                        t += x[i] * W.P[k + i]
+                    row[j] = (qs * W.r[lay[2, h + 1] + j] - t) / wh
+            e += n * r
+        c = W.c[:m]
+        for i in range(m):
+            c[i] = x[i] / wh
+        blocktri.transpose(r, m, W.P, start, W.rows)
+        blocktri.add_gram(r, m, c, W.rows, Dn)
+        _curvature(m, r, start, lo, hi, W.P, x, 1.0 / W.rho[h], W.pair, Dn)
+        if h > 0:
+            d += n * n
+    d = 0
+    for h in range(1, H + 1):
+        n = lay[0, h]
+        for s in range(n):
+            W.inverse[lay[2, h] + s] = W.D[d + s * n + s]
+        d += n * n
+
+
+@kernel
+def _curvature(
+    m: int, n: int, start: int, lo: Vector, hi: Vector, P: Vector, x: Vector, scale: float,
+    room: Vector, D: Vector,
+) -> None:  # fmt: skip
+    """D += sum_i (x_i scale)(I_F - 1_F 1_F^T/|F|) over the free entries F of each pair."""
+    free = room[:m]
+    for i in range(m):
+        free[i] = 0.0
+    for j in range(n):
+        k = start + j * m
+        a = lo[k : k + m]
+        b = hi[k : k + m]
+        p = P[k : k + m]
+        for i in range(m):
+            free[i] += 1.0 if a[i] < p[i] < b[i] else 0.0
+    everywhere = 0.0
+    members = room[m : m + n]  # m >= 1 and n <= the largest m, so this fits
+    for i in range(m):
+        if free[i] == n:
+            everywhere += x[i]
+        elif free[i] > 1.0:
+            f = 0
+            for j in range(n):
+                k = start + j * m + i
+                if lo[k] < P[k] < hi[k]:
+                    members[f] = j
+                    f += 1
+            t = x[i] * scale
+            each = t / free[i]
+            for g in range(f):
+                j = int(members[g])
+                D[j * n + j] += t
+                for l in range(g + 1):  # noqa: E741
+                    D[j * n + int(members[l])] -= each
+    if everywhere > 0.0:
+        t = everywhere * scale
+        each = t / n
+        for j in range(n):
+            D[j * n + j] += t
+            for k in range(j + 1):
+                D[j * n + k] -= each
+
+
+@kernel
+def newton(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, v: Vector, theta: Vector, P0: Vector,
+    W: Work,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Solve from (v, theta, P0) in place. Returns the best gap, Newton steps and certificates.
+
+    The best certified point is left in W.best_v, best_theta, best_P (with W.gap[2:] its two
+    parts); q and the policy in W.q_out, W.pi_out are those of the *last* certificate.
+    """
+    H = lay.shape[1] - 2
+    S = lay[2, H + 1]
+    for h in range(H + 1):
+        W.rho[h] = max(W.w[h], W.w[min(h + 1, H)])
+    kappa = 1.0
+    value = evaluate(lay, lo, hi, v, P0, theta, W)
+    size = 0.0
+    for k in range(1, S):
+        size += abs(W.grad[k])
+    kappa = min(max(_KAPPA_FACTOR * size, _KAPPA_LOW), 1.0)
+    if kappa < 1.0:
+        for h in range(H + 1):
+            W.rho[h] *= kappa
+        value = evaluate(lay, lo, hi, v, P0, theta, W)
+    best = math.inf
+    steps = 0
+    certificates = 0
+    threshold = GRADIENT_TOLERANCE
+    while True:
+        size = 0.0
+        for k in range(1, S):
+            size += abs(W.grad[k])
+        if not size < math.inf:
+            break
+        if size <= threshold:
+            certificates += 1
+            gap = certify(
+                lay, W.L, W.w, v, W.P, W.bound, W.slack, False, W.pi_out, W.q_out, W.mass,
+                W.ln_x, W.gap,
+            )  # fmt: skip
+            if gap < best:
+                best = gap
+                W.gap[2] = W.gap[0]
+                W.gap[3] = W.gap[1]
+                W.best_v[:] = v
+                W.best_theta[:] = theta
+                W.best_P[:] = W.P
+            if gap <= goal or steps >= MAX_STEPS or certificates >= MAX_STEPS:
+                break
+            if W.gap[1] > 0.5 * goal:
+                P0[:] = W.P
+                if kappa > _KAPPA_FLOOR:
+                    kappa *= 0.5
+                    for h in range(H + 1):
+                        W.rho[h] *= 0.5
+                value = evaluate(lay, lo, hi, v, P0, theta, W)
+            else:
+                threshold *= 0.1
+            continue
+        if steps >= MAX_STEPS:
+            break
+        steps += 1
+        _assemble(lay, lo, hi, _DAMPING * size, W)
+        blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
+        W.dv[:] = W.grad
+        blocktri.solve(lay, W.D, W.E, W.inverse, W.dv)
+        slope = 0.0
+        for k in range(1, S):
+            slope += W.grad[k] * W.dv[k]
+        W.v_old[:] = v
+        t = 1.0
+        accepted = False
+        noise = 1e-13 * (1.0 + abs(value))
+        for _ in range(25):
+            for k in range(1, S):
+                v[k] = W.v_old[k] + t * W.dv[k]
+            trial = evaluate(lay, lo, hi, v, P0, theta, W)
+            after = 0.0
+            for k in range(1, S):
+                after += W.grad[k] * W.dv[k]
+            if trial >= value + 1e-4 * t * slope or (
+                trial >= value - noise and after >= -0.8 * slope
+            ):
+                accepted = True
+                break
+            if after < slope and after < 0.0:
+                t *= min(max(slope / (slope - after), 0.1), 0.5)
+            else:
+                t *= 0.25
+        if not accepted:
+            break
+        value = trial
+    return best, steps, certificates

@@ -1,0 +1,237 @@
+"""Comp-UOB: greedy optimistic transitions and upper occupancy bounds over a confidence set.
+
+The largest probability of reaching state ``t`` of layer ``k`` with policy ``pi`` over all
+transitions in the boxes is ``f(s_0)``, where ``f = 1{. = t}`` on layer ``k`` and backwards
+
+    f(s) = sum_a pi(a|s) max { <P, f> : lo <= P <= hi, sum P = 1 }.
+
+The inner maximum is greedy: start from ``lo`` and hand ``1 - sum lo`` to the largest ``f`` first, at
+most ``hi - lo`` each. (Jin et al.'s Greedy starts from P_bar and returns 0 when N = 0; this one
+does not.) One order of ``f`` serves all pairs of a layer. ``u(s, a) = pi(a|s) u(s)``.
+
+For an episode-level mixture the bound is the mixture of its components' bounds (erratum E12): each
+term bounds its component, so ``u >= q`` holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded._jit import kernel
+from unbounded.core.confidence import _numbers, check_boxes
+from unbounded.core.layered import Layers, Vector
+from unbounded.core.policies import Markov, Mixture
+
+
+def upper_occupancy(
+    policy: Markov | Mixture, lo: npt.ArrayLike, hi: npt.ArrayLike, states: npt.ArrayLike | None = None
+) -> Vector:
+    """Largest occupancy of each pair over all transitions in the boxes.
+
+    Parameters
+    ----------
+    policy : Markov or Mixture
+        For a mixture, the mixture of the components' bounds (E12).
+    lo, hi : array_like, shape (n_transitions,)
+    states : array_like of int, shape (H,), optional
+        Compute only for these visited states, one a layer (about 1/n_h of the work); the
+        entries of all other states are zero.
+
+    Returns
+    -------
+    ndarray, shape (n_pairs,)
+
+    Examples
+    --------
+    >>> layers = Layers([1, 2], n_actions=2)
+    >>> lo, hi = layers.pack_transitions([1], [[[[0.1, 0.2]] * 2]]), np.ones(5)
+    >>> layers.unpack_pairs(upper_occupancy(Markov.uniform(layers), lo, hi))[1].tolist()
+    [[0.4, 0.4], [0.45, 0.45]]
+    """
+    layers = policy.layers
+    lo, hi = check_boxes(layers, lo, hi)
+    visited = None if states is None else _numbers(states, "states", layers.sizes)
+    if isinstance(policy, Mixture):
+        parts = [
+            w * upper_occupancy(p, lo, hi, visited)
+            for w, p in zip(policy.weights, policy.policies, strict=True)
+        ]
+        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+    lay = layers.table
+    room = np.empty(layers.n_pairs)
+    spare_mass(lay, lo, room)
+    work, order = scratch(layers)
+    u = np.zeros(layers.n_states)
+    if visited is None:
+        u_all(lay, lo, hi, room, policy.pi, u, work, order)
+    else:
+        u_seen = np.empty(layers.horizon)
+        u_visited(lay, lo, hi, room, policy.pi, visited, u_seen, work, order)
+        u[0] = 1.0
+        u[lay[2, 1:-1] + visited] = u_seen
+    out = np.concatenate([[1.0], np.repeat(u[1:], layers.n_actions) * policy.pi[1:]])
+    return out
+
+
+def greedy_transitions(
+    layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike, values: npt.ArrayLike
+) -> Vector:
+    """Optimistic transitions: for every pair the P in its box that maximises <P, values>.
+
+    Parameters
+    ----------
+    layers : Layers
+    lo, hi : array_like, shape (n_transitions,)
+    values : array_like, shape (n_states,)
+        Ties go to the state of smaller number.
+
+    Returns
+    -------
+    ndarray, shape (n_transitions,)
+
+    Examples
+    --------
+    >>> layers = Layers([3], n_actions=1)
+    >>> greedy_transitions(layers, [0.1, 0.0, 0.2], [1.0, 0.5, 0.3], [0.0, 1.0, 3.0, 2.0]).tolist()
+    [0.2, 0.5, 0.3]
+    """
+    lo, hi = check_boxes(layers, lo, hi)
+    v = np.ascontiguousarray(values, dtype=np.float64)
+    if v.shape != (layers.n_states,) or not np.all(np.isfinite(v)):
+        raise ValueError(f"values must be {layers.n_states} finite numbers, got shape {v.shape}")
+    room = np.empty(layers.n_pairs)
+    spare_mass(layers.table, lo, room)
+    work, order = scratch(layers)
+    P = np.empty(layers.n_transitions)
+    greedy(layers.table, lo, hi, room, v, P, work, order)
+    return P
+
+
+def scratch(layers: Layers) -> tuple[Vector, npt.NDArray[np.int64]]:
+    """Work arrays of the kernels below, made once."""
+    n = max(layers.sizes)
+    return np.empty(2 * n + 2 * n * layers.n_actions + 2), np.empty(n, dtype=np.int64)
+
+
+# Kernels. ``room`` = 1 - sum(lo) of each pair, once an epoch.
+
+
+@kernel
+def spare_mass(lay, lo, room):  # type: ignore[no-untyped-def]
+    """room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
+    H = lay.shape[1] - 2
+    for h in range(H):
+        m = lay[0, h] * lay[1, h]
+        r = room[lay[3, h] : lay[3, h] + m]
+        for i in range(m):
+            r[i] = 1.0
+        for j in range(lay[0, h + 1]):
+            k = lay[4, h] + j * m
+            a = lo[k : k + m]
+            for i in range(m):
+                r[i] -= a[i]
+        for i in range(m):
+            r[i] = max(r[i], 0.0)
+    for p in range(lay[3, H], lay[3, H + 1]):
+        room[p] = 0.0
+
+
+@kernel
+def descending(n, f, order):  # type: ignore[no-untyped-def]
+    """order: 0..n-1 by decreasing f, ties by number (insertion sort: n is small)."""
+    for j in range(n):
+        k = j
+        while k > 0 and f[order[k - 1]] < f[j]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = j
+
+
+@kernel
+def best_values(m, n, lo, hi, start, room, f, order, value, rest):  # type: ignore[no-untyped-def]
+    """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once."""
+    descending(n, f, order)
+    for i in range(m):
+        value[i] = 0.0
+        rest[i] = room[i]
+    for j in order[:n]:
+        fj = f[j]
+        if fj <= 0.0:
+            break
+        a = lo[start + j * m : start + (j + 1) * m]
+        b = hi[start + j * m : start + (j + 1) * m]
+        for i in range(m):
+            give = min(rest[i], b[i] - a[i])
+            value[i] += (a[i] + give) * fj
+            rest[i] -= give
+
+
+@kernel
+def greedy(lay, lo, hi, room, v, P, work, order):  # type: ignore[no-untyped-def]
+    """P(.|s, a) = argmax over the box of <P, v>, every pair."""
+    for h in range(lay.shape[1] - 2):
+        m = lay[0, h] * lay[1, h]
+        n = lay[0, h + 1]
+        rest = work[:m]
+        for i in range(m):
+            rest[i] = room[lay[3, h] + i]
+        descending(n, v[lay[2, h + 1] : lay[2, h + 1] + n], order)
+        for j in order[:n]:
+            k = lay[4, h] + j * m
+            a = lo[k : k + m]
+            b = hi[k : k + m]
+            p = P[k : k + m]
+            for i in range(m):
+                give = min(rest[i], b[i] - a[i])
+                p[i] = a[i] + give
+                rest[i] -= give
+
+
+@kernel
+def average(n, A, pi, value, f):  # type: ignore[no-untyped-def]
+    """f(s) = sum_a pi(a|s) value(s, a)."""
+    for s in range(n):
+        total = 0.0
+        for a in range(A):
+            total += pi[s * A + a] * value[s * A + a]
+        f[s] = total
+
+
+@kernel
+def u_state(lay, lo, hi, room, pi, k, t, work, order):  # type: ignore[no-untyped-def]
+    """Largest probability of reaching state ``t`` of layer ``k >= 1``."""
+    width = (work.size - 2) // 2
+    n_max = order.size
+    f = work[:n_max]
+    value = work[n_max : n_max + (width - n_max) + 1]
+    rest = work[width + 1 :]
+    for h in range(k - 1, -1, -1):
+        A = lay[1, h]
+        m = lay[0, h] * A
+        r = room[lay[3, h] : lay[3, h] + m]
+        if h == k - 1:
+            a = lo[lay[4, h] + t * m : lay[4, h] + (t + 1) * m]
+            b = hi[lay[4, h] + t * m : lay[4, h] + (t + 1) * m]
+            for i in range(m):
+                value[i] = a[i] + min(b[i] - a[i], r[i])
+        else:
+            best_values(m, lay[0, h + 1], lo, hi, lay[4, h], r, f, order, value, rest)
+        average(lay[0, h], A, pi[lay[3, h] : lay[3, h] + m], value, f)
+    return min(f[0], 1.0)
+
+
+@kernel
+def u_visited(lay, lo, hi, room, pi, states, u, work, order):  # type: ignore[no-untyped-def]
+    """u[h - 1] for the visited state of each layer h = 1..H (of the state, not of the pair)."""
+    for k in range(1, lay.shape[1] - 1):
+        u[k - 1] = u_state(lay, lo, hi, room, pi, k, states[k - 1], work, order)
+
+
+@kernel
+def u_all(lay, lo, hi, room, pi, u, work, order):  # type: ignore[no-untyped-def]
+    """u of every state, shape (n_states,)."""
+    u[0] = 1.0
+    for k in range(1, lay.shape[1] - 1):
+        for t in range(lay[0, k]):
+            u[lay[2, k] + t] = u_state(lay, lo, hi, room, pi, k, t, work, order)

@@ -1,0 +1,120 @@
+"""Ready-made layered MDPs.
+
+Each builder takes its randomness from a ``numpy.random.Generator`` and returns a validated
+`LayeredMDP`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded.core.layered import LayeredMDP
+
+
+def dirichlet(
+    sizes: Sequence[int],
+    n_actions: int,
+    rng: np.random.Generator,
+    concentration: float = 1.0,
+) -> LayeredMDP:
+    """Every distribution is drawn from a symmetric Dirichlet.
+
+    Examples
+    --------
+    >>> dirichlet([3, 4], 2, np.random.default_rng(0))
+    LayeredMDP(sizes=(3, 4), n_actions=2)
+    """
+    if not concentration > 0:
+        raise ValueError(f"concentration must be positive, got {concentration}")
+    initial = rng.dirichlet(np.full(sizes[0], concentration))
+    transitions = [
+        rng.dirichlet(np.full(after, concentration), size=(n, n_actions))
+        for n, after in zip(sizes[:-1], sizes[1:], strict=True)
+    ]
+    return LayeredMDP(initial, transitions, n_actions)
+
+
+def combination_lock(
+    horizon: int, n_actions: int, rng: np.random.Generator, slip: float = 0.0
+) -> LayeredMDP:
+    """Only one sequence of ``horizon - 1`` actions keeps the lock opening.
+
+    State 0 of each layer is "so far right", state 1 "wrong", from which nothing leads back. The
+    right action of each layer is drawn at random; with probability ``slip`` it fails. The uniform
+    policy reaches state 0 of layer H with probability ``((1 - slip)/n_actions)^(horizon - 1)``.
+
+    Examples
+    --------
+    >>> lock = combination_lock(4, 3, np.random.default_rng(0))
+    >>> lock.layers.sizes
+    (1, 2, 2, 2)
+    """
+    if horizon < 1:
+        raise ValueError(f"horizon must be at least 1, got {horizon}")
+    if not 0 <= slip < 1:
+        raise ValueError(f"slip must be in [0, 1), got {slip}")
+    transitions = []
+    n = 1
+    for _ in range(1, horizon):
+        P = np.zeros((n, n_actions, 2))
+        P[:, :, 1] = 1.0
+        P[0, rng.integers(n_actions)] = [1.0 - slip, slip]
+        transitions.append(P)
+        n = 2
+    return LayeredMDP([1.0], transitions, n_actions)
+
+
+def hard_to_reach(
+    sizes: Sequence[int], n_actions: int, rng: np.random.Generator, reach: float = 1e-4
+) -> LayeredMDP:
+    """A random MDP whose last state of layer H is reached with probability at most ``reach``.
+
+    One pair of layer H - 1 leads there with probability ``reach``, no other does. (With one
+    layer, the initial distribution gives the state that probability.)
+
+    Examples
+    --------
+    >>> mdp = hard_to_reach([2, 2, 3], 2, np.random.default_rng(0), reach=1e-3)
+    >>> round(float(mdp.transitions[-1][:, :, -1].max()), 12)
+    0.001
+    """
+    if not 0 <= reach <= 1:
+        raise ValueError(f"reach must be in [0, 1], got {reach}")
+    if sizes[-1] < 2:
+        raise ValueError("the last layer needs at least 2 states, one of them hard to reach")
+    mdp = dirichlet(sizes, n_actions, rng)
+    initial, transitions = mdp.initial.copy(), [P.copy() for P in mdp.transitions]
+    last = transitions[-1] if transitions else initial.reshape(1, 1, -1)
+    last[..., -1] = 0.0
+    last /= last.sum(axis=-1, keepdims=True)
+    s = int(rng.integers(last.shape[0]))
+    a = int(rng.integers(last.shape[1]))
+    last[s, a] *= 1.0 - reach
+    last[s, a, -1] = reach
+    return LayeredMDP(initial, transitions, n_actions)
+
+
+def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: int) -> LayeredMDP:
+    """Unroll a finite MDP for ``horizon`` steps: a copy of its states in each layer.
+
+    Parameters
+    ----------
+    transitions : array_like, shape (S, A, S)
+    initial : array_like, shape (S,)
+    horizon : int
+
+    Examples
+    --------
+    >>> chain = [[[0.5, 0.5]], [[0.0, 1.0]]]
+    >>> time_expansion(chain, [1.0, 0.0], horizon=3)
+    LayeredMDP(sizes=(2, 2, 2), n_actions=1)
+    """
+    P = np.asarray(transitions, dtype=np.float64)
+    if P.ndim != 3 or P.shape[0] != P.shape[2]:
+        raise ValueError(f"transitions must have shape (S, A, S), got {P.shape}")
+    if horizon < 1:
+        raise ValueError(f"horizon must be at least 1, got {horizon}")
+    return LayeredMDP(initial, [P] * (horizon - 1), P.shape[1])
