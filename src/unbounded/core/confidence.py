@@ -156,9 +156,7 @@ def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[V
     hi = _flat(hi, layers.n_transitions, "hi")
     if not (np.all(lo >= 0) and np.all(lo <= hi) and np.all(hi <= 1)):
         k = int(np.argmax(~((lo >= 0) & (lo <= hi) & (hi <= 1))))
-        raise ValueError(
-            f"boxes need 0 <= lo <= hi <= 1; entry {k} has lo = {lo[k]}, hi = {hi[k]}"
-        )
+        raise ValueError(f"boxes need 0 <= lo <= hi <= 1; entry {k} has lo = {lo[k]}, hi = {hi[k]}")
     lay = layers.table
     for h in range(layers.horizon):
         n = lay[0, h + 1]

@@ -19,17 +19,19 @@ is a point, are eliminated (1/d = 0). x(s_0) = 1 is a constant.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from unbounded._jit import kernel
 from unbounded.core import blocktri
-from unbounded.core.layered import Integers, Vector, roll_forward
+from unbounded.core.layered import Integers, Vector, condition, roll_forward
 from unbounded.core.occupancy_certificate import bounds, certify, project
 from unbounded.core.occupancy_ssn import Work
 
 MAX_ITERATIONS = 120
 _POINT = 1e-13  # a box narrower than this is a point
+_START = 1.0  # first complementarity, relative to the spread of the losses
 
 
 @kernel
@@ -51,34 +53,70 @@ def interior(lay: Integers, lo: Vector, hi: Vector, P: Vector) -> None:
                 P[k + j * m] = lo[k + j * m] + t * (hi[k + j * m] - lo[k + j * m])
 
 
-@kernel
-def interior_point(
-    lay: Integers, lo: Vector, hi: Vector, goal: float, v: Vector, theta: Vector, P: Vector, W: Work
-) -> tuple[float, int]:
-    """Solve from nothing; fills (v, theta, P) with the best certified point.
+class Iterate(NamedTuple):
+    """Iterate, direction and the quantities of the elimination; X over pairs, T over triples."""
 
-    Returns its gap and the number of iterations. Reads W.L and W.w.
-    """
+    Pc: Vector  # T: P of the start, and of the eliminated entries throughout
+    pinned: Vector  # T: 1 if eliminated, 2 if without upper bound, else 0
+    point: Vector  # X: 1 if P = lo is the only choice, -1 if P = hi is, else 0
+    x: Vector
+    z: Vector
+    v: Vector  # states
+    theta: Vector
+    a: Vector
+    b: Vector
+    alpha: Vector
+    beta: Vector
+    dx: Vector
+    dz: Vector
+    dv: Vector
+    dtheta: Vector
+    da: Vector
+    db: Vector
+    dalpha: Vector
+    dbeta: Vector
+    ca: Vector  # second-order terms
+    cb: Vector
+    cz: Vector
+    ce: Vector
+    inv_d: Vector
+    e: Vector
+    p: Vector
+    t: Vector
+    inv_K: Vector
+    inv_W: Vector
+    ratio: Vector  # delta/W
+    R: Vector
+    rs: Vector  # x - sum y
+    tsum: Vector
+    rows: Vector
+    c: Vector
+
+
+@kernel
+def _start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
+    """A strictly feasible start (uniform policy, middle of the boxes) and the number of products."""
     H = lay.shape[1] - 2
     S = lay[2, H + 1]
     X = lay[3, H + 1]
     T = lay[4, H + 1]
     m_max = W.pair.size // 6
     n_max = W.ln_x.size
-
-    # strictly feasible start: uniform policy through the middle of the boxes
-    Pc = np.empty(T)
-    interior(lay, lo, hi, Pc)
-    pi = np.empty(X)
-    pi[0] = 1.0
-    for p in range(1, X):
-        pi[p] = 1.0 / lay[1, 1]
-    x = np.empty(X)
-    mass = np.empty(S)
-    roll_forward(lay, Pc, pi, mass, x)
-    a = np.empty(T)
-    b = np.empty(T)
-    pinned = np.zeros(T)  # 1: the entry's share of x is fixed at Pc; 2: no upper bound
+    Z = np.zeros((18, T))
+    Y = np.zeros((17, X))
+    it = Iterate(
+        Pc=Z[0], pinned=Z[1], point=Y[0], x=Y[1], z=Y[2], v=np.zeros(S), theta=Y[3],
+        a=Z[2], b=Z[3], alpha=Z[4], beta=Z[5],
+        dx=Y[4], dz=Y[5], dv=np.zeros(S), dtheta=Y[6], da=Z[6], db=Z[7], dalpha=Z[8], dbeta=Z[9],
+        ca=Z[10], cb=Z[11], cz=Y[7], ce=Y[8], inv_d=Z[12], e=Z[13], p=Z[14], t=Z[15],
+        inv_K=Y[9], inv_W=Y[10], ratio=Y[11], R=Y[12], rs=Y[13], tsum=Y[14],
+        rows=np.empty(n_max * m_max), c=np.empty(m_max),
+    )  # fmt: skip
+    interior(lay, lo, hi, it.Pc)
+    for p in range(X):
+        it.R[p] = 1.0 / lay[1, 1]
+    it.R[0] = 1.0
+    roll_forward(lay, it.Pc, it.R, it.dv, it.x)
     scale = 0.0
     for h in range(1, H + 1):
         scale = max(scale, W.w[h])
@@ -88,8 +126,11 @@ def interior_point(
             low = min(low, W.L[p])
             high = max(high, W.L[p])
         scale = max(scale, high - low)
-    count = 0
+    count = X - 1
     amount = 0.0
+    for p in range(1, X):
+        it.x[p] = max(it.x[p], 1e-290)
+        amount += it.x[p]
     for h in range(H):
         m = lay[0, h] * lay[1, h]
         n = lay[0, h + 1]
@@ -100,392 +141,414 @@ def interior_point(
             for j in range(n):
                 low += lo[k + j * m]
                 high += hi[k + j * m]
-            point = 1.0 - low <= _POINT or high - 1.0 <= _POINT
-            xi = x[lay[3, h] + i]
+            if 1.0 - low <= _POINT:
+                it.point[lay[3, h] + i] = 1.0
+            elif high - 1.0 <= _POINT:
+                it.point[lay[3, h] + i] = -1.0
+            xi = it.x[lay[3, h] + i]
             for j in range(n):
                 f = k + j * m
-                if point or hi[f] - lo[f] <= _POINT:
-                    pinned[f] = 1.0
-                    a[f] = 1.0
-                    b[f] = 1.0
+                it.a[f] = 1.0
+                it.b[f] = 1.0
+                if it.point[lay[3, h] + i] != 0.0 or hi[f] - lo[f] <= _POINT:
+                    it.pinned[f] = 1.0
                 else:
-                    a[f] = max((Pc[f] - lo[f]) * xi, 1e-290)
+                    it.a[f] = max((it.Pc[f] - lo[f]) * xi, 1e-290)
                     count += 1
-                    amount += a[f]
+                    amount += it.a[f]
                     if hi[f] >= 1.0:
-                        pinned[f] = 2.0
-                        b[f] = 1.0
+                        it.pinned[f] = 2.0
                     else:
-                        b[f] = max((hi[f] - Pc[f]) * xi, 1e-290)
+                        it.b[f] = max((hi[f] - it.Pc[f]) * xi, 1e-290)
                         count += 1
-                        amount += b[f]
-    for p in range(1, X):
-        x[p] = max(x[p], 1e-290)
-        count += 1
-        amount += x[p]
-    mu = scale * amount / count
-    alpha = np.zeros(T)
-    beta = np.zeros(T)
-    z = np.zeros(X)
+                        amount += it.b[f]
+    mu = _START * scale * amount / count
     for f in range(T):
-        if pinned[f] != 1.0:
-            alpha[f] = mu / a[f]
-            if pinned[f] == 0.0:
-                beta[f] = mu / b[f]
+        if it.pinned[f] != 1.0:
+            it.alpha[f] = mu / it.a[f]
+            if it.pinned[f] == 0.0:
+                it.beta[f] = mu / it.b[f]
     for p in range(1, X):
-        z[p] = mu / x[p]
-    vi = np.zeros(S)
-    ti = np.zeros(X)
+        it.z[p] = mu / it.x[p]
+    return it, count
 
-    inv_d = np.empty(T)
-    e = np.empty(T)
-    phat = np.empty(T)
-    da = np.empty(T)
-    db = np.empty(T)
-    dal = np.empty(T)
-    dbe = np.empty(T)
-    ca = np.zeros(T)
-    cb = np.zeros(T)
-    tt = np.empty(T)
-    inv_K = np.empty(X)
-    ratio = np.empty(X)  # delta/W
-    inv_W = np.empty(X)
-    R = np.empty(X)
-    rs = np.empty(X)
-    tsum = np.empty(X)
-    dx = np.empty(X)
-    dz = np.empty(X)
-    dth = np.empty(X)
-    cz = np.zeros(X)
-    ce = np.zeros(X)
-    dv = np.empty(S)
-    flow = np.empty(S)
-    rows = np.empty(n_max * m_max)
-    cc = np.empty(m_max)
-    best = math.inf
-    iterations = 0
-    stalled = 0
-    while iterations < MAX_ITERATIONS:
-        iterations += 1
-        # elimination and Schur complement
-        for k in range(W.D.size):
-            W.D[k] = 0.0
-        d0 = 0
-        e0 = 0
-        for h in range(H + 1):
-            n = lay[0, h]
-            A = lay[1, h]
-            m = n * A
-            p0 = lay[3, h]
-            r = lay[0, h + 1]
-            t0 = lay[4, h]
-            wsum = W.pair[:m]
-            esum = W.pair[m : 2 * m]
-            ksum = W.pair[2 * m : 3 * m]
-            for i in range(m):
-                wsum[i] = 0.0
-                esum[i] = 0.0
-                ksum[i] = 0.0
-            if h < H:
-                for j in range(r):
-                    k = t0 + j * m
-                    for i in range(m):
-                        f = k + i
-                        if pinned[f] == 1.0:
-                            inv_d[f] = 0.0
-                            e[f] = Pc[f]
+
+@kernel
+def _eliminate(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> None:
+    """Per-pair elimination; assembles and factors the Schur complement."""
+    H = lay.shape[1] - 2
+    # elimination and Schur complement
+    for k in range(W.D.size):
+        W.D[k] = 0.0
+    d0 = 0
+    e0 = 0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        p0 = lay[3, h]
+        r = lay[0, h + 1]
+        t0 = lay[4, h]
+        wsum = W.pair[:m]
+        esum = W.pair[m : 2 * m]
+        ksum = W.pair[2 * m : 3 * m]
+        for i in range(m):
+            wsum[i] = 0.0
+            esum[i] = 0.0
+            ksum[i] = 0.0
+        if h < H:
+            for j in range(r):
+                k = t0 + j * m
+                for i in range(m):
+                    f = k + i
+                    if it.pinned[f] == 1.0:
+                        it.inv_d[f] = 0.0
+                        it.e[f] = it.Pc[f]
+                    else:
+                        D1 = it.alpha[f] / it.a[f]
+                        if it.pinned[f] == 2.0:
+                            it.inv_d[f] = 1.0 / D1
+                            it.e[f] = lo[f]
                         else:
-                            D1 = alpha[f] / a[f]
-                            if pinned[f] == 2.0:
-                                inv_d[f] = 1.0 / D1
-                                e[f] = lo[f]
-                            else:
-                                D2 = beta[f] / b[f]
-                                g = 1.0 / (D1 + D2)
-                                inv_d[f] = g
-                                e[f] = (lo[f] * D1 + hi[f] * D2) * g
-                                width = hi[f] - lo[f]
-                                ksum[i] += D1 * (D2 * g) * (width * width)
-                            wsum[i] += inv_d[f]
-                        esum[i] += e[f]
+                            D2 = it.beta[f] / it.b[f]
+                            g = 1.0 / (D1 + D2)
+                            it.inv_d[f] = g
+                            it.e[f] = (lo[f] * D1 + hi[f] * D2) * g
+                            width = hi[f] - lo[f]
+                            ksum[i] += D1 * (D2 * g) * (width * width)
+                        wsum[i] += it.inv_d[f]
+                    esum[i] += it.e[f]
+        for i in range(m):
+            p = p0 + i
+            delta = 1.0 - esum[i]
+            if wsum[i] > 0.0:
+                it.ratio[p] = delta / wsum[i]
+                it.inv_W[p] = 1.0 / wsum[i]
+            else:
+                it.ratio[p] = 0.0
+                it.inv_W[p] = 0.0
+            if h == 0:
+                it.inv_K[p] = 0.0
+            else:
+                K = (W.w[h] + it.z[p]) / it.x[p] + ksum[i] + (delta * it.ratio[p] if h < H else 0.0)
+                it.inv_K[p] = 1.0 / K
+        if h > 0:
+            for s in range(n):
+                g = 0.0
+                for i in range(s * A, s * A + A):
+                    g += it.inv_K[p0 + i]
+                W.D[d0 + s * n + s] += g
+        if h == H:
+            break
+        after = d0 + n * n if h > 0 else 0
+        Dn = W.D[after : after + r * r]
+        for j in range(r):
+            k = t0 + j * m
+            g = 0.0
             for i in range(m):
-                p = p0 + i
-                delta = 1.0 - esum[i]
-                if wsum[i] > 0.0:
-                    ratio[p] = delta / wsum[i]
-                    inv_W[p] = 1.0 / wsum[i]
-                else:
-                    ratio[p] = 0.0
-                    inv_W[p] = 0.0
-                if h == 0:
-                    inv_K[p] = 0.0
-                else:
-                    K = (W.w[h] + z[p]) / x[p] + ksum[i] + (delta * ratio[p] if h < H else 0.0)
-                    inv_K[p] = 1.0 / K
-            if h > 0:
-                for s in range(n):
+                it.p[k + i] = it.e[k + i] + it.ratio[p0 + i] * it.inv_d[k + i]
+                g += it.inv_d[k + i]
+            Dn[j * r + j] += g
+        blocktri.transpose(r, m, it.p, t0, it.rows)
+        for i in range(m):
+            it.c[i] = it.inv_K[p0 + i]
+        blocktri.add_gram(r, m, it.c, it.rows, Dn)
+        blocktri.transpose(r, m, it.inv_d, t0, it.rows)
+        for i in range(m):
+            it.c[i] = -it.inv_W[p0 + i]
+        blocktri.add_gram(r, m, it.c, it.rows, Dn)
+        if h > 0:
+            for s in range(n):
+                for j in range(r):
                     g = 0.0
                     for i in range(s * A, s * A + A):
-                        g += inv_K[p0 + i]
-                    W.D[d0 + s * n + s] += g
-            if h == H:
-                break
-            after = d0 + n * n if h > 0 else 0
-            Dn = W.D[after : after + r * r]
-            for j in range(r):
+                        g -= it.inv_K[p0 + i] * it.p[t0 + j * m + i]
+                    W.E[e0 + s * r + j] = g
+            e0 += n * r
+            d0 += n * n
+    d0 = 0
+    for h in range(1, H + 1):
+        n = lay[0, h]
+        for s in range(n):
+            W.inverse[lay[2, h] + s] = W.D[d0 + s * n + s]
+        d0 += n * n
+    blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
+
+
+@kernel
+def _direction(
+    lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work, sigma_mu: float
+) -> None:
+    """Right-hand side for the target sigma_mu; solves for dv."""
+    H = lay.shape[1] - 2
+    S = lay[2, H + 1]
+    # right-hand side
+    for k in range(S):
+        it.dv[k] = 0.0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        p0 = lay[3, h]
+        t0 = lay[4, h]
+        for s in range(n):
+            for i in range(s * A, s * A + A):
+                p = p0 + i
+                it.R[p] = it.theta[p]
+                if h > 0:
+                    it.R[p] += (
+                        (sigma_mu - it.cz[p]) / it.x[p]
+                        - (W.L[p] + W.w[h] * (math.log(it.x[p]) + 1.0) + it.v[lay[2, h] + s])
+                        + it.ce[p]
+                    )
+                it.rs[p] = it.x[p] if h < H else 0.0
+                it.tsum[p] = 0.0
+        if h < H:
+            for j in range(lay[0, h + 1]):
+                k = t0 + j * m
+                vj = it.v[lay[2, h + 1] + j]
+                into = 0.0
+                for i in range(m):
+                    f = k + i
+                    p = p0 + i
+                    y = it.Pc[f] * it.x[p]
+                    it.t[f] = vj - it.theta[p]
+                    if it.pinned[f] != 1.0:
+                        ga = (sigma_mu - it.ca[f]) / it.a[f]
+                        gb = (sigma_mu - it.cb[f]) / it.b[f] if it.pinned[f] == 0.0 else 0.0
+                        it.R[p] += hi[f] * gb - lo[f] * ga
+                        it.t[f] += ga - gb
+                        y = lo[f] * it.x[p] + it.a[f]
+                        it.tsum[p] += it.t[f] * it.inv_d[f]
+                    it.rs[p] -= y
+                    into += y
+                it.dv[lay[2, h + 1] + j] -= into
+            for j in range(lay[0, h + 1]):
+                k = t0 + j * m
+                for i in range(m):
+                    it.R[p0 + i] += it.p[k + i] * it.t[k + i]
+        for i in range(m):
+            p = p0 + i
+            # rs = x - sum y must become 0: sum dy = dx + rs
+            it.R[p] -= it.ratio[p] * it.rs[p]
+        if h > 0:
+            for s in range(n):
+                g = 0.0
+                for i in range(s * A, s * A + A):
+                    g += it.x[p0 + i] + it.R[p0 + i] * it.inv_K[p0 + i]
+                it.dv[lay[2, h] + s] += g
+        if h < H:
+            for j in range(lay[0, h + 1]):
                 k = t0 + j * m
                 g = 0.0
                 for i in range(m):
-                    phat[k + i] = e[k + i] + ratio[p0 + i] * inv_d[k + i]
-                    g += inv_d[k + i]
-                Dn[j * r + j] += g
-            blocktri.transpose(r, m, phat, t0, rows)
-            for i in range(m):
-                cc[i] = inv_K[p0 + i]
-            blocktri.add_gram(r, m, cc, rows, Dn)
-            blocktri.transpose(r, m, inv_d, t0, rows)
-            for i in range(m):
-                cc[i] = -inv_W[p0 + i]
-            blocktri.add_gram(r, m, cc, rows, Dn)
-            if h > 0:
-                for s in range(n):
-                    for j in range(r):
-                        g = 0.0
-                        for i in range(s * A, s * A + A):
-                            g -= inv_K[p0 + i] * phat[t0 + j * m + i]
-                        W.E[e0 + s * r + j] = g
-                e0 += n * r
-                d0 += n * n
-        d0 = 0
-        for h in range(1, H + 1):
-            n = lay[0, h]
-            for s in range(n):
-                W.inverse[lay[2, h] + s] = W.D[d0 + s * n + s]
-            d0 += n * n
-        blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
-
-        sigma_mu = 0.0
-        step = 0.0
-        for f in range(T):
-            ca[f] = 0.0
-            cb[f] = 0.0
-        for p in range(X):
-            cz[p] = 0.0
-            ce[p] = 0.0
-        for phase in range(2):
-            # right-hand side
-            for k in range(S):
-                flow[k] = 0.0
-            for h in range(H + 1):
-                n = lay[0, h]
-                A = lay[1, h]
-                m = n * A
-                p0 = lay[3, h]
-                t0 = lay[4, h]
-                for s in range(n):
-                    for i in range(s * A, s * A + A):
-                        p = p0 + i
-                        R[p] = ti[p]
-                        if h > 0:
-                            R[p] += (
-                                (sigma_mu - cz[p]) / x[p]
-                                - (W.L[p] + W.w[h] * (math.log(x[p]) + 1.0) + vi[lay[2, h] + s])
-                                + ce[p]
-                            )
-                        rs[p] = x[p] if h < H else 0.0
-                        tsum[p] = 0.0
-                if h < H:
-                    for j in range(lay[0, h + 1]):
-                        k = t0 + j * m
-                        vj = vi[lay[2, h + 1] + j]
-                        into = 0.0
-                        for i in range(m):
-                            f = k + i
-                            p = p0 + i
-                            y = Pc[f] * x[p]
-                            tt[f] = vj - ti[p]
-                            if pinned[f] != 1.0:
-                                ga = (sigma_mu - ca[f]) / a[f]
-                                gb = (sigma_mu - cb[f]) / b[f] if pinned[f] == 0.0 else 0.0
-                                R[p] += hi[f] * gb - lo[f] * ga
-                                tt[f] += ga - gb
-                                y = lo[f] * x[p] + a[f]
-                                tsum[p] += tt[f] * inv_d[f]
-                            else:
-                                R[p] += e[f] * 0.0
-                            rs[p] -= y
-                            into += y
-                        flow[lay[2, h + 1] + j] -= into
-                    for j in range(lay[0, h + 1]):
-                        k = t0 + j * m
-                        for i in range(m):
-                            R[p0 + i] += phat[k + i] * tt[k + i]
-                for i in range(m):
+                    f = k + i
                     p = p0 + i
-                    # rs = x - sum y must become 0: sum dy = dx + rs
-                    R[p] -= ratio[p] * rs[p]
-                if h > 0:
-                    for s in range(n):
-                        g = 0.0
-                        for i in range(s * A, s * A + A):
-                            g += x[p0 + i] + R[p0 + i] * inv_K[p0 + i]
-                        flow[lay[2, h] + s] += g
-                if h < H:
-                    for j in range(lay[0, h + 1]):
-                        k = t0 + j * m
-                        g = 0.0
-                        for i in range(m):
-                            f = k + i
-                            p = p0 + i
-                            g += (
-                                phat[f] * (R[p] * inv_K[p])
-                                + (tt[f] - (tsum[p] - rs[p]) * inv_W[p]) * inv_d[f]
-                            )
-                        flow[lay[2, h + 1] + j] -= g
-            dv[:] = flow
-            dv[0] = 0.0
-            blocktri.solve(lay, W.D, W.E, W.inverse, dv)
-            # back-substitution and step length
-            step = 1.0
-            for h in range(H + 1):
-                n = lay[0, h]
-                A = lay[1, h]
-                m = n * A
-                p0 = lay[3, h]
-                t0 = lay[4, h]
-                for s in range(n):
-                    for i in range(s * A, s * A + A):
-                        p = p0 + i
-                        dx[p] = R[p] - (dv[lay[2, h] + s] if h > 0 else 0.0)
-                        dth[p] = tsum[p] - rs[p]
-                if h < H:
-                    for j in range(lay[0, h + 1]):
-                        k = t0 + j * m
-                        g = dv[lay[2, h + 1] + j]
-                        for i in range(m):
-                            dx[p0 + i] += phat[k + i] * g
-                            dth[p0 + i] += g * inv_d[k + i]
-                for i in range(m):
-                    p = p0 + i
-                    dx[p] *= inv_K[p]
-                    dth[p] = dth[p] * inv_W[p] - ratio[p] * dx[p]
-                    if h > 0:
-                        dz[p] = (sigma_mu - cz[p]) / x[p] - z[p] - z[p] / x[p] * dx[p]
-                        if dx[p] < 0.0:
-                            step = min(step, -x[p] / dx[p])
-                        if dz[p] < 0.0:
-                            step = min(step, -z[p] / dz[p])
-                if h < H:
-                    for j in range(lay[0, h + 1]):
-                        k = t0 + j * m
-                        g = dv[lay[2, h + 1] + j]
-                        for i in range(m):
-                            f = k + i
-                            p = p0 + i
-                            if pinned[f] == 1.0:
-                                continue
-                            move = (g + tt[f] - dth[p]) * inv_d[f]
-                            D1 = alpha[f] / a[f]
-                            width = hi[f] - lo[f]
-                            if pinned[f] == 0.0:
-                                D2 = beta[f] / b[f]
-                                move += D2 * width * inv_d[f] * dx[p]
-                                db[f] = width * dx[p] - move
-                                dbe[f] = (sigma_mu - cb[f]) / b[f] - beta[f] - D2 * db[f]
-                                if db[f] < 0.0:
-                                    step = min(step, -b[f] / db[f])
-                                if dbe[f] < 0.0:
-                                    step = min(step, -beta[f] / dbe[f])
-                            da[f] = move
-                            dal[f] = (sigma_mu - ca[f]) / a[f] - alpha[f] - D1 * move
-                            if move < 0.0:
-                                step = min(step, -a[f] / move)
-                            if dal[f] < 0.0:
-                                step = min(step, -alpha[f] / dal[f])
-            if phase == 0:  # Mehrotra's centring and second-order terms
-                now = 0.0
-                ahead = 0.0
-                for f in range(T):
-                    if pinned[f] != 1.0:
-                        now += a[f] * alpha[f]
-                        ahead += (a[f] + step * da[f]) * (alpha[f] + step * dal[f])
-                        ca[f] = da[f] * dal[f]
-                        if pinned[f] == 0.0:
-                            now += b[f] * beta[f]
-                            ahead += (b[f] + step * db[f]) * (beta[f] + step * dbe[f])
-                            cb[f] = db[f] * dbe[f]
-                for h in range(1, H + 1):
-                    for p in range(lay[3, h], lay[3, h + 1]):
-                        now += x[p] * z[p]
-                        ahead += (x[p] + step * dx[p]) * (z[p] + step * dz[p])
-                        cz[p] = dx[p] * dz[p]
-                        g = min(abs(dx[p] / x[p]), 1.0)
-                        ce[p] = 0.5 * W.w[h] * g * g
-                mu = now / count
-                sigma_mu = mu * (max(ahead, 0.0) / now) ** 3
-        step = min(1.0, 0.995 * step)
-        if not step > 1e-12:
-            stalled += 1
-            if stalled > 2 or not step >= 0.0:
-                break
-        for p in range(1, X):
-            x[p] += step * dx[p]
-            z[p] += step * dz[p]
-        for p in range(X):
-            ti[p] += step * dth[p]
-        for k in range(1, S):
-            vi[k] += step * dv[k]
-        gap_now = 0.0
-        for f in range(T):
-            if pinned[f] != 1.0:
-                a[f] += step * da[f]
-                alpha[f] += step * dal[f]
-                gap_now += a[f] * alpha[f]
-                if pinned[f] == 0.0:
-                    b[f] += step * db[f]
-                    beta[f] += step * dbe[f]
-                    gap_now += b[f] * beta[f]
-        for p in range(1, X):
-            gap_now += x[p] * z[p]
-        if not gap_now < math.inf:
-            break
-        if gap_now > 1e3 * goal + 1e-6 * W.w[0] and iterations < MAX_ITERATIONS - 1:
-            continue
-        # certificate: P = y/x projected on the boxes, primal and dual policies
-        for h in range(H):
-            m = lay[0, h] * lay[1, h]
-            for j in range(lay[0, h + 1]):
-                for i in range(m):
-                    f = lay[4, h] + j * m + i
-                    W.P[f] = (
-                        Pc[f] if pinned[f] == 1.0 else lo[f] + a[f] / x[lay[3, h] + i]
+                    g += (
+                        it.p[f] * (it.R[p] * it.inv_K[p])
+                        + (it.t[f] - (it.tsum[p] - it.rs[p]) * it.inv_W[p]) * it.inv_d[f]
                     )
-            project(m, lay[0, h + 1], lo, hi, lay[4, h], W.P, cc, W.pair)
-        bounds(lay, lo, hi, vi, ti, W.P, W.bound, W.slack)
+                it.dv[lay[2, h + 1] + j] -= g
+    it.dv[0] = 0.0
+    blocktri.solve(lay, W.D, W.E, W.inverse, it.dv)
+
+
+@kernel
+def _back_substitute(lay: Integers, lo: Vector, hi: Vector, it: Iterate, sigma_mu: float) -> float:
+    """The other directions from dv; returns the longest feasible step."""
+    H = lay.shape[1] - 2
+    step = 1.0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        p0 = lay[3, h]
+        t0 = lay[4, h]
+        for s in range(n):
+            for i in range(s * A, s * A + A):
+                p = p0 + i
+                it.dx[p] = it.R[p] - (it.dv[lay[2, h] + s] if h > 0 else 0.0)
+                it.dtheta[p] = it.tsum[p] - it.rs[p]
+        if h < H:
+            for j in range(lay[0, h + 1]):
+                k = t0 + j * m
+                g = it.dv[lay[2, h + 1] + j]
+                for i in range(m):
+                    it.dx[p0 + i] += it.p[k + i] * g
+                    it.dtheta[p0 + i] += g * it.inv_d[k + i]
+        for i in range(m):
+            p = p0 + i
+            it.dx[p] *= it.inv_K[p]
+            it.dtheta[p] = it.dtheta[p] * it.inv_W[p] - it.ratio[p] * it.dx[p]
+            if h > 0:
+                it.dz[p] = (sigma_mu - it.cz[p]) / it.x[p] - it.z[p] - it.z[p] / it.x[p] * it.dx[p]
+                if it.dx[p] < 0.0:
+                    step = min(step, -it.x[p] / it.dx[p])
+                if it.dz[p] < 0.0:
+                    step = min(step, -it.z[p] / it.dz[p])
+        if h < H:
+            for j in range(lay[0, h + 1]):
+                k = t0 + j * m
+                g = it.dv[lay[2, h + 1] + j]
+                for i in range(m):
+                    f = k + i
+                    p = p0 + i
+                    if it.pinned[f] == 1.0:
+                        continue
+                    move = (g + it.t[f] - it.dtheta[p]) * it.inv_d[f]
+                    D1 = it.alpha[f] / it.a[f]
+                    width = hi[f] - lo[f]
+                    if it.pinned[f] == 0.0:
+                        D2 = it.beta[f] / it.b[f]
+                        move += D2 * width * it.inv_d[f] * it.dx[p]
+                        it.db[f] = width * it.dx[p] - move
+                        it.dbeta[f] = (sigma_mu - it.cb[f]) / it.b[f] - it.beta[f] - D2 * it.db[f]
+                        if it.db[f] < 0.0:
+                            step = min(step, -it.b[f] / it.db[f])
+                        if it.dbeta[f] < 0.0:
+                            step = min(step, -it.beta[f] / it.dbeta[f])
+                    it.da[f] = move
+                    it.dalpha[f] = (sigma_mu - it.ca[f]) / it.a[f] - it.alpha[f] - D1 * move
+                    if move < 0.0:
+                        step = min(step, -it.a[f] / move)
+                    if it.dalpha[f] < 0.0:
+                        step = min(step, -it.alpha[f] / it.dalpha[f])
+    return step
+
+
+@kernel
+def _centre(lay: Integers, it: Iterate, W: Work, step: float, count: int) -> float:
+    """Mehrotra's target and second-order terms from the predictor."""
+    H = lay.shape[1] - 2
+    T = lay[4, H + 1]
+    now = 0.0
+    ahead = 0.0
+    for f in range(T):
+        if it.pinned[f] != 1.0:
+            now += it.a[f] * it.alpha[f]
+            ahead += (it.a[f] + step * it.da[f]) * (it.alpha[f] + step * it.dalpha[f])
+            it.ca[f] = it.da[f] * it.dalpha[f]
+            if it.pinned[f] == 0.0:
+                now += it.b[f] * it.beta[f]
+                ahead += (it.b[f] + step * it.db[f]) * (it.beta[f] + step * it.dbeta[f])
+                it.cb[f] = it.db[f] * it.dbeta[f]
+    for h in range(1, H + 1):
+        for p in range(lay[3, h], lay[3, h + 1]):
+            now += it.x[p] * it.z[p]
+            ahead += (it.x[p] + step * it.dx[p]) * (it.z[p] + step * it.dz[p])
+            it.cz[p] = it.dx[p] * it.dz[p]
+            g = min(abs(it.dx[p] / it.x[p]), 1.0)
+            it.ce[p] = 0.5 * W.w[h] * g * g
+    mu = now / count
+    return mu * (max(ahead, 0.0) / now) ** 3
+
+
+@kernel
+def _advance(lay: Integers, it: Iterate, step: float) -> float:
+    """Take the step; returns the sum of the complementarity products."""
+    S = lay[2, -1]
+    X = lay[3, -1]
+    T = lay[4, -1]
+    for p in range(1, X):
+        it.x[p] += step * it.dx[p]
+        it.z[p] += step * it.dz[p]
+    for p in range(X):
+        it.theta[p] += step * it.dtheta[p]
+    for k in range(1, S):
+        it.v[k] += step * it.dv[k]
+    gap_now = 0.0
+    for f in range(T):
+        if it.pinned[f] != 1.0:
+            it.a[f] += step * it.da[f]
+            it.alpha[f] += step * it.dalpha[f]
+            gap_now += it.a[f] * it.alpha[f]
+            if it.pinned[f] == 0.0:
+                it.b[f] += step * it.db[f]
+                it.beta[f] += step * it.dbeta[f]
+                gap_now += it.b[f] * it.beta[f]
+    for p in range(1, X):
+        gap_now += it.x[p] * it.z[p]
+    return gap_now
+
+
+@kernel
+def _read_off(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> None:
+    """P = y/x projected on the boxes, theta of eliminated pairs; bounds and slacks into W."""
+    H = lay.shape[1] - 2
+    for h in range(H):
+        m = lay[0, h] * lay[1, h]
+        for j in range(lay[0, h + 1]):
+            for i in range(m):
+                f = lay[4, h] + j * m + i
+                W.P[f] = it.Pc[f] if it.pinned[f] == 1.0 else lo[f] + it.a[f] / it.x[lay[3, h] + i]
+        project(m, lay[0, h + 1], lo, hi, lay[4, h], W.P, it.c, W.pair)
+
+    for h in range(H):  # theta of a pair whose box is a point makes its slack vanish
+        low = math.inf
+        high = -math.inf
+        for k in range(lay[2, h + 1], lay[2, h + 2]):
+            low = min(low, it.v[k])
+            high = max(high, it.v[k])
+        for p in range(lay[3, h], lay[3, h + 1]):
+            if it.point[p] != 0.0:
+                it.theta[p] = high if it.point[p] > 0.0 else low
+    bounds(lay, lo, hi, it.v, it.theta, W.P, W.bound, W.slack)
+
+
+@kernel
+def interior_point(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, W: Work
+) -> tuple[float, int]:
+    """Solve from nothing, until a certified gap is <= ``goal``.
+
+    Returns the best gap and the number of iterations; the point that attains it is in W.best_*,
+    as after `newton`. Keeps the better of the primal and of the dual policy: with tiny weights
+    either may be the poorer.
+    """
+    it, count = _start(lay, lo, hi, W)
+    stalled = 0
+    iterations = 0
+    while iterations < MAX_ITERATIONS and stalled <= 6:
+        iterations += 1
+        _eliminate(lay, lo, hi, it, W)
+        for f in range(it.ca.size):
+            it.ca[f] = 0.0
+            it.cb[f] = 0.0
+        for p in range(it.cz.size):
+            it.cz[p] = 0.0
+            it.ce[p] = 0.0
+        _direction(lay, lo, hi, it, W, 0.0)
+        step = _back_substitute(lay, lo, hi, it, 0.0)
+        sigma_mu = _centre(lay, it, W, step, count)
+        _direction(lay, lo, hi, it, W, sigma_mu)
+        step = min(1.0, 0.995 * _back_substitute(lay, lo, hi, it, sigma_mu))
+        if not step > 1e-12:
+            stalled += 3
+        left = _advance(lay, it, step)
+        if not left < math.inf:
+            break
+        if left > 1e3 * goal + 1e-6 * W.w[0] and stalled == 0:
+            continue
+        _read_off(lay, lo, hi, it, W)
+        before = best
         for given in range(2):
             if given == 1:
-                for h in range(1, H + 1):
-                    A = lay[1, h]
-                    for s in range(lay[0, h]):
-                        g = 0.0
-                        p = lay[3, h] + s * A
-                        for i in range(A):
-                            g += x[p + i]
-                        for i in range(A):
-                            W.pi_out[p + i] = x[p + i] / g
+                condition(lay, it.x, W.pi_out)
             gap = certify(
-                lay, W.L, W.w, vi, W.P, W.bound, W.slack, given == 1, W.pi_out, W.q_out, W.mass,
+                lay, W.L, W.w, it.v, W.P, W.bound, W.slack, given == 1, W.pi_out, W.q_out, W.mass,
                 W.ln_x, W.gap,
             )  # fmt: skip
             if gap < best:
-                if gap > 0.5 * best:
-                    stalled += 1
                 best = gap
-                v[:] = vi
-                theta[:] = ti
-                P[:] = W.P
-            elif given == 1:
-                stalled += 1
-        if best <= goal or stalled > 6:
+                W.gap[2] = W.gap[0]
+                W.gap[3] = W.gap[1]
+                W.best_v[:] = it.v
+                W.best_theta[:] = it.theta
+                W.best_P[:] = W.P
+                W.best_q[:] = W.q_out
+                W.best_pi[:] = W.pi_out
+        if best <= goal:
             break
+        if not best <= 0.5 * before:
+            stalled += 1
     return best, iterations

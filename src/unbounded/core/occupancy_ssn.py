@@ -61,6 +61,8 @@ class Work(NamedTuple):
     best_v: Vector  # S: the best certified point
     best_theta: Vector  # X
     best_P: Vector  # T
+    best_q: Vector  # X
+    best_pi: Vector  # X
     q_out: Vector  # X: occupancy and policy of the last certificate
     pi_out: Vector  # X
     mass: Vector  # S
@@ -76,7 +78,7 @@ def work_size(lay: Integers) -> int:
     X = lay[3, H + 1]
     T = lay[4, H + 1]
     n, m, d, e = _extents(lay)
-    return 7 * X + 2 * (H + 1) + 2 * T + 8 * S + d + e + 6 * m + n * m + (n + m) + n + 4
+    return 9 * X + 2 * (H + 1) + 2 * T + 8 * S + d + e + 6 * m + n * m + (n + m) + n + 4
 
 
 @kernel
@@ -147,6 +149,10 @@ def carve(lay: Integers, buffer: Vector) -> Work:
     k += X
     best_P = buffer[k : k + T]
     k += T
+    best_q = buffer[k : k + X]
+    k += X
+    best_pi = buffer[k : k + X]
+    k += X
     q_out = buffer[k : k + X]
     k += X
     pi_out = buffer[k : k + X]
@@ -158,7 +164,7 @@ def carve(lay: Integers, buffer: Vector) -> Work:
     gap = buffer[k : k + 4]
     return Work(
         L, w, rho, P, x, bound, slack, v_old, dv, grad, q, r, inverse, D, E, pair, rows, c,
-        best_v, best_theta, best_P, q_out, pi_out, mass, ln_x, gap,
+        best_v, best_theta, best_P, best_q, best_pi, q_out, pi_out, mass, ln_x, gap,
     )  # fmt: skip
 
 
@@ -244,7 +250,9 @@ def _proximal_layer(
 
 
 @kernel
-def evaluate(lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work) -> float:
+def evaluate(
+    lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
+) -> float:
     """Smoothed dual value; fills W's P, x, bound, slack, q, r, grad."""
     H = lay.shape[1] - 2
     value = 0.0
@@ -393,13 +401,13 @@ def _curvature(
 
 @kernel
 def newton(
-    lay: Integers, lo: Vector, hi: Vector, goal: float, v: Vector, theta: Vector, P0: Vector,
-    W: Work,
+    lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, v: Vector, theta: Vector,
+    P0: Vector, W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Solve from (v, theta, P0) in place. Returns the best gap, Newton steps and certificates.
+    """Improve on ``best`` from (v, theta, P0) in place, until a certified gap is <= ``goal``.
 
-    The best certified point is left in W.best_v, best_theta, best_P (with W.gap[2:] its two
-    parts); q and the policy in W.q_out, W.pi_out are those of the *last* certificate.
+    Returns the best gap, Newton steps and certificates. The point that attains the best gap is
+    in W.best_v, best_theta, best_P, best_q, best_pi, and the gap's two parts in W.gap[2:].
     """
     H = lay.shape[1] - 2
     S = lay[2, H + 1]
@@ -415,7 +423,6 @@ def newton(
         for h in range(H + 1):
             W.rho[h] *= kappa
         value = evaluate(lay, lo, hi, v, P0, theta, W)
-    best = math.inf
     steps = 0
     certificates = 0
     threshold = GRADIENT_TOLERANCE
@@ -438,6 +445,8 @@ def newton(
                 W.best_v[:] = v
                 W.best_theta[:] = theta
                 W.best_P[:] = W.P
+                W.best_q[:] = W.q_out
+                W.best_pi[:] = W.pi_out
             if gap <= goal or steps >= MAX_STEPS or certificates >= MAX_STEPS:
                 break
             if W.gap[1] > 0.5 * goal:

@@ -124,7 +124,9 @@ def occupancy(mdp: LayeredMDP, policy: Markov | Mixture) -> Vector:
     if policy.layers != mdp.layers:
         raise ValueError(f"policy is for {policy.layers}, the MDP has {mdp.layers}")
     if isinstance(policy, Mixture):
-        parts = [w * occupancy(mdp, p) for w, p in zip(policy.weights, policy.policies, strict=True)]
+        parts = [
+            w * occupancy(mdp, p) for w, p in zip(policy.weights, policy.policies, strict=True)
+        ]
         return np.sum(parts, axis=0)  # type: ignore[no-any-return]
     q = np.empty(mdp.layers.n_pairs)
     roll_forward(mdp.layers.table, mdp.P, policy.pi, np.empty(mdp.layers.n_states), q)
@@ -173,15 +175,11 @@ def best_policy(mdp: LayeredMDP, losses: npt.ArrayLike) -> tuple[float, Markov]:
     """
     losses = _flat(losses, mdp.layers.n_pairs, "losses")
     pi = np.empty(mdp.layers.n_pairs)
-    value = backward_induction(
-        mdp.layers.table, mdp.P, losses, np.empty(mdp.layers.n_states), pi
-    )
+    value = backward_induction(mdp.layers.table, mdp.P, losses, np.empty(mdp.layers.n_states), pi)
     return float(value), Markov(mdp.layers, pi)
 
 
-def regret(
-    mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.ArrayLike
-) -> Vector:
+def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.ArrayLike) -> Vector:
     """Exact regret after each episode against the best fixed policy up to then.
 
     Parameters

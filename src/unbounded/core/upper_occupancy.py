@@ -25,7 +25,10 @@ from unbounded.core.policies import Markov, Mixture
 
 
 def upper_occupancy(
-    policy: Markov | Mixture, lo: npt.ArrayLike, hi: npt.ArrayLike, states: npt.ArrayLike | None = None
+    policy: Markov | Mixture,
+    lo: npt.ArrayLike,
+    hi: npt.ArrayLike,
+    states: npt.ArrayLike | None = None,
 ) -> Vector:
     """Largest occupancy of each pair over all transitions in the boxes.
 
