@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from unbounded._jit import kernel
 from unbounded.core.layered import Integers, Vector, dots
 
@@ -35,6 +37,7 @@ def project(
 
     ``shift`` (m) and ``room`` (4 m) are scratch.
     """
+    zero = np.zeros(n)
     total = room[:m]
     free = room[m : 2 * m]
     low = room[2 * m : 3 * m]
@@ -57,7 +60,7 @@ def project(
                 y = min(max(t, a[i]), b[i])
                 total[i] += y
                 free[i] += 1.0 if y == t else 0.0
-        if not search(m, 1.0, 1e-15, total, free, low, high, shift):
+        if not search(m, n, start, 1.0, 1e-15, lo, hi, P, zero, total, free, low, high, shift):
             break
     for j in range(n):
         k = start + j * m
@@ -73,32 +76,38 @@ def project(
 
 @kernel
 def search(
-    m: int,
-    rho: float,
-    tolerance: float,
-    total: Vector,
-    free: Vector,
-    low: Vector,
-    high: Vector,
-    theta: Vector,
-) -> bool:
-    """One safeguarded Newton step of every theta[i] towards total[i] = 0; False if all are there.
+    m: int, n: int, start: int, rho: float, tolerance: float, lo: Vector, hi: Vector, P0: Vector,
+    v: Vector, total: Vector, free: Vector, low: Vector, high: Vector, theta: Vector,
+) -> bool:  # fmt: skip
+    """One step of every theta[i] towards total[i] = 0; False if all are there.
 
-    ``total`` decreases in theta, piecewise linearly with slope -free/rho; [low, high] brackets
-    the root. Entries within the tolerance keep their theta.
+    total = sum_j clip(P0 + (v_j - theta)/rho, lo, hi) - 1 decreases in theta, piecewise linearly
+    with slope -free/rho; [low, high] brackets the root. Newton's step; where nothing is free, the
+    step to the next breakpoint and on as if one entry were; bisection if either leaves the
+    bracket. Entries within the tolerance keep their theta.
     """
     again = False
     for i in range(m):
         r = total[i]
         if abs(r) > tolerance:
             t = theta[i]
+            f = free[i]
             if r > 0.0:
                 low[i] = t
             else:
                 high[i] = t
-            if free[i] > 0.0:
-                t += rho * r / free[i]
-            if not (free[i] > 0.0 and low[i] < t < high[i]):
+            if f > 0.0:
+                t += rho * r / f
+            else:
+                nearest = math.inf
+                for j in range(n):
+                    k = start + j * m + i
+                    y = P0[k] + (v[j] - t) / rho
+                    d = y - hi[k] if r > 0.0 else lo[k] - y
+                    if 0.0 < d < nearest:
+                        nearest = d
+                t += rho * (nearest + r) if r > 0.0 else rho * (r - nearest)
+            if not low[i] < t < high[i]:
                 t = 0.5 * (low[i] + high[i])
             if t != theta[i]:
                 again = True

@@ -27,9 +27,7 @@ from unbounded.core.occupancy_ssn import Work, carve, newton, work_size
 from unbounded.core.policies import Markov
 
 METHODS = ("closed form", "warm", "cold", "fallback")
-_HEADER = (
-    4  # of a memory: kind (0 empty, 1 real, 2 found under the placeholder), exponent, boxes, whole
-)
+_HEADER = 6  # kind (0 empty, 1 real, 2 under the placeholder), exponent, boxes, whole, pace (2)
 _ROUNDING = 1e-13  # no gap below this, relative to the largest weight, is asked for
 
 
@@ -153,7 +151,9 @@ INFO = 10
 
 def new_memory(layers: Layers) -> Vector:
     """An empty warm start: a flat array, to be saved and loaded as it is."""
-    return np.zeros(_HEADER + layers.n_states + layers.n_pairs + layers.n_transitions)
+    memory = np.zeros(_HEADER + layers.n_states + layers.n_pairs + layers.n_transitions)
+    memory[4:_HEADER] = 1.0
+    return memory
 
 
 # Kernels
@@ -284,7 +284,9 @@ def solve(
                     v[k] = math.ldexp(v[k], shift)
                 for k in range(X):
                     theta[k] = math.ldexp(theta[k], shift)
-            best, steps, certificates = newton(lay, lo, hi, goal, best, v, theta, P, W)
+            best, steps, certificates = newton(
+                lay, lo, hi, goal, best, v, theta, P, memory[4:_HEADER], W
+            )
         if not best <= goal:
             method = 3 if kind > 0.0 else 2
             best, iterations = interior_point(lay, lo, hi, goal, best, W)
@@ -292,7 +294,9 @@ def solve(
                 v[:] = W.best_v
                 theta[:] = W.best_theta
                 P[:] = W.best_P
-                best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, W)
+                best, more, again = newton(
+                    lay, lo, hi, goal, best, v, theta, P, memory[4:_HEADER], W
+                )
                 steps += more
                 certificates += again
     memory[0] = 2.0 if placeholder else 1.0

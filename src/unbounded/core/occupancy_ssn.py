@@ -30,9 +30,12 @@ from unbounded.core.occupancy_certificate import certify, search
 
 MAX_STEPS = 40
 GRADIENT_TOLERANCE = 1e-5
-_KAPPA_FACTOR = 10.0  # rho_h = clip(factor * first imbalance, low, 1) max(w_h, w_{h+1})
-_KAPPA_LOW = 1e-3
-_KAPPA_FLOOR = 1e-4
+_KAPPA_LOW = 1e-4  # rho_h = kappa max(w_h, w_{h+1}), kappa = clip(boldness * imbalance, low, 1)
+_KAPPA_FLOOR = 1e-5
+_BOLD = 1e-2  # the boldness adapts between these
+_TIMID = 10.0
+_SHRINK = 0.5  # of rho after a proximal step
+_SHRINK_FAST = 0.05  # if it took at most two evaluations
 _DAMPING = 1e-2  # Levenberg-Marquardt term, times the imbalance
 _STARVED = 1.5  # inflow/outflow beyond which a state takes a step in the log domain
 
@@ -169,91 +172,10 @@ def carve(lay: Integers, buffer: Vector) -> Work:
 
 
 @kernel
-def _proximal_layer(
-    lay: Integers,
-    h: int,
-    lo: Vector,
-    hi: Vector,
-    v: Vector,
-    P0: Vector,
-    theta: Vector,
-    rho: float,
-    W: Work,
-) -> None:
-    """P, theta, phi (into W.x), bound and slack of the pairs of layer h < H."""
-    m = lay[0, h] * lay[1, h]
-    n = lay[0, h + 1]
-    start = lay[4, h]
-    total = W.pair[:m]
-    free = W.pair[m : 2 * m]
-    low = W.pair[2 * m : 3 * m]
-    high = W.pair[3 * m : 4 * m]
-    th = theta[lay[3, h] : lay[3, h] + m]
-    vn = v[lay[2, h + 1] : lay[2, h + 1] + n]
-    v_low = vn[0]
-    v_high = vn[0]
-    for j in range(1, n):
-        v_low = min(v_low, vn[j])
-        v_high = max(v_high, vn[j])
-    for i in range(m):
-        th[i] = min(max(th[i], v_low), v_high)
-        low[i] = v_low
-        high[i] = v_high
-    scale = 1.0 / rho
-    for _ in range(80):
-        for i in range(m):
-            total[i] = -1.0
-            free[i] = 0.0
-        for j in range(n):
-            k = start + j * m
-            a = lo[k : k + m]
-            b = hi[k : k + m]
-            p0 = P0[k : k + m]
-            vj = vn[j]
-            for i in range(m):
-                t = p0[i] + (vj - th[i]) * scale
-                y = min(max(t, a[i]), b[i])
-                total[i] += y
-                free[i] += 1.0 if y == t else 0.0
-        if not search(m, rho, 1e-12, total, free, low, high, th):
-            break
-    phi = W.x[lay[3, h] : lay[3, h] + m]
-    bound = W.bound[lay[3, h] : lay[3, h] + m]
-    slack = W.slack[lay[3, h] : lay[3, h] + m]
-    for i in range(m):
-        total[i] /= max(free[i], 1.0)  # the remainder, spread over the free entries
-        phi[i] = 0.0
-        bound[i] = 0.0
-        slack[i] = 0.0
-    half = 0.5 * rho
-    for j in range(n):
-        k = start + j * m
-        a = lo[k : k + m]
-        b = hi[k : k + m]
-        p0 = P0[k : k + m]
-        p = W.P[k : k + m]
-        vj = vn[j]
-        for i in range(m):
-            d = vj - th[i]
-            t = p0[i] + d * scale
-            y = min(max(t, a[i]), b[i])
-            y -= total[i] if y == t else 0.0
-            y = min(max(y, a[i]), b[i])
-            p[i] = y
-            bound[i] += y * vj
-            slack[i] += max(d, 0.0) * (b[i] - y) + max(-d, 0.0) * (y - a[i])
-            e = y - p0[i]
-            phi[i] -= half * (e * e)
-    for i in range(m):
-        phi[i] += bound[i]
-        bound[i] += slack[i]
-
-
-@kernel
 def evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> float:
-    """Smoothed dual value; fills W's P, x, bound, slack, q, r, grad."""
+    """Smoothed dual value; fills W's P, x, bound, slack, q, r, grad and moves theta."""
     H = lay.shape[1] - 2
     value = 0.0
     W.q[0] = 1.0
@@ -265,34 +187,100 @@ def evaluate(
         m = n * A
         p = lay[3, h]
         x = W.x[p : p + m]
-        if h < H:
-            _proximal_layer(lay, h, lo, hi, v, P0, theta, W.rho[h], W)
-        else:
+        bound = W.bound[p : p + m]
+        slack = W.slack[p : p + m]
+        for i in range(m):
+            x[i] = 0.0
+            bound[i] = 0.0
+            slack[i] = 0.0
+        if h < H:  # P, theta, phi (into x), bound and slack of the layer's pairs
+            r = lay[0, h + 1]
+            start = lay[4, h]
+            rho = W.rho[h]
+            total = W.pair[:m]
+            free = W.pair[m : 2 * m]
+            low = W.pair[2 * m : 3 * m]
+            high = W.pair[3 * m : 4 * m]
+            th = theta[p : p + m]
+            vn = v[lay[2, h + 1] : lay[2, h + 1] + r]
+            v_low = vn[0]
+            v_high = vn[0]
+            for j in range(1, r):
+                v_low = min(v_low, vn[j])
+                v_high = max(v_high, vn[j])
             for i in range(m):
-                x[i] = 0.0
-                W.bound[p + i] = 0.0
-                W.slack[p + i] = 0.0
+                th[i] = min(max(th[i], v_low), v_high)
+                low[i] = v_low
+                high[i] = v_high
+            scale = 1.0 / rho
+            # (v - theta)/rho carries the rounding of v: what is left is spread over free entries
+            tolerance = max(1e-12, 1e-15 * r * scale * max(abs(v_low), abs(v_high)))
+            for _ in range(80):
+                for i in range(m):
+                    total[i] = -1.0
+                    free[i] = 0.0
+                for j in range(r):
+                    k = start + j * m
+                    a = lo[k : k + m]
+                    b = hi[k : k + m]
+                    p0 = P0[k : k + m]
+                    vj = vn[j]
+                    for i in range(m):
+                        t = p0[i] + (vj - th[i]) * scale
+                        y = min(max(t, a[i]), b[i])
+                        total[i] += y
+                        free[i] += 1.0 if y == t else 0.0
+                if not search(
+                    m, r, start, rho, tolerance, lo, hi, P0, vn, total, free, low, high, th
+                ):
+                    break
+            for i in range(m):
+                total[i] /= max(free[i], 1.0)
+            half = 0.5 * rho
+            for j in range(r):
+                k = start + j * m
+                a = lo[k : k + m]
+                b = hi[k : k + m]
+                p0 = P0[k : k + m]
+                P = W.P[k : k + m]
+                vj = vn[j]
+                for i in range(m):
+                    d = vj - th[i]
+                    t = p0[i] + d * scale
+                    y = min(max(t, a[i]), b[i])
+                    y -= total[i] if y == t else 0.0
+                    y = min(max(y, a[i]), b[i])
+                    P[i] = y
+                    bound[i] += y * vj
+                    slack[i] += max(d, 0.0) * (b[i] - y) + max(-d, 0.0) * (y - a[i])
+                    g = y - p0[i]
+                    x[i] -= half * (g * g)
+            for i in range(m):
+                x[i] += bound[i]
+                bound[i] += slack[i]
         if h == 0:
             value -= x[0]
             x[0] = 1.0
         else:
             wh = W.w[h]
+            L = W.L[p : p + m]
             least = math.inf
             for s in range(n):
                 vs = v[lay[2, h] + s]
                 for i in range(s * A, s * A + A):
-                    x[i] = W.L[p + i] + vs - x[i]
+                    x[i] = L[i] + vs - x[i]
                     least = min(least, x[i])
+            scale = 1.0 / wh
             z = 0.0
             for i in range(m):
-                x[i] = math.exp((least - x[i]) / wh)
+                x[i] = math.exp((least - x[i]) * scale)
                 z += x[i]
-            for i in range(m):
-                x[i] /= z
             value += least - wh * math.log(z)
+            scale = 1.0 / z
             for s in range(n):
                 t = 0.0
                 for i in range(s * A, s * A + A):
+                    x[i] *= scale
                     t += x[i]
                 k = lay[2, h] + s
                 W.q[k] = t
@@ -304,9 +292,12 @@ def evaluate(
 
 @kernel
 def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
+    """The Newton matrix into W.D, W.E and its diagonal into W.inverse."""
     H = lay.shape[1] - 2
     for k in range(W.D.size):
         W.D[k] = 0.0
+    c = W.c
+    rows = W.rows
     d = 0
     e = 0
     for h in range(H + 1):
@@ -314,51 +305,46 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
         A = lay[1, h]
         m = n * A
         x = W.x[lay[3, h] : lay[3, h] + m]
-        wh = W.w[h]
+        scale = 1.0 / W.w[h]
         if h > 0:
             for s in range(n):
                 k = lay[2, h] + s
                 t = W.q[k]
                 if W.r[k] > _STARVED * t:
                     t = (W.r[k] - t) / math.log(W.r[k] / max(t, 1e-300))
-                W.D[d + s * n + s] += (t + damping) / wh
+                k = d + s * n + s
+                W.D[k] += (t + damping) * scale
+                W.inverse[lay[2, h] + s] = W.D[k]
         if h == H:
             break
         r = lay[0, h + 1]
-        start = lay[4, h]
         after = d + n * n if h > 0 else 0
         Dn = W.D[after : after + r * r]
+        for i in range(m):
+            c[i] = x[i] * scale
+        blocktri.transpose(r, m, W.P, lay[4, h], rows)
+        blocktri.add_gram(r, m, c, rows, Dn)
         if h > 0:
+            into = W.r[lay[2, h + 1] : lay[2, h + 1] + r]
             for s in range(n):
                 row = W.E[e + s * r : e + (s + 1) * r]
-                qs = W.q[lay[2, h] + s]
+                t = W.q[lay[2, h] + s] * scale
                 for j in range(r):
-                    t = 0.0
-                    k = start + j * m
-                    for i in range(s * A, s * A + A):
-                        t += x[i] * W.P[k + i]
-                    row[j] = (qs * W.r[lay[2, h + 1] + j] - t) / wh
+                    row[j] = t * into[j]
+                for i in range(s * A, s * A + A):
+                    one = rows[i * r : (i + 1) * r]
+                    t = c[i]
+                    for j in range(r):
+                        row[j] -= t * one[j]
             e += n * r
-        c = W.c[:m]
-        for i in range(m):
-            c[i] = x[i] / wh
-        blocktri.transpose(r, m, W.P, start, W.rows)
-        blocktri.add_gram(r, m, c, W.rows, Dn)
-        _curvature(m, r, start, lo, hi, W.P, x, 1.0 / W.rho[h], W.pair, Dn)
-        if h > 0:
             d += n * n
-    d = 0
-    for h in range(1, H + 1):
-        n = lay[0, h]
-        for s in range(n):
-            W.inverse[lay[2, h] + s] = W.D[d + s * n + s]
-        d += n * n
+        _curvature(m, r, lay[4, h], lo, hi, W.P, x, 1.0 / W.rho[h], W.pair, c, rows, Dn)
 
 
 @kernel
 def _curvature(
     m: int, n: int, start: int, lo: Vector, hi: Vector, P: Vector, x: Vector, scale: float,
-    room: Vector, D: Vector,
+    room: Vector, c: Vector, rows: Vector, D: Vector,
 ) -> None:  # fmt: skip
     """D += sum_i (x_i scale)(I_F - 1_F 1_F^T/|F|) over the free entries F of each pair."""
     free = room[:m]
@@ -368,33 +354,31 @@ def _curvature(
         k = start + j * m
         a = lo[k : k + m]
         b = hi[k : k + m]
-        p = P[k : k + m]
+        y = P[k : k + m]
         for i in range(m):
-            free[i] += 1.0 if a[i] < p[i] < b[i] else 0.0
+            free[i] += 1.0 if a[i] < y[i] < b[i] else 0.0
     everywhere = 0.0
-    members = room[m : m + n]  # m >= 1 and n <= the largest m, so this fits
+    some = 0
+    diagonal = room[m : m + n]
+    for j in range(n):
+        diagonal[j] = 0.0
     for i in range(m):
         if free[i] == n:
-            everywhere += x[i]
+            everywhere += x[i] * scale
         elif free[i] > 1.0:
-            f = 0
+            row = rows[some * n : (some + 1) * n]
+            t = x[i] * scale
             for j in range(n):
                 k = start + j * m + i
-                if lo[k] < P[k] < hi[k]:
-                    members[f] = j
-                    f += 1
-            t = x[i] * scale
-            each = t / free[i]
-            for g in range(f):
-                j = int(members[g])
-                D[j * n + j] += t
-                for l in range(g + 1):  # noqa: E741
-                    D[j * n + int(members[l])] -= each
-    if everywhere > 0.0:
-        t = everywhere * scale
-        each = t / n
-        for j in range(n):
-            D[j * n + j] += t
+                row[j] = 1.0 if lo[k] < P[k] < hi[k] else 0.0
+                diagonal[j] += t * row[j]
+            c[some] = -t / free[i]
+            some += 1
+    blocktri.add_gram(n, some, c, rows, D)
+    each = everywhere / n
+    for j in range(n):
+        D[j * n + j] += diagonal[j] + everywhere
+        if everywhere > 0.0:
             for k in range(j + 1):
                 D[j * n + k] -= each
 
@@ -402,27 +386,35 @@ def _curvature(
 @kernel
 def newton(
     lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, v: Vector, theta: Vector,
-    P0: Vector, W: Work,
+    P0: Vector, pace: Vector, W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Improve on ``best`` from (v, theta, P0) in place, until a certified gap is <= ``goal``.
 
     Returns the best gap, Newton steps and certificates. The point that attains the best gap is
     in W.best_v, best_theta, best_P, best_q, best_pi, and the gap's two parts in W.gap[2:].
+    ``pace`` = [boldness, last first kappa] adapts from solve to solve: small rho needs fewer
+    proximal steps, large rho copes with many changes of the active set.
     """
     H = lay.shape[1] - 2
     S = lay[2, H + 1]
+    kappa = min(max(pace[1], _KAPPA_LOW), 1.0)
     for h in range(H + 1):
-        W.rho[h] = max(W.w[h], W.w[min(h + 1, H)])
-    kappa = 1.0
+        W.rho[h] = kappa * max(W.w[h], W.w[min(h + 1, H)])
     value = evaluate(lay, lo, hi, v, P0, theta, W)
     size = 0.0
     for k in range(1, S):
         size += abs(W.grad[k])
-    kappa = min(max(_KAPPA_FACTOR * size, _KAPPA_LOW), 1.0)
-    if kappa < 1.0:
+    wanted = min(max(pace[0] * size, _KAPPA_LOW), 1.0)
+    if wanted > 4.0 * kappa or wanted < 0.25 * kappa:
         for h in range(H + 1):
-            W.rho[h] *= kappa
+            W.rho[h] *= wanted / kappa
+        kappa = wanted
         value = evaluate(lay, lo, hi, v, P0, theta, W)
+    pace[1] = wanted
+    inner = 0
+    first = True
+    retried = False
+    limit = MAX_STEPS
     steps = 0
     certificates = 0
     threshold = GRADIENT_TOLERANCE
@@ -447,19 +439,27 @@ def newton(
                 W.best_P[:] = W.P
                 W.best_q[:] = W.q_out
                 W.best_pi[:] = W.pi_out
-            if gap <= goal or steps >= MAX_STEPS or certificates >= MAX_STEPS:
+            if first:
+                first = False
+                if inner > 4:
+                    pace[0] = min(2.0 * pace[0], _TIMID)
+                elif inner <= 2 and gap > goal:
+                    pace[0] = max(0.5 * pace[0], _BOLD)
+            if gap <= goal or steps >= limit or certificates >= MAX_STEPS:
                 break
             if W.gap[1] > 0.5 * goal:
                 P0[:] = W.P
-                if kappa > _KAPPA_FLOOR:
-                    kappa *= 0.5
+                shrink = max(_SHRINK_FAST if inner <= 2 else _SHRINK, _KAPPA_FLOOR / kappa)
+                inner = 0
+                if shrink < 1.0:
+                    kappa *= shrink
                     for h in range(H + 1):
-                        W.rho[h] *= 0.5
+                        W.rho[h] *= shrink
                 value = evaluate(lay, lo, hi, v, P0, theta, W)
             else:
                 threshold *= 0.1
             continue
-        if steps >= MAX_STEPS:
+        if steps >= limit:
             break
         steps += 1
         _assemble(lay, lo, hi, _DAMPING * size, W)
@@ -477,6 +477,7 @@ def newton(
             for k in range(1, S):
                 v[k] = W.v_old[k] + t * W.dv[k]
             trial = evaluate(lay, lo, hi, v, P0, theta, W)
+            inner += 1
             after = 0.0
             for k in range(1, S):
                 after += W.grad[k] * W.dv[k]
@@ -489,7 +490,17 @@ def newton(
                 t *= min(max(slope / (slope - after), 0.1), 0.5)
             else:
                 t *= 0.25
-        if not accepted:
-            break
+        if not accepted or (steps >= limit and not retried):
+            if retried or kappa > 0.1:
+                break
+            # rho was too bold: once more from here with a large one
+            retried = True
+            limit += MAX_STEPS // 2
+            pace[0] = min(8.0 * pace[0], _TIMID)
+            for h in range(H + 1):
+                W.rho[h] *= 1.0 / kappa
+            kappa = 1.0
+            inner = 0
+            trial = evaluate(lay, lo, hi, v, P0, theta, W)
         value = trial
     return best, steps, certificates

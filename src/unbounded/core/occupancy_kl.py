@@ -1,0 +1,405 @@
+"""The projection of UOB-REPS: one mirror-descent step with relative entropy on triples.
+
+    min over Delta(boxes) of  <q, L> + sum_{h=0..H} w_h sum_{s,a,s'} D( q(s,a,s') || q0(s,a,s') ),
+
+``D(q||p) = q ln(q/p) - q + p``; a triple of layer H is a pair, and w_0 = w_1. With q = x P and
+q0 = x0 P0 the entropy splits into ``x ln(x/x0) + x KL(P||P0)``. So this is the program on pairs of
+`occupancy_certificate` with losses ``L - w ln x0`` and the *smooth* inner problem
+
+    phi(v) = max_{P in box} <P, v> - w KL(P||P0),    P = clip(P0 exp((v - theta)/w), lo, hi),
+
+whose dual in v is C^1: damped Newton steps, no proximal loop. A pair's scale exp(-theta/w) is the
+root of a piecewise linear function, found as in the pair program. The curvature of phi is
+(1/w)(diag P_F - P_F P_F^T/sum P_F) over the free entries F.
+
+Certificate: for any v and theta, with P* the clipped maximiser above and P the transitions used,
+
+    F - min F <= sum_h w_h KL(q_h||x_h)
+                 + sum q(s,a) sum_j [ w D(P_j||P*_j) + (P*_j - P_j)(v_j - theta - w ln(P*_j/P0_j)) ],
+
+every term being >= 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded._jit import kernel
+from unbounded.core import blocktri
+from unbounded.core.confidence import check_boxes
+from unbounded.core.layered import Integers, Layers, Vector, _flat, dots
+from unbounded.core.occupancy_certificate import certify, divergence, project
+from unbounded.core.occupancy_ftrl import INFO, METHODS, Certificate, Solution, normalise
+from unbounded.core.occupancy_ssn import Work, carve, work_size
+
+MAX_STEPS = 60
+_LEAST = 1e-290  # of a base measure, so that its logarithm is finite
+
+
+class OccupancyKL:
+    """Mirror descent over occupancy measures, starting from the uniform one.
+
+    Parameters
+    ----------
+    layers : Layers
+    lo, hi : array_like, shape (n_transitions,)
+    tolerance : float, default 1e-8
+        Stop when the certified gap is at most this times the smallest weight.
+
+    Attributes
+    ----------
+    q, P : ndarray, shapes (n_pairs,) and (n_transitions,)
+        The current iterate q(s,a) P(s'|s,a).
+
+    Examples
+    --------
+    >>> layers = Layers([2], n_actions=2)
+    >>> learner = OccupancyKL(layers, [0.5, 0.5], [0.5, 0.5])
+    >>> solution = learner.step([0.0, 1.0, 0.0, 0.0, 0.0], weights=[1.0])
+    >>> solution.q.round(4).tolist(), solution.certificate.solved
+    ([1.0, 0.1345, 0.3655, 0.25, 0.25], True)
+    """
+
+    def __init__(
+        self, layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike, tolerance: float = 1e-8
+    ) -> None:
+        if not tolerance > 0:
+            raise ValueError(f"tolerance must be positive, got {tolerance}")
+        self.layers = layers
+        self.tolerance = float(tolerance)
+        self.q, self.P = uniform_base(layers)
+        self._work = np.empty(work_size(layers.table))
+        self._info = np.zeros(INFO)
+        self.set_boxes(lo, hi)
+
+    def set_boxes(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> None:
+        """Use these boxes from now on; they need not be nested."""
+        lo, hi = check_boxes(self.layers, lo, hi)
+        self.lo, self.hi = lo.copy(), hi.copy()
+
+    def step(self, losses: npt.ArrayLike, weights: npt.ArrayLike) -> Solution:
+        """Move q to the minimiser for this episode's ``losses`` (n_pairs,), ``weights`` (H,)."""
+        L = _flat(losses, self.layers.n_pairs, "losses")
+        w = _flat(weights, self.layers.horizon, "weights")
+        if not np.all(np.isfinite(L)):
+            raise ValueError("losses must be finite")
+        if not (np.all(np.isfinite(w)) and np.all(w > 0)):
+            raise ValueError(f"weights must be finite and positive, got {w.tolist()}")
+        lay = self.layers.table
+        pi = np.empty(self.layers.n_pairs)
+        v, theta = np.zeros(self.layers.n_states), np.zeros(self.layers.n_pairs)
+        kl_step(
+            lay, self.lo, self.hi, L, w, self.tolerance, self.q, self.P, v, theta, self._work, pi,
+            self._info,
+        )  # fmt: skip
+        info = self._info
+        _, e = math.frexp(float(w.max()))
+        certificate = Certificate(
+            gap=float(info[0]), relative_gap=float(info[2]), solved=info[7] == 2.0,
+            method=METHODS[int(info[6])], newton_steps=int(info[3]), interior_iterations=0,
+        )  # fmt: skip
+        return Solution(
+            self.q.copy(), pi, certificate, self.P.copy(), np.ldexp(v, e), np.ldexp(theta, e)
+        )
+
+
+def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
+    """q(s,a,s') = 1/(n_h A n_{h+1}), as q(s,a) and P(s'|s,a)."""
+    lay = layers.table
+    H = layers.horizon
+    q = np.concatenate(
+        [np.full(lay[0, h] * lay[1, h], 1.0 / (lay[0, h] * lay[1, h])) for h in range(H + 1)]
+    )
+    P = np.concatenate([np.full(lay[4, h + 1] - lay[4, h], 1.0 / lay[0, h + 1]) for h in range(H)])
+    return q, P
+
+
+# Kernels
+
+
+@kernel
+def _evaluate(
+    lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
+) -> float:
+    """Dual value; fills W's P, x, bound, slack, q, r, grad and theta. W.L has -w ln x0 in it."""
+    H = lay.shape[1] - 2
+    value = 0.0
+    W.q[0] = 1.0
+    W.r[0] = 1.0
+    W.grad[0] = 0.0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        p = lay[3, h]
+        wh = W.w[h]
+        if h < H:
+            _inner(lay, h, lo, hi, v, P0, wh, theta, W)
+        else:
+            for i in range(m):
+                W.bound[p + i] = 0.0
+                W.slack[p + i] = 0.0
+        x = W.x[p : p + m]
+        if h == 0:
+            value -= W.bound[0]
+            x[0] = 1.0
+        else:
+            least = math.inf
+            for s in range(n):
+                vs = v[lay[2, h] + s]
+                for i in range(s * A, s * A + A):
+                    x[i] = W.L[p + i] + vs - W.bound[p + i]
+                    least = min(least, x[i])
+            z = 0.0
+            for i in range(m):
+                x[i] = math.exp((least - x[i]) / wh)
+                z += x[i]
+            value += least - wh * math.log(z)
+            for s in range(n):
+                t = 0.0
+                for i in range(s * A, s * A + A):
+                    x[i] /= z
+                    t += x[i]
+                k = lay[2, h] + s
+                W.q[k] = t
+                W.grad[k] = t - W.r[k]
+        if h < H:
+            dots(m, lay[0, h + 1], x, W.P, lay[4, h], W.r[lay[2, h + 1] :])
+    return value
+
+
+@kernel
+def _inner(
+    lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, P0: Vector, wh: float,
+    theta: Vector, W: Work,
+) -> None:  # fmt: skip
+    """P, theta, bound = phi_theta(v) and slack for the pairs of layer h."""
+    m = lay[0, h] * lay[1, h]
+    n = lay[0, h + 1]
+    start = lay[4, h]
+    vn = v[lay[2, h + 1] : lay[2, h + 1] + n]
+    top = vn[0]
+    for j in range(1, n):
+        top = max(top, vn[j])
+    rise = W.c[:n]
+    for j in range(n):
+        rise[j] = math.exp(max((vn[j] - top) / wh, -600.0))
+    for i in range(m):
+        # scale s: sum_j clip(P0 rise s, lo, hi) = 1, piecewise linear and increasing
+        k = start + i
+        low = 0.0
+        high = 0.0
+        for j in range(n):
+            high = max(high, hi[k + j * m] / max(P0[k + j * m] * rise[j], _LEAST))
+        s = min(math.exp((top - theta[lay[3, h] + i]) / wh), high)
+        if not s > 0.0:
+            s = high
+        free = 0.0
+        fixed = 0.0
+        for _ in range(200):
+            free = 0.0
+            fixed = 0.0
+            for j in range(n):
+                t = max(P0[k + j * m] * rise[j], _LEAST) * s
+                if t <= lo[k + j * m]:
+                    fixed += lo[k + j * m]
+                elif t >= hi[k + j * m]:
+                    fixed += hi[k + j * m]
+                else:
+                    free += t
+            r = free + fixed - 1.0
+            if abs(r) <= 1e-15 * n:
+                break
+            if r > 0.0:
+                high = s
+            else:
+                low = s
+            t = s * (1.0 - fixed) / free if free > 0.0 else -1.0
+            if not low < t < high:
+                t = 0.5 * (low + high)
+            if t == s:
+                break
+            s = t
+        th = top - wh * math.log(s)
+        theta[lay[3, h] + i] = th
+        spread = 1.0 - (free + fixed)
+        phi = th
+        slack = 0.0
+        for j in range(n):
+            f = k + j * m
+            base = max(P0[f], _LEAST)
+            star = min(max(max(P0[f] * rise[j], _LEAST) * s, lo[f]), hi[f])
+            y = star
+            if lo[f] < star < hi[f]:  # the remainder of the sum goes to the free entries
+                y = min(max(star * (1.0 + spread / free), lo[f]), hi[f])
+            W.P[f] = y
+            price = vn[j] - th
+            if star > 0.0:
+                ln = math.log(star / base)
+                phi += star * (price - wh * ln) + wh * (star - P0[f])
+                slack += wh * divergence(y, star, math.log(star)) + max(
+                    (star - y) * (price - wh * ln), 0.0
+                )
+            else:
+                phi -= wh * P0[f]
+        W.bound[lay[3, h] + i] = phi
+        W.slack[lay[3, h] + i] = slack
+
+
+@kernel
+def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
+    """Newton matrix of the smooth dual into W.D, W.E; its diagonal into W.inverse."""
+    H = lay.shape[1] - 2
+    for k in range(W.D.size):
+        W.D[k] = 0.0
+    d = 0
+    e = 0
+    for h in range(H + 1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        x = W.x[lay[3, h] : lay[3, h] + m]
+        scale = 1.0 / W.w[h]
+        if h > 0:
+            for s in range(n):
+                k = d + s * n + s
+                W.D[k] += (W.q[lay[2, h] + s] + damping) * scale
+                W.inverse[lay[2, h] + s] = W.D[k]
+        if h == H:
+            break
+        r = lay[0, h + 1]
+        after = d + n * n if h > 0 else 0
+        Dn = W.D[after : after + r * r]
+        c = W.c[:m]
+        for i in range(m):
+            c[i] = x[i] * scale
+        blocktri.transpose(r, m, W.P, lay[4, h], W.rows)
+        blocktri.add_gram(r, m, c, W.rows, Dn)
+        if h > 0:
+            for s in range(n):
+                for j in range(r):
+                    t = W.q[lay[2, h] + s] * scale * W.r[lay[2, h + 1] + j]
+                    for i in range(s * A, s * A + A):
+                        t -= c[i] * W.rows[i * r + j]
+                    W.E[e + s * r + j] = t
+            e += n * r
+            d += n * n
+        for i in range(m):  # curvature of phi: keep the free entries of each row
+            free = 0.0
+            for j in range(r):
+                f = lay[4, h] + j * m + i
+                if lo[f] < W.P[f] < hi[f]:
+                    free += W.P[f]
+                    Dn[j * r + j] += c[i] * W.P[f]
+                else:
+                    W.rows[i * r + j] = 0.0
+            c[i] = -c[i] / free if free > 0.0 else 0.0
+        blocktri.add_gram(r, m, c, W.rows, Dn)
+
+
+@kernel
+def kl_step(
+    lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, q: Vector, P: Vector,
+    v: Vector, theta: Vector, buffer: Vector, pi: Vector, info: Vector,
+) -> bool:  # fmt: skip
+    """One step in place: (q, P) is the base and becomes the minimiser. v, theta: where to start.
+
+    ``info`` as for `occupancy_ftrl.solve`; ``buffer`` has `work_size` entries. The duals come
+    back in units of 2^e, as normalised there. Returns status > 0.
+    """
+    H = lay.shape[1] - 2
+    S = lay[2, H + 1]
+    W = carve(lay, buffer)
+    e, w_min, _ = normalise(lay, L, w, W)
+    w_max = 0.0
+    for h in range(1, H + 1):
+        w_max = max(w_max, W.w[h])
+        for p in range(lay[3, h], lay[3, h + 1]):
+            W.L[p] -= W.w[h] * math.log(max(q[p], _LEAST))
+    goal = max(tol * w_min, 1e-13 * w_max)
+    best = math.inf
+    steps = 0
+    certificates = 0
+    threshold = 1e-5
+    value = _evaluate(lay, lo, hi, v, P, theta, W)
+    while True:
+        size = 0.0
+        for k in range(1, S):
+            size += abs(W.grad[k])
+        if not size < math.inf:
+            break
+        if size <= threshold or steps >= MAX_STEPS:
+            certificates += 1
+            gap = certify(
+                lay, W.L, W.w, v, W.P, W.bound, W.slack, False, W.pi_out, W.q_out, W.mass,
+                W.ln_x, W.gap,
+            )  # fmt: skip
+            if gap < best:
+                best = gap
+                W.gap[2] = W.gap[0]
+                W.gap[3] = W.gap[1]
+                W.best_v[:] = v
+                W.best_theta[:] = theta
+                W.best_P[:] = W.P
+                W.best_q[:] = W.q_out
+                W.best_pi[:] = W.pi_out
+            if gap <= goal or steps >= MAX_STEPS:
+                break
+            threshold = min(0.1 * threshold, 0.1 * size)
+            if threshold < 1e-15:
+                break
+            continue
+        steps += 1
+        _assemble(lay, lo, hi, 1e-3 * min(size, 1.0), W)
+        blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
+        W.dv[:] = W.grad
+        blocktri.solve(lay, W.D, W.E, W.inverse, W.dv)
+        slope = 0.0
+        for k in range(1, S):
+            slope += W.grad[k] * W.dv[k]
+        W.v_old[:] = v
+        t = 1.0
+        accepted = False
+        noise = 1e-13 * (1.0 + abs(value))
+        trial = value
+        for _ in range(40):
+            for k in range(1, S):
+                v[k] = W.v_old[k] + t * W.dv[k]
+            trial = _evaluate(lay, lo, hi, v, P, theta, W)
+            after = 0.0
+            for k in range(1, S):
+                after += W.grad[k] * W.dv[k]
+            if trial >= value + 1e-4 * t * slope or (
+                trial >= value - noise and after >= -0.8 * slope
+            ):
+                accepted = True
+                break
+            t *= 0.3
+        if not accepted:
+            steps = MAX_STEPS  # nothing more to gain: certify what there is
+            v[:] = W.v_old
+            trial = _evaluate(lay, lo, hi, v, P, theta, W)
+        value = trial
+    if best < math.inf:
+        v[:] = W.best_v
+        theta[:] = W.best_theta
+        P[:] = W.best_P
+        for h in range(H):  # exactly in the boxes, sums to rounding
+            m = lay[0, h] * lay[1, h]
+            project(m, lay[0, h + 1], lo, hi, lay[4, h], P, W.c, W.pair)
+        q[:] = W.best_q
+        pi[:] = W.best_pi
+    info[0] = math.ldexp(best, e)
+    info[1] = best / w_min
+    info[2] = best / w_max
+    info[3] = steps
+    info[4] = certificates
+    info[5] = 0.0
+    info[6] = 1.0
+    info[7] = 2.0 if best <= goal else 1.0 if best <= tol * w_max else 0.0
+    info[8] = W.gap[2] / w_max
+    info[9] = W.gap[3] / w_max
+    return best <= tol * w_max
