@@ -27,7 +27,7 @@ from unbounded.core.occupancy_ssn import Work, carve, newton, work_size
 from unbounded.core.policies import Markov
 
 METHODS = ("closed form", "warm", "cold", "fallback")
-_HEADER = 6  # kind (0 empty, 1 real, 2 under the placeholder), exponent, boxes, whole, pace (2)
+_HEADER = 7  # kind (0 empty, 1 real, 2 under the placeholder), exponent, boxes, whole, pace (3)
 _ROUNDING = 1e-13  # no gap below this, relative to the largest weight, is asked for
 
 
@@ -152,7 +152,7 @@ INFO = 10
 def new_memory(layers: Layers) -> Vector:
     """An empty warm start: a flat array, to be saved and loaded as it is."""
     memory = np.zeros(_HEADER + layers.n_states + layers.n_pairs + layers.n_transitions)
-    memory[4:_HEADER] = 1.0
+    memory[4:_HEADER] = 1.0, 1.0, 0.1
     return memory
 
 

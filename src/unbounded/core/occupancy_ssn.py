@@ -35,7 +35,7 @@ _KAPPA_FLOOR = 1e-5
 _BOLD = 1e-2  # the boldness adapts between these
 _TIMID = 10.0
 _SHRINK = 0.5  # of rho after a proximal step
-_SHRINK_FAST = 0.05  # if it took at most two evaluations
+_SHRINK_LEAST = 0.02  # if it took at most one evaluation: adapts between these
 _DAMPING = 1e-2  # Levenberg-Marquardt term, times the imbalance
 _STARVED = 1.5  # inflow/outflow beyond which a state takes a step in the log domain
 
@@ -392,7 +392,7 @@ def newton(
 
     Returns the best gap, Newton steps and certificates. The point that attains the best gap is
     in W.best_v, best_theta, best_P, best_q, best_pi, and the gap's two parts in W.gap[2:].
-    ``pace`` = [boldness, last first kappa] adapts from solve to solve: small rho needs fewer
+    ``pace`` = [boldness, last first kappa, fast shrinkage] adapts from solve to solve: small rho needs fewer
     proximal steps, large rho copes with many changes of the active set.
     """
     H = lay.shape[1] - 2
@@ -413,6 +413,7 @@ def newton(
     pace[1] = wanted
     inner = 0
     first = True
+    fast = False
     retried = False
     limit = MAX_STEPS
     steps = 0
@@ -441,15 +442,20 @@ def newton(
                 W.best_pi[:] = W.pi_out
             if first:
                 first = False
-                if inner > 4:
+                if inner > 3:
                     pace[0] = min(2.0 * pace[0], _TIMID)
-                elif inner <= 2 and gap > goal:
+                elif inner <= 1 and gap > goal:
                     pace[0] = max(0.5 * pace[0], _BOLD)
+            elif fast:
+                pace[2] = (
+                    min(2.0 * pace[2], _SHRINK) if inner > 3 else max(0.7 * pace[2], _SHRINK_LEAST)
+                )
             if gap <= goal or steps >= limit or certificates >= MAX_STEPS:
                 break
             if W.gap[1] > 0.5 * goal:
                 P0[:] = W.P
-                shrink = max(_SHRINK_FAST if inner <= 2 else _SHRINK, _KAPPA_FLOOR / kappa)
+                fast = inner <= 1
+                shrink = max(pace[2] if fast else _SHRINK, _KAPPA_FLOOR / kappa)
                 inner = 0
                 if shrink < 1.0:
                     kappa *= shrink

@@ -1,0 +1,131 @@
+"""The mirror-descent step with entropy on triples (UOB-REPS)."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from occupancy_reference import (
+    Program,
+    boxes_as_arrays,
+    clarabel_solve,
+    random_instance,
+    violations,
+)
+
+from unbounded import worlds
+from unbounded.core.confidence import known
+from unbounded.core.layered import Layers
+from unbounded.core.occupancy_kl import OccupancyKL
+from unbounded.core.policies import Markov, occupancy
+
+SCALES = [-900, -101, -60, -7, 13, 101, 900]
+
+
+def triples(layers, q, P):
+    """q(s,a,s') of layers 0..H-1 and q(s,a) of layer H, as one list of arrays."""
+    pairs = [np.ones((1, 1)), *layers.unpack_pairs(q)]
+    inner = [x[:, :, None] * p for x, p in zip(pairs, boxes_as_arrays(layers, P), strict=False)]
+    return [*inner, pairs[-1]]
+
+
+def divergence_objective(layers, L, w, new, base):
+    total = sum(
+        np.sum(l * q)
+        for l, q in zip(layers.unpack_pairs(L), layers.unpack_pairs(new[0]), strict=True)
+    )
+    weights = [w[0], *w]
+    for wh, y, z in zip(weights, triples(layers, *new), triples(layers, *base), strict=True):
+        kept = y > 0
+        total += wh * (np.sum(y[kept] * np.log(y[kept] / z[kept])) - y.sum() + z.sum())
+    return total
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_steps_are_certified_feasible_and_agree_with_clarabel(seed):
+    rng = np.random.default_rng(seed)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=4, max_states=5, max_actions=3)
+    layers = mdp.layers
+    w = 10 ** rng.uniform(-1, 1, size=layers.horizon) * 10 ** rng.uniform(-4, 4)
+    learner = OccupancyKL(layers, lo, hi)
+    for _ in range(3):
+        base = learner.q.copy(), learner.P.copy()
+        L = rng.exponential(size=layers.n_pairs) * w.max() * 10 ** rng.uniform(-2, 0.5)
+        L[0] = 0
+        solution = learner.step(L, w)
+        assert solution.certificate.solved
+        box, flow = violations(layers, lo, hi, solution.q, solution.transitions)
+        assert box <= 1e-14
+        assert flow <= 1e-14
+        new = solution.q, solution.transitions
+        F = divergence_objective(layers, L, w, new, base) / w.max()
+        status, reference, _ = clarabel_solve(
+            Program(layers, lo, hi), L, w, tolerance=1e-9, entropy_on_triples=base
+        )
+        # Clarabel's objective has no -y + z terms, which are constants here up to the base's mass
+        shift = sum(
+            wh * (np.sum(z) - np.sum(y))
+            for wh, y, z in zip(
+                [w[0], *w], triples(layers, *new), triples(layers, *base), strict=True
+            )
+        )
+        reference = (reference + shift) / w.max()
+        if status == "Solved":
+            assert F - reference <= 1e-7
+            assert F - reference >= -1e-6  # the reference is no better than its own tolerance
+        assert base[0].min() > 0
+
+
+@pytest.mark.parametrize("k", SCALES)
+def test_scaling_by_a_power_of_two_changes_no_bit(k):
+    rng = np.random.default_rng(5)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=4, max_states=5, max_actions=3)
+    one, other = (OccupancyKL(mdp.layers, lo, hi) for _ in range(2))
+    w = np.linspace(1, 3, mdp.layers.horizon)
+    for _ in range(6):
+        L = rng.exponential(size=mdp.layers.n_pairs)
+        a, b = one.step(L, w), other.step(np.ldexp(L, k), np.ldexp(w, k))
+        assert np.array_equal(a.q, b.q)
+        assert np.array_equal(a.transitions, b.transitions)
+        assert a.certificate[2:] == b.certificate[2:]
+
+
+def test_known_transitions_give_o_reps():
+    """With P known, q' is proportional to q exp(-L - ...) and stays an occupancy of P."""
+    rng = np.random.default_rng(1)
+    mdp = worlds.dirichlet([2, 3], 2, rng)
+    learner = OccupancyKL(mdp.layers, *known(mdp), tolerance=1e-12)
+    for _ in range(5):
+        solution = learner.step(rng.exponential(size=mdp.layers.n_pairs), [1.0, 1.0])
+        assert solution.certificate.solved
+        q = occupancy(mdp, Markov(mdp.layers, solution.pi))
+        assert np.allclose(q, solution.q, atol=1e-13)
+
+
+def test_no_losses_and_nothing_learned_leave_q_alone():
+    layers = Layers([2, 3], n_actions=2)
+    learner = OccupancyKL(layers, np.zeros(14), np.ones(14))
+    before = learner.q.copy()
+    learner.step(np.zeros(layers.n_pairs), [1.0, 1.0])
+    assert np.allclose(learner.q, before, atol=1e-15)
+    assert np.allclose(before[1:5], 0.25)
+
+
+def test_sets_need_not_be_nested():
+    rng = np.random.default_rng(3)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=3, max_states=4, max_actions=2)
+    learner = OccupancyKL(mdp.layers, *known(mdp))
+    learner.step(rng.exponential(size=mdp.layers.n_pairs), np.ones(mdp.layers.horizon))
+    learner.set_boxes(lo, hi)
+    solution = learner.step(rng.exponential(size=mdp.layers.n_pairs), np.ones(mdp.layers.horizon))
+    assert solution.certificate.solved
+
+
+def test_wrong_arguments_are_refused():
+    learner = OccupancyKL(Layers([2], 2), [0.0, 0.0], [1.0, 1.0])
+    with pytest.raises(ValueError, match="weights must be finite and positive"):
+        learner.step(np.zeros(5), [0.0])
+    with pytest.raises(ValueError, match="losses must be finite"):
+        learner.step(np.full(5, np.nan), [1.0])
+    with pytest.raises(ValueError, match="tolerance"):
+        OccupancyKL(Layers([2], 2), [0.0, 0.0], [1.0, 1.0], tolerance=-1)
