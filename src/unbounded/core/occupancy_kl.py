@@ -124,7 +124,7 @@ def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
 def _evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> float:
-    """Dual value; fills W's P, x, bound, slack, q, r, grad and theta. W.L has -w ln x0 in it."""
+    """Dual value; fills W's P, x, bound, q, r, grad and theta. W.L has -w ln x0 in it."""
     H = lay.shape[1] - 2
     value = 0.0
     W.q[0] = 1.0
@@ -176,7 +176,7 @@ def _inner(
     lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, P0: Vector, wh: float,
     theta: Vector, W: Work,
 ) -> None:  # fmt: skip
-    """P, theta, bound = phi_theta(v) and slack for the pairs of layer h."""
+    """P, theta and bound = phi(v) of the pairs of layer h."""
     m = lay[0, h] * lay[1, h]
     n = lay[0, h + 1]
     start = lay[4, h]
@@ -225,28 +225,40 @@ def _inner(
             s = t
         th = top - wh * math.log(s)
         theta[lay[3, h] + i] = th
-        spread = 1.0 - (free + fixed)
         phi = th
-        slack = 0.0
         for j in range(n):
             f = k + j * m
-            base = max(P0[f], _LEAST)
-            star = min(max(max(P0[f] * rise[j], _LEAST) * s, lo[f]), hi[f])
-            y = star
-            if lo[f] < star < hi[f]:  # the remainder of the sum goes to the free entries
-                y = min(max(star * (1.0 + spread / free), lo[f]), hi[f])
+            y = min(max(max(P0[f] * rise[j], _LEAST) * s, lo[f]), hi[f])
             W.P[f] = y
-            price = vn[j] - th
-            if star > 0.0:
-                ln = math.log(star / base)
-                phi += star * (price - wh * ln) + wh * (star - P0[f])
-                slack += wh * divergence(y, star, math.log(star)) + max(
-                    (star - y) * (price - wh * ln), 0.0
-                )
-            else:
-                phi -= wh * P0[f]
+            phi -= wh * P0[f]
+            if y > 0.0:
+                phi += y * (vn[j] - th - wh * math.log(y / max(P0[f], _LEAST)) + wh)
         W.bound[lay[3, h] + i] = phi
-        W.slack[lay[3, h] + i] = slack
+
+
+@kernel
+def _settle(
+    lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
+) -> None:
+    """Project W.P, so that its rows sum to one to rounding, and price what that moved: W.slack."""
+    for h in range(lay.shape[1] - 2):
+        m = lay[0, h] * lay[1, h]
+        n = lay[0, h + 1]
+        wh = W.w[h]
+        star = W.rows[: n * m]
+        star[:] = W.P[lay[4, h] : lay[4, h] + n * m]
+        project(m, n, lo, hi, lay[4, h], W.P, W.c, W.pair)
+        for i in range(m):
+            slack = 0.0
+            for j in range(n):
+                f = lay[4, h] + j * m + i
+                y = star[j * m + i]
+                if y > 0.0 and W.P[f] != y:
+                    price = v[lay[2, h + 1] + j] - theta[lay[3, h] + i]
+                    price -= wh * math.log(y / max(P0[f], _LEAST))
+                    slack += wh * divergence(W.P[f], y, math.log(y))
+                    slack += max((y - W.P[f]) * price, 0.0)
+            W.slack[lay[3, h] + i] = slack
 
 
 @kernel
@@ -333,6 +345,7 @@ def kl_step(
             break
         if size <= threshold or steps >= MAX_STEPS:
             certificates += 1
+            _settle(lay, lo, hi, v, P, theta, W)
             gap = certify(
                 lay, W.L, W.w, v, W.P, W.bound, W.slack, False, W.pi_out, W.q_out, W.mass,
                 W.ln_x, W.gap,
@@ -387,9 +400,6 @@ def kl_step(
         v[:] = W.best_v
         theta[:] = W.best_theta
         P[:] = W.best_P
-        for h in range(H):  # exactly in the boxes, sums to rounding
-            m = lay[0, h] * lay[1, h]
-            project(m, lay[0, h + 1], lo, hi, lay[4, h], P, W.c, W.pair)
         q[:] = W.best_q
         pi[:] = W.best_pi
     info[0] = math.ldexp(best, e)
