@@ -5,9 +5,9 @@
     python benchmarks/occupancy.py --json out.json
 
 Sequences are recorded from the algorithm's own loop (FTRL, sampled trajectories, upper occupancy
-bounds, implicit exploration) and replayed; only performed solves are counted. Times are CPU time of
-this thread. *loose*: counts 300-6k, T = 1e5; *tight*: counts 3e4-6e5, T = 1e6; *tight x10*: the same
-with losses ten times as large at the same weights. Needs cvxpy, clarabel and scipy.
+bounds, implicit exploration) and replayed; only performed solves are counted. Times are CPU time
+of this thread. *loose*: counts 300-6k, T = 1e5; *tight*: counts 3e4-6e5, T = 1e6; *tight x10*: the
+same with losses ten times as large at the same weights. Needs cvxpy, clarabel and scipy.
 """
 
 import argparse
@@ -23,6 +23,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np  # noqa: E402
+
 from occupancy_reference import (  # noqa: E402
     Program,
     clarabel_problem,
@@ -31,7 +32,6 @@ from occupancy_reference import (  # noqa: E402
     objective,
     random_instance,
 )
-
 from unbounded import worlds  # noqa: E402
 from unbounded._jit import kernel  # noqa: E402
 from unbounded.core.confidence import ConfidenceSet  # noqa: E402
@@ -225,7 +225,7 @@ def table(sizes, samples, n, seed=1):
     )
     print(
         f"worst certified gap / w_min: {max(r['worst_gap'] for r in rows):.1e}; "
-        f"largest |F - F_Clarabel|/w_max where Solved: {np.nanmax([r['error'] for r in rows]):.1e}; "
+        f"largest |F - Clarabel|/w_max where Solved: {np.nanmax([r['error'] for r in rows]):.1e}; "
         f"fallbacks {sum(r['fallbacks'] for r in rows)} of {sum(r['solves'] for r in rows)}"
     )
     return rows

@@ -38,8 +38,8 @@ def greedy_value(lo, hi, v):
 def objective(layers, L, w, q):
     """F(q) = sum L q + w_h q ln q over layers 1..H."""
     total = 0.0
-    for l, qh, wh in zip(layers.unpack_pairs(L), layers.unpack_pairs(q), w, strict=True):
-        total += np.sum(l * qh) + wh * np.sum(qh[qh > 0] * np.log(qh[qh > 0]))
+    for loss, qh, wh in zip(layers.unpack_pairs(L), layers.unpack_pairs(q), w, strict=True):
+        total += np.sum(loss * qh) + wh * np.sum(qh[qh > 0] * np.log(qh[qh > 0]))
     return total
 
 

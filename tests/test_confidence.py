@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from occupancy_reference import fill_counts, upper_bound_by_lp
 from scipy.optimize import linprog
 
+from occupancy_reference import fill_counts, upper_bound_by_lp
 from unbounded import worlds
 from unbounded.core.confidence import JIN, PAPER, ConfidenceSet, check_boxes, known, log_term
 from unbounded.core.layered import LayeredMDP, Layers
@@ -136,8 +136,8 @@ def test_greedy_step_equals_the_linear_program(seed):
     f = rng.normal(size=n)
     P = greedy_transitions(layers, sets.lo, sets.hi, np.concatenate([[0], f]))
     assert abs(P.sum() - 1) < 1e-15
-    assert np.all(P >= sets.lo)
-    assert np.all(P <= sets.hi + 1e-16)
+    assert np.all(sets.lo <= P)
+    assert np.all(sets.hi + 1e-16 >= P)
     lp = linprog(-f, A_eq=np.ones((1, n)), b_eq=[1], bounds=np.column_stack([sets.lo, sets.hi]))
     assert P @ f == pytest.approx(-lp.fun, abs=1e-14)
     if not sets.N[0]:  # N = 0: everything on the best state

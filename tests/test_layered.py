@@ -161,7 +161,7 @@ def test_regret_of_a_play_is_exact():
     path = regret(mdp, play, losses)
     masked = losses.copy()
     masked[:, 0] = 0
-    paid = sum(occupancy(mdp, p) @ l for p, l in zip(play, masked, strict=True))
+    paid = sum(occupancy(mdp, p) @ loss for p, loss in zip(play, masked, strict=True))
     assert path[-1] == pytest.approx(paid - best_policy(mdp, masked.sum(0))[0], abs=1e-12)
     # playing the best fixed policy has no regret at the end
     best = best_policy(mdp, masked.sum(0))[1]

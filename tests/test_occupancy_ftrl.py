@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from occupancy_reference import (
     Program,
     clarabel_solve,
@@ -13,7 +14,6 @@ from occupancy_reference import (
     random_instance,
     violations,
 )
-
 from unbounded import worlds
 from unbounded.core.confidence import ConfidenceSet, known
 from unbounded.core.layered import LayeredMDP, Layers
@@ -25,7 +25,7 @@ SCALES = [-900, -101, -60, -7, 13, 101, 900]
 
 
 def check(layers, lo, hi, L, w, solution):
-    """Feasible, and the certificate reproduced from the definitions; returns F in units of w_max."""
+    """Feasible, and the certificate reproduced from the definitions; returns F/w_max."""
     box, flow = violations(layers, lo, hi, solution.q, solution.transitions)
     assert box <= 1e-14
     assert flow <= 1e-14
@@ -178,8 +178,8 @@ def test_whole_simplices_have_a_closed_form():
     assert solution.certificate.method == "closed form"
     assert solution.certificate.relative_gap < 1e-15
     check(layers, lo, hi, L, w, solution)
-    for q, l, wh in zip(layers.unpack_pairs(solution.q), layers.unpack_pairs(L), w, strict=True):
-        expected = np.exp(-(l - l.min()) / wh)
+    for q, loss, wh in zip(layers.unpack_pairs(solution.q), layers.unpack_pairs(L), w, strict=True):
+        expected = np.exp(-(loss - loss.min()) / wh)
         assert np.allclose(q, expected / expected.sum(), rtol=1e-13)
     # the general solvers find the same: one box a hair smaller than the simplex
     hi[0] = 1 - 2.0**-50

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from occupancy_reference import (
     Program,
     boxes_as_arrays,
@@ -11,7 +12,6 @@ from occupancy_reference import (
     random_instance,
     violations,
 )
-
 from unbounded import worlds
 from unbounded.core.confidence import known
 from unbounded.core.layered import Layers
@@ -30,8 +30,8 @@ def triples(layers, q, P):
 
 def divergence_objective(layers, L, w, new, base):
     total = sum(
-        np.sum(l * q)
-        for l, q in zip(layers.unpack_pairs(L), layers.unpack_pairs(new[0]), strict=True)
+        np.sum(loss * q)
+        for loss, q in zip(layers.unpack_pairs(L), layers.unpack_pairs(new[0]), strict=True)
     )
     weights = [w[0], *w]
     for wh, y, z in zip(weights, triples(layers, *new), triples(layers, *base), strict=True):

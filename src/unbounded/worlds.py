@@ -7,6 +7,7 @@ Each builder takes its randomness from a ``numpy.random.Generator`` and returns 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ def dirichlet(
     initial = rng.dirichlet(np.full(sizes[0], concentration))
     transitions = [
         rng.dirichlet(np.full(after, concentration), size=(n, n_actions))
-        for n, after in zip(sizes[:-1], sizes[1:], strict=True)
+        for n, after in pairwise(sizes)
     ]
     return LayeredMDP(initial, transitions, n_actions)
 

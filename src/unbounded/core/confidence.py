@@ -127,7 +127,7 @@ class ConfidenceSet:
     def contains(self, P: npt.ArrayLike) -> bool:
         """Whether the flat transitions ``P`` lie in the current boxes, up to rounding."""
         P = _flat(P, self.layers.n_transitions, "P")
-        return bool(np.all(P >= self.lo - 1e-12) and np.all(P <= self.hi + 1e-12))
+        return bool(np.all(self.lo - 1e-12 <= P) and np.all(self.hi + 1e-12 >= P))
 
 
 def log_term(layers: Layers, episodes: int, delta: float) -> float:
@@ -154,8 +154,9 @@ def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[V
     """
     lo = _flat(lo, layers.n_transitions, "lo")
     hi = _flat(hi, layers.n_transitions, "hi")
-    if not (np.all(lo >= 0) and np.all(lo <= hi) and np.all(hi <= 1)):
-        k = int(np.argmax(~((lo >= 0) & (lo <= hi) & (hi <= 1))))
+    fine = (lo >= 0) & (lo <= hi) & (hi <= 1)
+    if not np.all(fine):
+        k = int(np.argmin(fine))
         raise ValueError(f"boxes need 0 <= lo <= hi <= 1; entry {k} has lo = {lo[k]}, hi = {hi[k]}")
     lay = layers.table
     for h in range(layers.horizon):
@@ -199,7 +200,9 @@ def _numbers(values: npt.ArrayLike, name: str, limits: tuple[int, ...]) -> Integ
 
 
 @kernel
-def count(lay, states, actions, N, M, N_before):  # type: ignore[no-untyped-def]
+def count(
+    lay: Integers, states: Integers, actions: Integers, N: Vector, M: Vector, N_before: Vector
+) -> bool:
     """Count one episode's visits; True if some visited pair has doubled (a new epoch is due)."""
     H = lay.shape[1] - 2
     due = False
@@ -217,7 +220,17 @@ def count(lay, states, actions, N, M, N_before):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rebuild(lay, N, M, ln_, c1, c2, nested, lo, hi):  # type: ignore[no-untyped-def]
+def rebuild(
+    lay: Integers,
+    N: Vector,
+    M: Vector,
+    ln_: float,
+    c1: float,
+    c2: float,
+    nested: bool,
+    lo: Vector,
+    hi: Vector,
+) -> None:
     """Boxes from counts, in place; intersected with those already there if ``nested``."""
     for h in range(lay.shape[1] - 2):
         m = lay[0, h] * lay[1, h]
@@ -248,7 +261,7 @@ def rebuild(lay, N, M, ln_, c1, c2, nested, lo, hi):  # type: ignore[no-untyped-
 
 
 @kernel
-def _interval(N, M, ln_, c1, c2):  # type: ignore[no-untyped-def]
+def _interval(N: float, M: float, ln_: float, c1: float, c2: float) -> tuple[float, float]:
     if N <= 0.0:
         return 0.0, 1.0
     P_bar = M / N

@@ -93,7 +93,6 @@ class Layers:
         lay[3, 1:] = np.cumsum(lay[0, :-1] * lay[1, :-1])
         lay[4, 1 : H + 1] = np.cumsum(lay[0, :H] * lay[1, :H] * lay[0, 1 : H + 1])
         lay[4, H + 1] = lay[4, H]
-        lay.flags.writeable = False
         return lay
 
     @property
@@ -216,7 +215,6 @@ class LayeredMDP:
         for h, P in enumerate(kernels):
             _distributions(P, f"transitions[{h}]")
         self.P = self.layers.pack_transitions(first, kernels)
-        self.P.flags.writeable = False
 
     @property
     def initial(self) -> Vector:
@@ -307,7 +305,7 @@ def _distributions(P: Vector, name: str) -> None:
 
 
 @kernel
-def draw(P, start, stride, n, word):  # type: ignore[no-untyped-def]
+def draw(P: Vector, start: int, stride: int, n: int, word: int) -> int:
     """Draw j with probability P[start + j stride] by the top 53 bits of one random word."""
     u = (word >> np.uint64(11)) * 2.0**-53
     total = 0.0
@@ -323,7 +321,14 @@ def draw(P, start, stride, n, word):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def episode(lay, P, pi, words, states, actions):  # type: ignore[no-untyped-def]
+def episode(
+    lay: Integers,
+    P: Vector,
+    pi: Vector,
+    words: npt.NDArray[np.uint64],
+    states: Integers,
+    actions: Integers,
+) -> None:
     """Fill ``states`` and ``actions`` of layers 1..H, numbers within the layer."""
     H = lay.shape[1] - 2
     i = 0
@@ -337,7 +342,7 @@ def episode(lay, P, pi, words, states, actions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def dots(m, n, x, P, start, out):  # type: ignore[no-untyped-def]
+def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
     """out[j] = sum_i x[i] P[start + j m + i] for j < n: four rows at a time, in a fixed order."""
     n4 = n - n % 4
     for j in range(0, n4, 4):
@@ -368,7 +373,7 @@ def dots(m, n, x, P, start, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def roll_forward(lay, P, pi, mass, q):  # type: ignore[no-untyped-def]
+def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) -> None:
     """Occupancy q(s, a) of the Markov policy ``pi``; ``mass`` gets q(s)."""
     H = lay.shape[1] - 2
     mass[0] = 1.0
@@ -385,7 +390,7 @@ def roll_forward(lay, P, pi, mass, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def condition(lay, q, pi):  # type: ignore[no-untyped-def]
+def condition(lay: Integers, q: Vector, pi: Vector) -> None:
     """pi(a|s) = q(s, a)/q(s), uniform where q(s) = 0."""
     for h in range(lay.shape[1] - 1):
         A = lay[1, h]
@@ -399,7 +404,9 @@ def condition(lay, q, pi):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def backward_induction(lay, P, losses, value, pi):  # type: ignore[no-untyped-def]
+def backward_induction(
+    lay: Integers, P: Vector, losses: Vector, value: Vector, pi: Vector
+) -> float:
     """Least expected loss-to-go ``value`` (states) and a deterministic ``pi`` attaining it.
 
     Returns the value of s_0. ``losses[0]``, the dummy pair's, is not read.
@@ -423,4 +430,4 @@ def backward_induction(lay, P, losses, value, pi):  # type: ignore[no-untyped-de
             value[lay[2, h] + s] = best
             for a in range(A):
                 pi[lay[3, h] + s * A + a] = 1.0 if a == choice else 0.0
-    return value[0]
+    return float(value[0])

@@ -6,9 +6,11 @@ The program of one episode is, over all q that some P in the boxes and some poli
 
 For any multipliers ``v`` on states (zero at s_0) and ``theta`` on pairs let
 
-    bound(s,a) = theta + sum_j [ (v_j - theta)_+ hi_j - (theta - v_j)_+ lo_j ] >= max_{P in box} <P, v>,
+    bound(s,a) = theta + sum_j [ (v_j - theta)_+ hi_j - (theta - v_j)_+ lo_j ],
     c(s,a) = L(s,a) + v(s) - bound(s,a)          (bound = 0 in layer H),
-    x = softmax_h(-c/w_h),      g = -sum_h w_h ln sum_{layer h} exp(-c/w_h)  <=  min F.
+    x = softmax_h(-c/w_h),      g = -sum_h w_h ln sum_{layer h} exp(-c/w_h)  <=  min F,
+
+because bound >= max <P, v> over the box, with equality at the greedy marginal value theta.
 
 For any policy rolled forward through any P in the boxes, which gives an exactly feasible q,
 
@@ -245,4 +247,4 @@ def certify(
         if h < H:
             m = n * A
             dots(m, lay[0, h + 1], q[p0 : p0 + m], P, lay[4, h], mass[lay[2, h + 1] :])
-    return gap[0] + gap[1]
+    return float(gap[0] + gap[1])

@@ -2,10 +2,10 @@
 
     q = argmin over Delta(boxes) of  sum_{s,a} [ L(s,a) q(s,a) + w_h q(s,a) ln q(s,a) ]
 
-The regulariser is the paper's, on pairs, with the convex sign (erratum E14). ``occupancy_certificate``
-has the dual and the gap, ``occupancy_ssn`` the warm solver, ``occupancy_ipm`` the cold one. While
-all boxes are the whole simplex (epoch 1) layers decouple and q_h = softmax(-L_h/w_h). Known
-transitions (lo = hi) go through the same code.
+The regulariser is the paper's, on pairs, with the convex sign (erratum E14).
+``occupancy_certificate`` has the dual and the gap, ``occupancy_ssn`` the warm solver,
+``occupancy_ipm`` the cold one. While all boxes are the whole simplex (epoch 1) layers decouple and
+q_h = softmax(-L_h/w_h). Known transitions (lo = hi) go through the same code.
 
 q(s, a) is unique; the P that carries it is not, so it is offered as a witness and no more.
 """

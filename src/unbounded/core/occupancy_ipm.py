@@ -3,7 +3,8 @@
 Variables x (pairs) and y = x P (triples) with slacks a = y - lo x, b = hi x - y and multipliers
 alpha, beta, z of a, b, x >= 0, theta of sum_j y_j = x, v of the flow constraints:
 
-    L + w (ln x + 1) + v(s) - theta + sum_j (lo alpha - hi beta) - z = 0,   theta - v_j - alpha + beta = 0.
+    L + w (ln x + 1) + v(s) - theta + sum_j (lo alpha - hi beta) - z = 0,
+    theta - v_j - alpha + beta = 0.
 
 Per pair, with D1 = alpha/a, D2 = beta/b, d = D1 + D2, e = (lo D1 + hi D2)/d, W = sum 1/d and
 delta = 1 - sum e, elimination leaves in dv
@@ -12,7 +13,7 @@ delta = 1 - sum e, elimination leaves in dv
     p = e + (delta/W)/d  (sums to one),   K = (w + z)/x + sum D1 D2 (hi - lo)^2/d + delta^2/W,
 
 block tridiagonal over the layers. Mehrotra's predictor-corrector with one common step length. An
-upper bound hi = 1 is implied and dropped (b = 0 D2); an entry with hi = lo, and a pair whose box
+upper bound hi = 1 is implied and dropped (D2 = 0); an entry with hi = lo, and a pair whose box
 is a point, are eliminated (1/d = 0). x(s_0) = 1 is a constant.
 """
 
@@ -95,7 +96,7 @@ class Iterate(NamedTuple):
 
 @kernel
 def _start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
-    """A strictly feasible start (uniform policy, middle of the boxes) and the number of products."""
+    """A strictly feasible start: uniform policy, middle of the boxes; number of products."""
     H = lay.shape[1] - 2
     S = lay[2, H + 1]
     X = lay[3, H + 1]

@@ -15,7 +15,7 @@ root of a piecewise linear function, found as in the pair program. The curvature
 Certificate: for any v and theta, with P* the clipped maximiser above and P the transitions used,
 
     F - min F <= sum_h w_h KL(q_h||x_h)
-                 + sum q(s,a) sum_j [ w D(P_j||P*_j) + (P*_j - P_j)(v_j - theta - w ln(P*_j/P0_j)) ],
+        + sum q(s,a) sum_j [ w D(P_j||P*_j) + (P*_j - P_j)(v_j - theta - w ln(P*_j/P0_j)) ],
 
 every term being >= 0.
 """

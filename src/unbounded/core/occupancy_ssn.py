@@ -26,13 +26,13 @@ from typing import NamedTuple
 from unbounded._jit import kernel
 from unbounded.core import blocktri
 from unbounded.core.layered import Integers, Vector, dots
-from unbounded.core.occupancy_certificate import certify, search
+from unbounded.core.occupancy_certificate import bounds, certify, search
 
 MAX_STEPS = 40
 GRADIENT_TOLERANCE = 1e-5
-_KAPPA_LOW = 1e-4  # rho_h = kappa max(w_h, w_{h+1}), kappa = clip(boldness * imbalance, low, 1)
-_KAPPA_FLOOR = 1e-5
-_BOLD = 1e-2  # the boldness adapts between these
+_KAPPA_LOW = 1e-5  # rho_h = kappa max(w_h, w_{h+1}), kappa = clip(boldness * imbalance, low, 1)
+_KAPPA_FLOOR = 1e-6
+_BOLD = 1e-3  # the boldness adapts between these
 _TIMID = 10.0
 _SHRINK = 0.5  # of rho after a proximal step
 _SHRINK_LEAST = 0.02  # if it took at most one evaluation: adapts between these
@@ -81,7 +81,8 @@ def work_size(lay: Integers) -> int:
     X = lay[3, H + 1]
     T = lay[4, H + 1]
     n, m, d, e = _extents(lay)
-    return 9 * X + 2 * (H + 1) + 2 * T + 8 * S + d + e + 6 * m + n * m + (n + m) + n + 4
+    size = 9 * X + 2 * (H + 1) + 2 * T + 8 * S + d + e + 6 * m + n * m + (n + m) + n + 4
+    return int(size)
 
 
 @kernel
@@ -175,7 +176,7 @@ def carve(lay: Integers, buffer: Vector) -> Work:
 def evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> float:
-    """Smoothed dual value; fills W's P, x, bound, slack, q, r, grad and moves theta."""
+    """Smoothed dual value; fills W's P, x, q, r, grad and moves theta."""
     H = lay.shape[1] - 2
     value = 0.0
     W.q[0] = 1.0
@@ -187,13 +188,9 @@ def evaluate(
         m = n * A
         p = lay[3, h]
         x = W.x[p : p + m]
-        bound = W.bound[p : p + m]
-        slack = W.slack[p : p + m]
         for i in range(m):
             x[i] = 0.0
-            bound[i] = 0.0
-            slack[i] = 0.0
-        if h < H:  # P, theta, phi (into x), bound and slack of the layer's pairs
+        if h < H:  # P, theta and phi (into x) of the layer's pairs
             r = lay[0, h + 1]
             start = lay[4, h]
             rho = W.rho[h]
@@ -245,19 +242,14 @@ def evaluate(
                 P = W.P[k : k + m]
                 vj = vn[j]
                 for i in range(m):
-                    d = vj - th[i]
-                    t = p0[i] + d * scale
+                    t = p0[i] + (vj - th[i]) * scale
                     y = min(max(t, a[i]), b[i])
                     y -= total[i] if y == t else 0.0
                     y = min(max(y, a[i]), b[i])
                     P[i] = y
-                    bound[i] += y * vj
-                    slack[i] += max(d, 0.0) * (b[i] - y) + max(-d, 0.0) * (y - a[i])
+                    x[i] += y * vj
                     g = y - p0[i]
                     x[i] -= half * (g * g)
-            for i in range(m):
-                x[i] += bound[i]
-                bound[i] += slack[i]
         if h == 0:
             value -= x[0]
             x[0] = 1.0
@@ -392,8 +384,8 @@ def newton(
 
     Returns the best gap, Newton steps and certificates. The point that attains the best gap is
     in W.best_v, best_theta, best_P, best_q, best_pi, and the gap's two parts in W.gap[2:].
-    ``pace`` = [boldness, last first kappa, fast shrinkage] adapts from solve to solve: small rho needs fewer
-    proximal steps, large rho copes with many changes of the active set.
+    ``pace`` = [boldness, last first kappa, fast shrinkage] adapts from solve to solve: small rho
+    needs fewer proximal steps, large rho copes with many changes of the active set.
     """
     H = lay.shape[1] - 2
     S = lay[2, H + 1]
@@ -427,6 +419,7 @@ def newton(
             break
         if size <= threshold:
             certificates += 1
+            bounds(lay, lo, hi, v, theta, W.P, W.bound, W.slack)
             gap = certify(
                 lay, W.L, W.w, v, W.P, W.bound, W.slack, False, W.pi_out, W.q_out, W.mass,
                 W.ln_x, W.gap,
@@ -447,9 +440,8 @@ def newton(
                 elif inner <= 1 and gap > goal:
                     pace[0] = max(0.5 * pace[0], _BOLD)
             elif fast:
-                pace[2] = (
-                    min(2.0 * pace[2], _SHRINK) if inner > 3 else max(0.7 * pace[2], _SHRINK_LEAST)
-                )
+                faster = max(0.7 * pace[2], _SHRINK_LEAST)
+                pace[2] = min(2.0 * pace[2], _SHRINK) if inner > 3 else faster
             if gap <= goal or steps >= limit or certificates >= MAX_STEPS:
                 break
             if W.gap[1] > 0.5 * goal:

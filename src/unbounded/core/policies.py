@@ -55,7 +55,6 @@ class Markov:
                     f"the probabilities of layer {h}, state {s} are {table[s].tolist()}; "
                     "they must be >= 0 and sum to 1"
                 )
-        flat.flags.writeable = False
         object.__setattr__(self, "layers", layers)
         object.__setattr__(self, "pi", flat)
 
@@ -102,7 +101,6 @@ class Mixture:
             raise ValueError(f"weights must be >= 0 and sum to 1, got {w.tolist()}")
         if len({p.layers for p in policies}) > 1:
             raise ValueError("all policies of a mixture must have the same layers")
-        w.flags.writeable = False
         object.__setattr__(self, "weights", w)
         object.__setattr__(self, "policies", tuple(policies))
 
@@ -220,4 +218,4 @@ def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.Ar
     value, pi = np.empty(mdp.layers.n_states), np.empty(mdp.layers.n_pairs)
     for t in range(len(policies)):
         best[t] = backward_induction(mdp.layers.table, mdp.P, total[t], value, pi)
-    return np.cumsum(paid) - best  # type: ignore[no-any-return]
+    return np.cumsum(paid) - best

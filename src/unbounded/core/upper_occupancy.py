@@ -5,8 +5,8 @@ transitions in the boxes is ``f(s_0)``, where ``f = 1{. = t}`` on layer ``k`` an
 
     f(s) = sum_a pi(a|s) max { <P, f> : lo <= P <= hi, sum P = 1 }.
 
-The inner maximum is greedy: start from ``lo`` and hand ``1 - sum lo`` to the largest ``f`` first, at
-most ``hi - lo`` each. (Jin et al.'s Greedy starts from P_bar and returns 0 when N = 0; this one
+The inner maximum is greedy: start from ``lo`` and hand ``1 - sum lo`` to the largest ``f`` first,
+at most ``hi - lo`` each. (Jin et al.'s Greedy starts from P_bar and returns 0 when N = 0; this one
 does not.) One order of ``f`` serves all pairs of a layer. ``u(s, a) = pi(a|s) u(s)``.
 
 For an episode-level mixture the bound is the mixture of its components' bounds (erratum E12): each
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from unbounded._jit import kernel
 from unbounded.core.confidence import _numbers, check_boxes
-from unbounded.core.layered import Layers, Vector
+from unbounded.core.layered import Integers, Layers, Vector
 from unbounded.core.policies import Markov, Mixture
 
 
@@ -73,8 +73,7 @@ def upper_occupancy(
         u_visited(lay, lo, hi, room, policy.pi, visited, u_seen, work, order)
         u[0] = 1.0
         u[lay[2, 1:-1] + visited] = u_seen
-    out = np.concatenate([[1.0], np.repeat(u[1:], layers.n_actions) * policy.pi[1:]])
-    return out
+    return np.concatenate([[1.0], np.repeat(u[1:], layers.n_actions) * policy.pi[1:]])
 
 
 def greedy_transitions(
@@ -111,17 +110,17 @@ def greedy_transitions(
     return P
 
 
-def scratch(layers: Layers) -> tuple[Vector, npt.NDArray[np.int64]]:
+def scratch(layers: Layers) -> tuple[Vector, Integers]:
     """Work arrays of the kernels below, made once."""
     n = max(layers.sizes)
-    return np.empty(2 * n + 2 * n * layers.n_actions + 2), np.empty(n, dtype=np.int64)
+    return np.empty(n + 2 * n * layers.n_actions), np.empty(n, dtype=np.int64)
 
 
 # Kernels. ``room`` = 1 - sum(lo) of each pair, once an epoch.
 
 
 @kernel
-def spare_mass(lay, lo, room):  # type: ignore[no-untyped-def]
+def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
     """room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
     H = lay.shape[1] - 2
     for h in range(H):
@@ -141,7 +140,7 @@ def spare_mass(lay, lo, room):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def descending(n, f, order):  # type: ignore[no-untyped-def]
+def descending(n: int, f: Vector, order: Integers) -> None:
     """order: 0..n-1 by decreasing f, ties by number (insertion sort: n is small)."""
     for j in range(n):
         k = j
@@ -152,7 +151,18 @@ def descending(n, f, order):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def best_values(m, n, lo, hi, start, room, f, order, value, rest):  # type: ignore[no-untyped-def]
+def best_values(
+    m: int,
+    n: int,
+    lo: Vector,
+    hi: Vector,
+    start: int,
+    room: Vector,
+    f: Vector,
+    order: Integers,
+    value: Vector,
+    rest: Vector,
+) -> None:
     """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once."""
     descending(n, f, order)
     for i in range(m):
@@ -171,7 +181,16 @@ def best_values(m, n, lo, hi, start, room, f, order, value, rest):  # type: igno
 
 
 @kernel
-def greedy(lay, lo, hi, room, v, P, work, order):  # type: ignore[no-untyped-def]
+def greedy(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    v: Vector,
+    P: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
     """P(.|s, a) = argmax over the box of <P, v>, every pair."""
     for h in range(lay.shape[1] - 2):
         m = lay[0, h] * lay[1, h]
@@ -192,7 +211,7 @@ def greedy(lay, lo, hi, room, v, P, work, order):  # type: ignore[no-untyped-def
 
 
 @kernel
-def average(n, A, pi, value, f):  # type: ignore[no-untyped-def]
+def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
     """f(s) = sum_a pi(a|s) value(s, a)."""
     for s in range(n):
         total = 0.0
@@ -202,13 +221,23 @@ def average(n, A, pi, value, f):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def u_state(lay, lo, hi, room, pi, k, t, work, order):  # type: ignore[no-untyped-def]
+def u_state(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    k: int,
+    t: int,
+    work: Vector,
+    order: Integers,
+) -> float:
     """Largest probability of reaching state ``t`` of layer ``k >= 1``."""
-    width = (work.size - 2) // 2
     n_max = order.size
+    m_max = (work.size - n_max) // 2
     f = work[:n_max]
-    value = work[n_max : n_max + (width - n_max) + 1]
-    rest = work[width + 1 :]
+    value = work[n_max : n_max + m_max]
+    rest = work[n_max + m_max :]
     for h in range(k - 1, -1, -1):
         A = lay[1, h]
         m = lay[0, h] * A
@@ -221,18 +250,37 @@ def u_state(lay, lo, hi, room, pi, k, t, work, order):  # type: ignore[no-untype
         else:
             best_values(m, lay[0, h + 1], lo, hi, lay[4, h], r, f, order, value, rest)
         average(lay[0, h], A, pi[lay[3, h] : lay[3, h] + m], value, f)
-    return min(f[0], 1.0)
+    return float(min(f[0], 1.0))
 
 
 @kernel
-def u_visited(lay, lo, hi, room, pi, states, u, work, order):  # type: ignore[no-untyped-def]
+def u_visited(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    states: Integers,
+    u: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
     """u[h - 1] for the visited state of each layer h = 1..H (of the state, not of the pair)."""
     for k in range(1, lay.shape[1] - 1):
         u[k - 1] = u_state(lay, lo, hi, room, pi, k, states[k - 1], work, order)
 
 
 @kernel
-def u_all(lay, lo, hi, room, pi, u, work, order):  # type: ignore[no-untyped-def]
+def u_all(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    u: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
     """u of every state, shape (n_states,)."""
     u[0] = 1.0
     for k in range(1, lay.shape[1] - 1):
