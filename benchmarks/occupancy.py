@@ -36,8 +36,8 @@ from unbounded import worlds  # noqa: E402
 from unbounded._jit import kernel  # noqa: E402
 from unbounded.core.confidence import ConfidenceSet  # noqa: E402
 from unbounded.core.layered import Layers, episode  # noqa: E402
+from unbounded.core.occupancy_dual import work_size  # noqa: E402
 from unbounded.core.occupancy_ftrl import INFO, OccupancyFTRL, new_memory, solve  # noqa: E402
-from unbounded.core.occupancy_ssn import work_size  # noqa: E402
 from unbounded.core.upper_occupancy import scratch, spare_mass, u_visited  # noqa: E402
 
 SIZES = [(2, 3, 2), (3, 5, 4), (5, 5, 4), (5, 10, 4), (8, 10, 5), (8, 20, 8), (5, 50, 4)]

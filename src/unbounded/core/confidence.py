@@ -68,7 +68,7 @@ class ConfidenceSet:
     >>> sets = ConfidenceSet(layers, episodes=1000, delta=0.1)
     >>> sets.observe([0, 1], [1, 0])  # a first visit starts an epoch
     True
-    >>> sets.epoch, sets.N[layers.index(1, 0, 1)]
+    >>> sets.epoch, float(sets.N[layers.index(1, 0, 1)])
     (2, 1.0)
     >>> sets.contains(LayeredMDP([1.0], [np.full((1, 2, 2), 0.5)]).P)
     True

@@ -22,8 +22,9 @@ from unbounded._jit import kernel
 from unbounded.core.confidence import check_boxes
 from unbounded.core.layered import Integers, Layers, Vector, _flat
 from unbounded.core.occupancy_certificate import certify, project
+from unbounded.core.occupancy_dual import Work, carve, work_size
 from unbounded.core.occupancy_ipm import interior_point
-from unbounded.core.occupancy_ssn import Work, carve, newton, work_size
+from unbounded.core.occupancy_ssn import newton
 from unbounded.core.policies import Markov
 
 METHODS = ("closed form", "warm", "cold", "fallback")
@@ -133,7 +134,7 @@ class OccupancyFTRL:
         return Solution(
             q, pi,
             Certificate(
-                gap=float(info[0]), relative_gap=float(info[2]), solved=info[7] == 2.0,
+                gap=float(info[0]), relative_gap=float(info[2]), solved=bool(info[7] == 2.0),
                 method=METHODS[int(info[6])], newton_steps=int(info[3]),
                 interior_iterations=int(info[5]),
             ),

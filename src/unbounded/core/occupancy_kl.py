@@ -32,8 +32,8 @@ from unbounded.core import blocktri
 from unbounded.core.confidence import check_boxes
 from unbounded.core.layered import Integers, Layers, Vector, _flat, dots
 from unbounded.core.occupancy_certificate import certify, divergence, project
+from unbounded.core.occupancy_dual import Work, carve, work_size
 from unbounded.core.occupancy_ftrl import INFO, METHODS, Certificate, Solution, normalise
-from unbounded.core.occupancy_ssn import Work, carve, work_size
 
 MAX_STEPS = 60
 _LEAST = 1e-290  # of a base measure, so that its logarithm is finite
@@ -98,7 +98,7 @@ class OccupancyKL:
         info = self._info
         _, e = math.frexp(float(w.max()))
         certificate = Certificate(
-            gap=float(info[0]), relative_gap=float(info[2]), solved=info[7] == 2.0,
+            gap=float(info[0]), relative_gap=float(info[2]), solved=bool(info[7] == 2.0),
             method=METHODS[int(info[6])], newton_steps=int(info[3]), interior_iterations=0,
         )  # fmt: skip
         return Solution(
@@ -277,8 +277,12 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
         scale = 1.0 / W.w[h]
         if h > 0:
             for s in range(n):
+                k = lay[2, h] + s
+                t = W.q[k]
+                if W.r[k] > 1.5 * t:  # a starved state takes its step in the log domain
+                    t = (W.r[k] - t) / math.log(W.r[k] / max(t, 1e-300))
                 k = d + s * n + s
-                W.D[k] += (W.q[lay[2, h] + s] + damping) * scale
+                W.D[k] += (t + damping) * scale
                 W.inverse[lay[2, h] + s] = W.D[k]
         if h == H:
             break
@@ -313,26 +317,12 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
 
 
 @kernel
-def kl_step(
-    lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, q: Vector, P: Vector,
-    v: Vector, theta: Vector, buffer: Vector, pi: Vector, info: Vector,
-) -> bool:  # fmt: skip
-    """One step in place: (q, P) is the base and becomes the minimiser. v, theta: where to start.
-
-    ``info`` as for `occupancy_ftrl.solve`; ``buffer`` has `work_size` entries. The duals come
-    back in units of 2^e, as normalised there. Returns status > 0.
-    """
-    H = lay.shape[1] - 2
-    S = lay[2, H + 1]
-    W = carve(lay, buffer)
-    e, w_min, _ = normalise(lay, L, w, W)
-    w_max = 0.0
-    for h in range(1, H + 1):
-        w_max = max(w_max, W.w[h])
-        for p in range(lay[3, h], lay[3, h + 1]):
-            W.L[p] -= W.w[h] * math.log(max(q[p], _LEAST))
-    goal = max(tol * w_min, 1e-13 * w_max)
-    best = math.inf
+def _ascend(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, P: Vector, v: Vector,
+    theta: Vector, W: Work,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Newton's method until a certified gap is <= goal; results as for `occupancy_ssn.newton`."""
+    S = lay[2, -1]
     steps = 0
     certificates = 0
     threshold = 1e-5
@@ -366,7 +356,7 @@ def kl_step(
                 break
             continue
         steps += 1
-        _assemble(lay, lo, hi, 1e-3 * min(size, 1.0), W)
+        _assemble(lay, lo, hi, 1e-2 * size, W)
         blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
         W.dv[:] = W.grad
         blocktri.solve(lay, W.D, W.E, W.inverse, W.dv)
@@ -396,6 +386,43 @@ def kl_step(
             v[:] = W.v_old
             trial = _evaluate(lay, lo, hi, v, P, theta, W)
         value = trial
+    return best, steps, certificates
+
+
+@kernel
+def kl_step(
+    lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, q: Vector, P: Vector,
+    v: Vector, theta: Vector, buffer: Vector, pi: Vector, info: Vector,
+) -> bool:  # fmt: skip
+    """One step in place: (q, P) is the base and becomes the minimiser. v, theta: where to start.
+
+    ``info`` as for `occupancy_ftrl.solve`; ``buffer`` has `work_size` entries. The duals come
+    back in units of 2^e, as normalised there. Returns status > 0.
+    """
+    H = lay.shape[1] - 2
+    W = carve(lay, buffer)
+    e, w_min, _ = normalise(lay, L, w, W)
+    w_max = 0.0
+    for h in range(1, H + 1):
+        w_max = max(w_max, W.w[h])
+        for p in range(lay[3, h], lay[3, h + 1]):
+            W.L[p] -= W.w[h] * math.log(max(q[p], _LEAST))
+    goal = max(tol * w_min, 1e-13 * w_max)
+    best, steps, certificates = _ascend(lay, lo, hi, goal, math.inf, P, v, theta, W)
+    if not best <= goal:  # a long step: approach the losses by halves from a small share
+        v[:] = 0.0
+        theta[:] = 0.0
+        share = 2.0**-10
+        while share <= 1.0:
+            for h in range(1, H + 1):
+                for p in range(lay[3, h], lay[3, h + 1]):
+                    base = -W.w[h] * math.log(max(q[p], _LEAST))
+                    W.L[p] = share * math.ldexp(L[p], -e) + base
+            wanted = goal if share == 1.0 else 1e-3 * w_min
+            best, more, again = _ascend(lay, lo, hi, wanted, math.inf, P, v, theta, W)
+            steps += more
+            certificates += again
+            share *= 2.0
     if best < math.inf:
         v[:] = W.best_v
         theta[:] = W.best_theta

@@ -48,9 +48,9 @@ def upper_occupancy(
     Examples
     --------
     >>> layers = Layers([1, 2], n_actions=2)
-    >>> lo, hi = layers.pack_transitions([1], [[[[0.1, 0.2]] * 2]]), np.ones(5)
+    >>> lo, hi = layers.pack_transitions([1], [[[[0.125, 0.25]] * 2]]), np.ones(5)
     >>> layers.unpack_pairs(upper_occupancy(Markov.uniform(layers), lo, hi))[1].tolist()
-    [[0.4, 0.4], [0.45, 0.45]]
+    [[0.375, 0.375], [0.4375, 0.4375]]
     """
     layers = policy.layers
     lo, hi = check_boxes(layers, lo, hi)
@@ -95,8 +95,9 @@ def greedy_transitions(
     Examples
     --------
     >>> layers = Layers([3], n_actions=1)
-    >>> greedy_transitions(layers, [0.1, 0.0, 0.2], [1.0, 0.5, 0.3], [0.0, 1.0, 3.0, 2.0]).tolist()
-    [0.2, 0.5, 0.3]
+    >>> lo, hi = [0.125, 0.0, 0.25], [1.0, 0.5, 0.375]
+    >>> greedy_transitions(layers, lo, hi, values=[0.0, 1.0, 3.0, 2.0]).tolist()
+    [0.125, 0.5, 0.375]
     """
     lo, hi = check_boxes(layers, lo, hi)
     v = np.ascontiguousarray(values, dtype=np.float64)
@@ -168,16 +169,32 @@ def best_values(
     for i in range(m):
         value[i] = 0.0
         rest[i] = room[i]
-    for j in order[:n]:
-        fj = f[j]
-        if fj <= 0.0:
-            break
-        a = lo[start + j * m : start + (j + 1) * m]
-        b = hi[start + j * m : start + (j + 1) * m]
+    used = n
+    while used > 0 and f[order[used - 1]] <= 0.0:
+        used -= 1
+    for g in range(0, used - 1, 2):  # two states at a time: half the traffic
+        j = start + order[g] * m
+        k = start + order[g + 1] * m
+        f0 = f[order[g]]
+        f1 = f[order[g + 1]]
+        a = lo[j : j + m]
+        b = hi[j : j + m]
+        c = lo[k : k + m]
+        d = hi[k : k + m]
         for i in range(m):
-            give = min(rest[i], b[i] - a[i])
-            value[i] += (a[i] + give) * fj
-            rest[i] -= give
+            r = rest[i]
+            give = min(r, b[i] - a[i])
+            r -= give
+            more = min(r, d[i] - c[i])
+            value[i] += (a[i] + give) * f0 + (c[i] + more) * f1
+            rest[i] = r - more
+    if used % 2 == 1:
+        j = start + order[used - 1] * m
+        f0 = f[order[used - 1]]
+        a = lo[j : j + m]
+        b = hi[j : j + m]
+        for i in range(m):
+            value[i] += (a[i] + min(rest[i], b[i] - a[i])) * f0
 
 
 @kernel
