@@ -149,11 +149,12 @@ class Sequence:
             self.work,
             self.order,
         )
-        bounds_only(*args)
-        start = clock()
-        for _ in range(5):
+        best = np.inf
+        for _ in range(6):
+            start = clock()
             bounds_only(*args)
-        return (clock() - start) / (5 * len(self.states))
+            best = min(best, clock() - start)
+        return best / len(self.states)
 
 
 def reference_seconds(sequence, Ls, direct, through_cvxpy):

@@ -10,6 +10,7 @@ from occupancy_reference import (
     boxes_as_arrays,
     clarabel_solve,
     random_instance,
+    states_as_arrays,
     violations,
 )
 from unbounded import worlds
@@ -50,8 +51,8 @@ def test_steps_are_certified_feasible_and_agree_with_clarabel(seed):
     learner = OccupancyKL(layers, lo, hi)
     for _ in range(3):
         base = learner.q.copy(), learner.P.copy()
-        L = rng.exponential(size=layers.n_pairs) * w.max() * 10 ** rng.uniform(-2, 0.5)
-        L[0] = 0
+        own = np.concatenate([[0.0], np.repeat(w, np.array(layers.sizes) * layers.n_actions)])
+        L = rng.exponential(size=layers.n_pairs) * own * 10 ** rng.uniform(-2, 0.5)
         solution = learner.step(L, w)
         assert solution.certificate.solved
         box, flow = violations(layers, lo, hi, solution.q, solution.transitions)
@@ -73,7 +74,68 @@ def test_steps_are_certified_feasible_and_agree_with_clarabel(seed):
         if status == "Solved":
             assert F - reference <= 1e-7
             assert F - reference >= -1e-6  # the reference is no better than its own tolerance
-        assert base[0].min() > 0
+
+
+def smooth_maximum(lo, hi, v, w, base):
+    """max <P, v> - w KL(P||base) over the box with sum one, by bisection of the multiplier."""
+    low, high = v.min() - 50 * w, v.max() + 50 * w
+    for _ in range(200):
+        theta = 0.5 * (low + high)
+        P = np.clip(base * np.exp((v - theta) / w), lo, hi)
+        low, high = (theta, high) if P.sum() > 1 else (low, theta)
+    kept = P > 0
+    return P @ v - w * np.sum(P[kept] * np.log(P[kept] / base[kept]))
+
+
+def dual_value(layers, L, w, lo, hi, v, base):
+    lows, highs, P0 = (boxes_as_arrays(layers, f) for f in (lo, hi, base[1]))
+    values, losses, x0 = (
+        states_as_arrays(layers, v),
+        layers.unpack_pairs(L),
+        layers.unpack_pairs(base[0]),
+    )
+    total = -smooth_maximum(lows[0][0, 0], highs[0][0, 0], values[1], w[0], P0[0][0, 0])
+    for h in range(1, layers.horizon + 1):
+        wh = w[h - 1]
+        c = losses[h - 1] + values[h][:, None] - wh * np.log(x0[h - 1])
+        if h < layers.horizon:
+            for s, a in np.ndindex(c.shape):
+                box = lows[h][s, a], highs[h][s, a]
+                c[s, a] -= smooth_maximum(*box, values[h + 1], wh, P0[h][s, a])
+        total += c.min() - wh * np.log(np.sum(np.exp(-(c - c.min()) / wh)))
+    return total
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=10, deadline=None)
+def test_the_certificate_is_reproduced_from_the_definitions(seed):
+    rng = np.random.default_rng(seed)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=3, max_states=4, max_actions=3)
+    layers, w = mdp.layers, 10 ** rng.uniform(-0.5, 0, size=mdp.layers.horizon)
+    learner = OccupancyKL(layers, lo, hi)
+    for _ in range(3):
+        base = learner.q.copy(), learner.P.copy()
+        L = rng.exponential(size=layers.n_pairs)
+        L[0] = 0
+        solution = learner.step(L, w)
+        F = divergence_objective(layers, L, w, (solution.q, solution.transitions), base)
+        g = dual_value(layers, L, w, lo, hi, solution.v, base)
+        assert -1e-12 <= F - g <= solution.certificate.gap + 1e-12
+
+
+@pytest.mark.parametrize("seed", [29728, 0, 7])
+def test_very_long_steps_are_certified_too(seed):
+    """Losses hundreds of times the weight of a layer, so that some q underflow to 1e-200."""
+    rng = np.random.default_rng(seed)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=4, max_states=5, max_actions=3)
+    w = 10 ** rng.uniform(-1, 1, size=mdp.layers.horizon) * 10 ** rng.uniform(-4, 4)
+    learner = OccupancyKL(mdp.layers, lo, hi)
+    for _ in range(3):
+        L = rng.exponential(size=mdp.layers.n_pairs) * w.max() * 10 ** rng.uniform(-2, 0.5)
+        solution = learner.step(L, w)
+        assert solution.certificate.solved
+        box, flow = violations(mdp.layers, lo, hi, solution.q, solution.transitions)
+        assert max(box, flow) <= 1e-14
 
 
 @pytest.mark.parametrize("k", SCALES)

@@ -35,8 +35,8 @@ _ROUNDING = 1e-13  # no gap below this, relative to the largest weight, is asked
 class Certificate(NamedTuple):
     """What is proved about a solve: F(q) - min F <= gap, in the units of the losses.
 
-    ``solved`` says that the gap is at most tolerance times the *smallest* weight;
-    ``relative_gap`` is the gap over the largest weight.
+    ``solved`` says that the gap is at most tolerance times the *smallest* weight, or at most 1e-13
+    times the largest where that is more (rounding); ``relative_gap`` is the gap over the largest.
     """
 
     gap: float

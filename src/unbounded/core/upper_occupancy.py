@@ -182,11 +182,11 @@ def best_values(
         c = lo[k : k + m]
         d = hi[k : k + m]
         for i in range(m):
-            r = rest[i]
-            give = min(r, b[i] - a[i])
-            r -= give
-            more = min(r, d[i] - c[i])
-            value[i] += (a[i] + give) * f0 + (c[i] + more) * f1
+            r = rest[i] + a[i]
+            give = min(r, b[i])
+            r += c[i] - give
+            more = min(r, d[i])
+            value[i] += give * f0 + more * f1
             rest[i] = r - more
     if used % 2 == 1:
         j = start + order[used - 1] * m
@@ -194,7 +194,7 @@ def best_values(
         a = lo[j : j + m]
         b = hi[j : j + m]
         for i in range(m):
-            value[i] += (a[i] + min(rest[i], b[i] - a[i])) * f0
+            value[i] += min(rest[i] + a[i], b[i]) * f0
 
 
 @kernel
