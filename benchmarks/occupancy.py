@@ -13,7 +13,6 @@ same with losses ten times as large at the same weights. Needs cvxpy, clarabel a
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -309,6 +308,12 @@ def growth(n):
     return out
 
 
+def peak_megabytes():
+    """High-water mark of this process (ru_maxrss would count the parent's, before exec)."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
 def one_big_solve(H=10, n=100, A=4):
     print(f"\n## One solve at H = {H}, {n} states a layer, A = {A}\n")
     rng = np.random.default_rng(5)
@@ -318,7 +323,7 @@ def one_big_solve(H=10, n=100, A=4):
     L = rng.gamma(0.5, size=mdp.layers.n_pairs) * 5
     tiny = worlds.dirichlet([2, 2], 2, rng)  # load the compiled code first
     OccupancyFTRL(tiny.layers, tiny.P / 2, (1 + tiny.P) / 2).solve(np.ones(9), np.ones(2))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     solver = OccupancyFTRL(mdp.layers, sets.lo, sets.hi)
     start = clock()
     first = solver.solve(L, np.ones(H)).certificate
@@ -330,7 +335,7 @@ def one_big_solve(H=10, n=100, A=4):
         start = clock()
         certificate = solver.solve(L, np.ones(H)).certificate
         warm.append(clock() - start)
-    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    peak = peak_megabytes() - before
     print(
         f"{mdp.layers.n_pairs} pairs, {mdp.layers.n_transitions} transitions: cold {cold:.2f} s "
         f"({first.interior_iterations} iterations, gap {first.relative_gap:.1e} w), warm "
