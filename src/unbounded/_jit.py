@@ -40,8 +40,20 @@ _OPTIONS: dict[str, Any] = {
 
 
 def kernel(function: F, *, nogil: bool = True) -> F:
-    """Compile ``function`` on first call and keep the machine code for later processes."""
-    dispatcher = numba.njit(**_OPTIONS | {"nogil": nogil})(function)
+    """Compile ``function`` on first call and keep the machine code for later processes.
+
+    Kernels that call it take it in: at ten arms a call would cost more than what it does.
+    """
+    return _compiled(function, _OPTIONS | {"nogil": nogil})
+
+
+def subroutine(function: F) -> F:
+    """As `kernel`, but callers call it: for long code beside the hottest loops."""
+    return _compiled(function, _OPTIONS | {"forceinline": False})
+
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
+    dispatcher = numba.njit(**options)(function)
     if _is_ours(function) and hasattr(dispatcher, "_cache"):  # not so under NUMBA_DISABLE_JIT
         dispatcher._cache = _Cache(function)
     compiled: F = dispatcher

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -21,7 +22,7 @@ from numpy.random import BitGenerator
 
 from unbounded._jit import borrowed, kernel
 from unbounded.core.lanes import Vector
-from unbounded.core.tally import tally, tally_expected, tally_played
+from unbounded.core.tally import tally, tally_expected, tally_played, tally_some
 
 # The buffer's first slots: how often it was asked, which is the position in the stream of random
 # words; and the position up to which words have been drawn. The buffer holds the last WORDS.
@@ -43,7 +44,7 @@ class BanditSpec:
         The regret bound that is claimed for it, in words.
     Params, State : type
         NamedTuples. Fields of ``Params`` are ``int``, ``float`` or ``bool``; fields of ``State``
-        may also be ``Vector``, and kernels change vectors in place.
+        may also be ``Vector``, which kernels change in place, or a NamedTuple of such fields.
     init : callable
         ``init(params) -> State``, in Python.
     distribution : kernel
@@ -95,6 +96,20 @@ class BanditSpec:
         return Entries(self)
 
 
+def _leaves(kind: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    """Names, with dots, and types of a NamedTuple's fields, those of NamedTuples in it included."""
+    found = []
+    for name, part in get_type_hints(kind).items():
+        inner = hasattr(part, "_fields")
+        found += _leaves(part, f"{prefix}{name}.") if inner else [(prefix + name, part)]
+    return found
+
+
+def _nested(kind: Any) -> list[Any]:
+    parts = [part for part in get_type_hints(kind).values() if hasattr(part, "_fields")]
+    return parts + [inner for part in parts for inner in _nested(part)]
+
+
 class Entries:
     """Compiled functions over one flat buffer, and the buffer's layout."""
 
@@ -103,13 +118,16 @@ class Entries:
     look: Callable[[Vector, Vector], None]
     scale: Callable[[Vector], float]
     run: Callable[..., None]
+    run_on_demand: Callable[..., None]
+    state: Callable[[Vector], Any]
+    """The ``State`` that a buffer holds; its vectors are views."""
 
     def __init__(self, spec: BanditSpec) -> None:
         self._spec = spec
         self._params = list(get_type_hints(spec.Params).items())
-        hints = get_type_hints(spec.State)
-        self._vectors = [name for name, kind in hints.items() if kind not in (int, float, bool)]
-        self._scalars = [(name, kind) for name, kind in hints.items() if name not in self._vectors]
+        leaves = _leaves(spec.State)
+        self._vectors = [name for name, kind in leaves if kind not in (int, float, bool)]
+        self._scalars = [(name, kind) for name, kind in leaves if name not in self._vectors]
         self._params_at = DRAWN + 1
         self._offsets_at = self._params_at + len(self._params)
         self._scalars_at = self._offsets_at + len(self._vectors) + 1
@@ -125,18 +143,22 @@ class Entries:
             "tally": tally,
             "tally_expected": tally_expected,
             "tally_played": tally_played,
+            "tally_some": tally_some,
             "np": np,
             "__name__": spec.act.__module__,
         }
+        namespace |= {kind.__name__: kind for kind in _nested(spec.State)}
         # The file name is one of the package's, so that @kernel caches what is compiled here.
         name = Path(__file__).with_name(f"{spec.name}.entries")
         exec(compile(self._source(), str(name), "exec"), namespace)
+        self.state = namespace["unpack_state"]
         for step in ("unpack_params", "unpack_state", "pack"):
             namespace[step] = kernel(namespace[step])
         # Under the GIL, the short ones are atomic for other threads; the simulator needs threads.
         for entry in ("ask", "tell", "look", "scale"):
             setattr(self, entry, kernel(namespace[entry], nogil=False))
-        self.run = kernel(namespace["run"])
+        for entry in ("run", "run_on_demand"):
+            setattr(self, entry, kernel(namespace[entry]))
 
     def _source(self) -> str:
         def read(kind: type, slot: int) -> str:
@@ -154,10 +176,16 @@ class Entries:
         params = ", ".join(
             read(kind, slot) for slot, (_, kind) in enumerate(self._params, self._params_at)
         )
-        state = ", ".join(
-            read(*scalars[name]) if name in scalars else view(self._vectors.index(name))
-            for name in self._spec.State._fields
-        )
+
+        def make(kind: Any, prefix: str = "") -> str:
+            parts = (
+                make(part, f"{prefix}{name}.") if hasattr(part, "_fields")
+                else read(*scalars[prefix + name]) if prefix + name in scalars
+                else view(self._vectors.index(prefix + name))
+                for name, part in get_type_hints(kind).items()
+            )  # fmt: skip
+            return f"{kind.__name__}({', '.join(parts)})"
+
         stores = "\n    ".join(
             f"buffer[{slot}] = state.{name}" for name, (_, slot) in scalars.items()
         )
@@ -167,7 +195,7 @@ def unpack_params(buffer):
     return Params({params})
 
 def unpack_state(buffer):
-    return State({state})
+    return {make(self._spec.State)}
 
 def pack(buffer, state):
     {stores}
@@ -219,20 +247,40 @@ def run(
             state = update(params, state, arm, memo, {loss})
     book[0] = arm
     pack(buffer, state)
+
+def run_on_demand(
+    owner, words, t, loss_of, adversary_params, adversary_state, comparators,
+    book, cumulative, losses,
+):
+    buffer, losses, comparators = borrowed(owner), borrowed(losses), borrowed(comparators)
+    book, cumulative = borrowed(book), borrowed(cumulative)
+    adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
+    params = unpack_params(buffer)
+    state = unpack_state(buffer)
+    last = comparators.size
+    for i in range(words.size):
+        arm, probability, memo = act(params, state, words[i])
+        for c in range(last):
+            losses[c] = loss_of(adversary_params, adversary_state, t + i, comparators[c])
+        loss = loss_of(adversary_params, adversary_state, t + i, arm)
+        losses[last] = loss
+        tally_some(book, cumulative, losses)
+        state = update(params, state, arm, memo, loss)
+    pack(buffer, state)
 """
 
     def new_buffer(self, params: Any) -> Vector:
         """The buffer of a fresh state."""
         state = self._spec.init(params)
-        sizes = [getattr(state, name).size for name in self._vectors]
-        ends = np.cumsum([self.words_at + WORDS, *sizes])
+        vectors = [attrgetter(name)(state) for name in self._vectors]
+        ends = np.cumsum([self.words_at + WORDS, *(vector.size for vector in vectors)])
         buffer = np.zeros(int(ends[-1]))
         buffer[self._params_at : self._offsets_at] = params
         buffer[self._offsets_at : self._scalars_at] = ends
         for slot, (name, _) in enumerate(self._scalars, self._scalars_at):
-            buffer[slot] = getattr(state, name)
-        for name, begin, end in zip(self._vectors, ends[:-1], ends[1:], strict=True):
-            buffer[begin:end] = getattr(state, name)
+            buffer[slot] = attrgetter(name)(state)
+        for vector, begin, end in zip(vectors, ends[:-1], ends[1:], strict=True):
+            buffer[begin:end] = vector
         return buffer
 
     def draw_words(self, buffer: Vector, bits: BitGenerator) -> None:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded._jit import kernel
-from unbounded.core.ftrl import shannon
+from unbounded.core import shannon_arms
 from unbounded.core.known_range import to_unit
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.core.lanes import Vector
+from unbounded.core.shannon_arms import Arms
 from unbounded.learner import Learner, Seed, checked_arms, checked_range
 from unbounded.spec import BanditSpec
 
@@ -29,17 +27,12 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int
-    L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    arms: Arms  # cumulative loss estimates, and p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    p, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(1, 0, np.zeros(params.n), p, lane_sums, np.zeros(LANES))
+    return State(1, 0, shannon_arms.new_arms(params.n))
 
 
 @kernel
@@ -50,25 +43,24 @@ def _eta(n: int, t: int) -> float:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    shannon_arms.fill(state.arms, q)
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k} + gamma_t."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm] + 0.5 * _eta(params.n, state.t)
+    arm, p_k = shannon_arms.draw(state.arms, word)
+    return arm, p_k, p_k + 0.5 * _eta(params.n, state.t)
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
-    n, t, L_hat = params.n, state.t + 1, state.L_hat
+    n, t, arms = params.n, state.t + 1, state.arms
     x, clipped = to_unit(loss, params.low, params.high)
-    L_hat[arm] += x / p_k_gamma
-    total = shannon(L_hat, _eta(n, t), state.p, state.lanes)
-    mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    return State(t, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
+    shannon_arms.add(arms, arm, x / p_k_gamma)
+    shannon_arms.solve(arms, _eta(n, t), 0.0)
+    return State(t, state.clipped + clipped, arms)
 
 
 @kernel

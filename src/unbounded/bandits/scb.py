@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded._jit import kernel
-from unbounded.core import clipping
+from unbounded.core import clipping, tsallis_arms
 from unbounded.core.clipping import RANGE, Window
-from unbounded.core.ftrl import Anchor, tsallis, tsallis_cold, tsallis_moved
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.core.lanes import Vector
+from unbounded.core.tsallis_arms import Arms
 from unbounded.learner import Learner, Seed, checked_arms, checked_option, checked_positive
 from unbounded.spec import BanditSpec
 
@@ -36,66 +33,43 @@ class State(NamedTuple):
     e: int
     low: float  # extreme losses seen, for range clipping
     high: float
-    x: float  # the normaliser of p_t and its power sums: where the next solve starts
-    S2: float
-    S3: float
-    S4: float
-    L_hat: Vector  # (n,) cumulative loss estimates, in units of 2^e
-    q: Vector  # (n,) q_t
-    lane_sums: Vector  # of q, for sampling
-    lanes: Vector  # room for sums
+    arms: Arms  # L_hat, in units of 2^e, and q_t
 
 
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""
-    n = params.n
-    q, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(q, lane_sums)
-    empty = clipping.EMPTY
-    return State(
-        t=1, clipped=0, W=empty.W, e=empty.e, low=empty.low, high=empty.high,
-        x=0.0, S2=0.0, S3=0.0, S4=0.0,
-        L_hat=np.zeros(n), q=q, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
-    )  # fmt: skip
+    W, e, low, high = clipping.EMPTY
+    return State(1, 0, W, e, low, high, tsallis_arms.new_arms(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with q_t."""
-    q[:] = state.q
+    tsallis_arms.fill(state.arms, q)
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k}."""
-    arm = sample(state.q, state.lane_sums, word)
-    return arm, state.q[arm], state.q[arm]
+    arm, q_k = tsallis_arms.draw(state.arms, word)
+    return arm, q_k, q_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
-    n, t, L_hat = params.n, state.t + 1, state.L_hat
+    n, t = params.n, state.t + 1
     before = Window(state.W, state.e, state.low, state.high)
     l_plus, clipped, window = clipping.clip(before, params.clip, params.rule, loss)  # lines 5, 7
-    L_before = L_hat[arm]
-    L_hat[arm] += l_plus / q_k  # line 6
-    anchor = Anchor(state.x, state.S2, state.S3, state.S4)
+    arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6
     if n > 1 and window.W > 0.0:
+        if window.e != before.e and before.W > 0.0:
+            arms = tsallis_arms.rescale(arms, math.ldexp(1.0, before.e - window.e))
         eta = params.rate / (window.W * math.sqrt(t))  # line 8, in units of 2^-e
-        if window.e == before.e and before.W > 0.0:
-            anchor = tsallis_moved(anchor, L_before, L_hat[arm])
-        else:
-            if before.W > 0.0:
-                clipping.rescale(L_hat, before.e, window.e)
-            anchor = tsallis_cold(L_hat, eta)
-        anchor = tsallis(L_hat, eta, anchor, state.q, state.lanes)  # line 2, for the next round
         beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))
-        mix(state.q, (1.0 - beta) / anchor.S2, beta / n, state.lane_sums)  # line 3
+        arms = tsallis_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(
-        t, state.clipped + clipped, window.W, window.e, window.low, window.high,
-        anchor.x, anchor.S2, anchor.S3, anchor.S4,
-        L_hat, state.q, state.lane_sums, state.lanes,
+        t, state.clipped + clipped, window.W, window.e, window.low, window.high, arms
     )  # fmt: skip
 
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded._jit import kernel
-from unbounded.core import clipping
+from unbounded.core import clipping, shannon_arms
 from unbounded.core.clipping import RANGE, Window
-from unbounded.core.ftrl import shannon
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.core.lanes import Vector
+from unbounded.core.shannon_arms import Arms
 from unbounded.learner import Learner, Seed, checked_arms, checked_option, checked_positive
 from unbounded.spec import BanditSpec
 
@@ -36,55 +33,44 @@ class State(NamedTuple):
     e: int
     low: float  # extreme losses seen, for range clipping
     high: float
-    L_hat: Vector  # (n,) cumulative loss estimates, in units of 2^e
-    q: Vector  # (n,) q_t
-    lane_sums: Vector  # of q, for sampling
-    lanes: Vector  # room for sums
+    arms: Arms  # L_hat, in units of 2^e, and q_t
 
 
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""
-    n = params.n
-    q, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(q, lane_sums)
-    empty = clipping.EMPTY
-    return State(
-        t=1, clipped=0, W=empty.W, e=empty.e, low=empty.low, high=empty.high,
-        L_hat=np.zeros(n), q=q, lane_sums=lane_sums, lanes=np.zeros(LANES),
-    )  # fmt: skip
+    W, e, low, high = clipping.EMPTY
+    return State(1, 0, W, e, low, high, shannon_arms.new_arms(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with q_t."""
-    q[:] = state.q
+    shannon_arms.fill(state.arms, q)
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k} + gamma_t."""
     gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # erratum E7: gamma_1 too
-    arm = sample(state.q, state.lane_sums, word)
-    return arm, state.q[arm], state.q[arm] + gamma
+    arm, q_k = shannon_arms.draw(state.arms, word)
+    return arm, q_k, q_k + gamma
 
 
 @kernel
 def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``q_k_gamma`` is q_{t,k} + gamma_t of its ask."""
-    n, t, L_hat = params.n, state.t + 1, state.L_hat
+    n, t, arms = params.n, state.t + 1, state.arms
     before = Window(state.W, state.e, state.low, state.high)
     l_plus, clipped, window = clipping.clip(before, params.clip, params.rule, loss)  # lines 5, 7
-    L_hat[arm] += l_plus / q_k_gamma  # line 6
+    shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6
     if n > 1 and window.W > 0.0:
         if window.e != before.e and before.W > 0.0:
-            clipping.rescale(L_hat, before.e, window.e)
+            shannon_arms.rescale(arms, math.ldexp(1.0, before.e - window.e))
         eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))  # line 8, in units of 2^-e
-        total = shannon(L_hat, eta, state.q, state.lanes)  # line 2, for the next round
         beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
-        mix(state.q, (1.0 - beta) / total, beta / n, state.lane_sums)  # line 3
+        shannon_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(
-        t, state.clipped + clipped, window.W, window.e, window.low, window.high,
-        L_hat, state.q, state.lane_sums, state.lanes,
+        t, state.clipped + clipped, window.W, window.e, window.low, window.high, arms
     )  # fmt: skip
 
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded._jit import kernel
-from unbounded.core.ftrl import Anchor, tsallis, tsallis_cold, tsallis_moved
+from unbounded.core import tsallis_arms
 from unbounded.core.known_range import to_unit
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.core.lanes import Vector
+from unbounded.core.tsallis_arms import Arms
 from unbounded.learner import Learner, Seed, checked_arms, checked_range
 from unbounded.spec import BanditSpec
 
@@ -30,60 +28,36 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int
-    x: float  # the normaliser of p_t and its power sums: where the next solve starts
-    S2: float
-    S3: float
-    S4: float
-    L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    arms: Arms  # cumulative loss estimates, and p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(
-        t=1, clipped=0, x=0.0, S2=0.0, S3=0.0, S4=0.0,
-        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
-    )  # fmt: skip
+    return State(1, 0, tsallis_arms.new_arms(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    tsallis_arms.fill(state.arms, q)
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = tsallis_arms.draw(state.arms, word)
+    return arm, p_k, p_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    t, L_hat = state.t + 1, state.L_hat
+    t = state.t + 1
     x, clipped = to_unit(loss, params.low, params.high)
-    L_before = L_hat[arm]
-    L_hat[arm] += x / p_k
-    anchor = Anchor(state.x, state.S2, state.S3, state.S4)
+    arms = tsallis_arms.add(state.arms, arm, x / p_k)
     if params.n > 1:
-        eta = 2.0 / math.sqrt(t)
-        if anchor.S2 > 0.0:
-            anchor = tsallis_moved(anchor, L_before, L_hat[arm])
-        else:
-            anchor = tsallis_cold(L_hat, eta)
-        anchor = tsallis(L_hat, eta, anchor, state.p, state.lanes)
-        mix(state.p, 1.0 / anchor.S2, 0.0, state.lane_sums)
-    return State(
-        t, state.clipped + clipped, anchor.x, anchor.S2, anchor.S3, anchor.S4,
-        L_hat, state.p, state.lane_sums, state.lanes,
-    )  # fmt: skip
+        arms = tsallis_arms.solve(arms, 2.0 / math.sqrt(t), 0.0)
+    return State(t, state.clipped + clipped, arms)
 
 
 @kernel

@@ -63,11 +63,11 @@ def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> 
     """
     x, S2, S3, S4 = anchor.x, anchor.S2, anchor.S3, anchor.S4
     if S2 > 0.0:
-        x += _halley_step(S2, S3, S4, eta)
+        x += halley_step(S2, S3, S4, eta)
     step = 0.0
     for _ in range(_MOST_PASSES):
         S2, S3, S4 = _power_sums(L, x, p, lanes)
-        step = _halley_step(S2, S3, S4, eta)
+        step = halley_step(S2, S3, S4, eta)
         if abs(step) * math.sqrt(S2) <= _EXPANDED:
             break
         x += step
@@ -85,7 +85,8 @@ def _expand(p: Vector, step: float) -> None:
 
 
 @kernel
-def _halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
+def halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
+    """The step of x towards S2(x) = eta^2 / 4; see `tsallis`."""
     root = math.sqrt(S2)
     inverse = 1.0 / (S2 * S3)
     newton = S2 * S2 * (1.0 - root * (2.0 / eta)) * inverse

@@ -48,6 +48,20 @@ def tally(book: Vector, cumulative: Vector, losses: Matrix) -> None:
 
 
 @kernel
+def tally_some(book: Vector, cumulative: Vector, losses: Vector) -> None:
+    """Enter the losses of a few arms, with one sum for each."""
+    for i in range(losses.size):
+        loss = losses[i]
+        if loss < book[LOW] or loss > book[HIGH]:
+            book[LOW] = min(book[LOW], loss)
+            book[HIGH] = max(book[HIGH], loss)
+            if book[UNIT] == 1.0 and abs(loss) > _HUGE:
+                book[UNIT] = _SMALL_UNIT
+                cumulative *= _SMALL_UNIT
+        cumulative[i] += loss * book[UNIT]
+
+
+@kernel
 def tally_played(book: Vector, loss: float) -> None:
     """Enter the loss of the arm that was played."""
     book[PLAYED] += loss * book[UNIT]
