@@ -115,6 +115,7 @@ def simulate(
     *,
     checkpoints: Sequence[int] | int = 60,
     pseudo_regret: bool = True,
+    comparators: Sequence[int] | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
@@ -135,6 +136,11 @@ def simulate(
         At which rounds to record; an int means that many, log-spaced.
     pseudo_regret : bool
         Whether to follow pseudo-regret, which costs a pass over the arms a round.
+    comparators : sequence of int, optional
+        Follow only these arms beside the one that is played, so that a round costs nothing for
+        the others: for many arms, and adversaries that can tell the loss of one arm. Regret is
+        then against the best *of these* arms, ``low`` and ``high`` are over the losses of these
+        arms and of those played, and there is no pseudo-regret (nan). The play is the same.
     workers : int, optional
         Threads; all cores by default. Results do not depend on it.
     progress : callable, optional
@@ -160,13 +166,19 @@ def simulate(
     play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
     if not isinstance(adversary, Adversary) and not callable(adversary):
         raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
+    followed: NDArray[np.int64] | None = None
+    if comparators is not None:
+        followed = _followed(comparators, learner, adversary)
+        pseudo_regret = False
     table = np.empty((8, replicates, points.size))
-    if isinstance(adversary, Adversary):
-        adversary.rows()  # compile once, before threads want it
+    if isinstance(adversary, Adversary):  # compile once, before threads want it
+        adversary.rows() if followed is None else adversary.loss_of()
     pool_size = 1 if play is _play_python else min(workers or os.cpu_count() or 1, replicates)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
-            pool.submit(play, learner, adversary, points, root, r, pseudo_regret, table[:, r])
+            pool.submit(
+                play, learner, adversary, points, root, r, pseudo_regret, followed, table[:, r]
+            )
             for r in range(replicates)
         ]
         try:
@@ -197,6 +209,23 @@ def _checkpoints(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int64]:
     return points
 
 
+def _followed(
+    comparators: Sequence[int], learner: Learner, adversary: Adversary | PythonAdversary
+) -> NDArray[np.int64]:
+    followed = np.array(comparators)
+    if followed.ndim != 1 or followed.size == 0 or followed.dtype.kind not in "iu":
+        raise ValueError(f"comparators must be arms to compare with, got {comparators!r}")
+    if followed.min() < 0 or followed.max() >= learner.n_arms:
+        raise ValueError(f"comparators must lie in 0 .. {learner.n_arms - 1}, got {comparators!r}")
+    if learner.spec.feedback == "full":
+        raise ValueError(
+            f"{learner.spec.name} learns from the losses of all arms: leave comparators out"
+        )
+    if not isinstance(adversary, Adversary):
+        raise TypeError("comparators need a compiled adversary with a kernel `entry`")
+    return followed.astype(np.int64)
+
+
 def _replicate_seed(root: SeedSequence, replicate: int, part: int) -> SeedSequence:
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
 
@@ -218,6 +247,7 @@ def _play_compiled(
     root: SeedSequence,
     replicate: int,
     pseudo_regret: bool,
+    followed: NDArray[np.int64] | None,
     table: Vector,
 ) -> None:
     n, rounds = learner.n_arms, int(points[-1])
@@ -225,19 +255,29 @@ def _play_compiled(
     buffer = entries.new_buffer(learner._params)
     bits = bit_generator(_replicate_seed(root, replicate, 0))
     params, state = adversary.begin(n, rounds, _key(root, replicate))
+    book = new_book()
+    sums = n if followed is None else followed.size + 1  # the comparators, then the arm played
+    cumulative, few, q = np.zeros(sums), np.empty(sums), np.empty(n)
     rows = 1 if adversary.looks else max(1, _ROW_BYTES // (8 * n))
-    losses, q = np.empty((rows, n)), np.empty(n)
-    book, cumulative = new_book(), np.zeros(n)
+    losses = np.empty((rows if followed is None else 0, n))
     t = 1
     for j, point in enumerate(points):
         while t <= point:
             words = bits.random_raw(int(min(_BLOCK, point - t + 1)))
-            entries.run(
-                buffer, words, t, adversary.rows(), adversary.looks or pseudo_regret,
-                params, state, book, cumulative, losses, q,
-            )  # fmt: skip
+            if followed is None:
+                entries.run(
+                    buffer, words, t, adversary.rows(), adversary.looks or pseudo_regret,
+                    params, state, book, cumulative, losses, q,
+                )  # fmt: skip
+            else:
+                entries.run_on_demand(
+                    buffer, words, t, adversary.loss_of(), params, state, followed,
+                    book, cumulative, few,
+                )  # fmt: skip
+                book[PLAYED] = cumulative[-1]
             t += words.size
-        _record(table[:, j], learner, buffer, book, cumulative)
+        best = cumulative if followed is None else cumulative[:-1]
+        _record(table[:, j], learner, buffer, book, best)
 
 
 def _play_python(
@@ -247,6 +287,7 @@ def _play_python(
     root: SeedSequence,
     replicate: int,
     pseudo_regret: bool,
+    followed: None,
     table: Vector,
 ) -> None:
     n = learner.n_arms

@@ -3,6 +3,10 @@
 An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that writes the
 losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and including
 q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
+
+An adversary that looks at nothing may also have a kernel ``entry(params, state, t, k)`` that
+returns the loss of one arm, the same as ``fill`` would write, and changes nothing. With it, a
+simulation need not touch every arm in every round.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from unbounded._jit import kernel, pointer
 from unbounded.core.lanes import Vector
 
 _V = types.float64[::1]
+_ENTRY = types.float64(_V, _V, types.int64, types.int64)
 _FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
 
 
@@ -32,6 +37,7 @@ class Adversary:
     """
 
     fill: ClassVar[Callable[..., None]]
+    entry: ClassVar[Callable[..., float] | None] = None
     looks: ClassVar[bool] = False
     """Whether ``fill`` uses ``q`` or ``last_arm``; if not, many rounds are filled at once."""
 
@@ -72,6 +78,26 @@ class Adversary:
         fill_rows.__module__ = cls.__module__
         fill_rows.__qualname__ = f"{cls.__qualname__}.fill_rows"
         return pointer(fill_rows, _FILL_ROWS)
+
+    @classmethod
+    @cache
+    def loss_of(cls) -> Any:
+        """A compiled pointer to the loss of one arm."""
+        if cls.entry is None:
+            raise TypeError(
+                f"{cls.__name__} cannot tell the loss of one arm (it has no kernel `entry`): "
+                "simulate against all arms, without comparators="
+            )
+        entry = kernel(cls.entry) if not hasattr(cls.entry, "py_func") else cls.entry
+
+        def loss_of(params: Any, state: Any, t: int, k: int) -> float:
+            loss = entry(params[2:], state, t, k)
+            scale, shift = params[0], params[1]
+            return scale * loss + shift if scale != 1.0 or shift != 0.0 else loss
+
+        loss_of.__module__ = cls.__module__
+        loss_of.__qualname__ = f"{cls.__qualname__}.loss_of"
+        return pointer(loss_of, _ENTRY)
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_")

@@ -19,6 +19,14 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
         out[k] = size if uniform_at(stream, k) < mean else -size
 
 
+@kernel
+def _entry(params: Any, state: Any, t: int, k: int) -> float:
+    doublings, rounds, gap = params[0], params[1], params[2]
+    size = 2.0 ** (doublings * (t / rounds - 1.0))
+    mean = 0.5 - gap if k == 0 else 0.5
+    return size if uniform_at(stream_of(state[0], t), k) < mean else -size
+
+
 class Growth(Adversary):
     """Losses of either sign whose size doubles ``doublings`` times and ends at 1.
 
@@ -33,6 +41,7 @@ class Growth(Adversary):
     """
 
     fill = _fill
+    entry = _entry
 
     def __init__(
         self, doublings: float = 20.0, gap: float = 0.3, *, scale: float = 1.0, shift: float = 0.0

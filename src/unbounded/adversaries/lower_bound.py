@@ -19,6 +19,12 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
         out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
 
 
+@kernel
+def _entry(params: Any, state: Any, t: int, k: int) -> float:
+    mean = 0.5 - params[0] if k == int(state[1]) else 0.5
+    return 1.0 if uniform_at(stream_of(state[0], t), k) < mean else 0.0
+
+
 class LowerBound(Adversary):
     """Fair coins, except for one random arm that is better by about sqrt(n / T).
 
@@ -33,6 +39,7 @@ class LowerBound(Adversary):
     """
 
     fill = _fill
+    entry = _entry
 
     def __init__(self, factor: float = 0.5, *, scale: float = 1.0, shift: float = 0.0) -> None:
         super().__init__(scale=scale, shift=shift)

@@ -18,6 +18,12 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
         out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
 
 
+@kernel
+def _entry(params: Any, state: Any, t: int, k: int) -> float:
+    mean = 0.5 - params[0] if k == int(params[1]) else 0.5
+    return 1.0 if uniform_at(stream_of(state[0], t), k) < mean else 0.0
+
+
 class StochasticGap(Adversary):
     """Losses 0 or 1 with mean 1/2, except for one arm whose mean is lower by ``gap``.
 
@@ -32,6 +38,7 @@ class StochasticGap(Adversary):
     """
 
     fill = _fill
+    entry = _entry
 
     def __init__(
         self, gap: float = 0.1, best: int = 0, *, scale: float = 1.0, shift: float = 0.0

@@ -6,20 +6,30 @@ from typing import Any
 
 from unbounded._jit import kernel
 from unbounded.adversaries.base import Adversary
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.core.random import Word, stream_of, uniform_at
+
+
+@kernel
+def _loss(params: Any, stream: Word, t: int, k: int) -> float:
+    switched, gap = t > params[0], params[1]
+    mean = 0.5
+    if k == 0 and not switched:
+        mean -= gap
+    elif k == 1 and switched:
+        mean -= 3.0 * gap
+    return 1.0 if uniform_at(stream, k) < mean else 0.0
 
 
 @kernel
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    switched, gap = t > params[0], params[1]
     stream = stream_of(state[0], t)
     for k in range(out.size):
-        mean = 0.5
-        if k == 0 and not switched:
-            mean -= gap
-        elif k == 1 and switched:
-            mean -= 3.0 * gap
-        out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
+        out[k] = _loss(params, stream, t, k)
+
+
+@kernel
+def _entry(params: Any, state: Any, t: int, k: int) -> float:
+    return _loss(params, stream_of(state[0], t), t, k)
 
 
 class Switch(Adversary):
@@ -37,6 +47,7 @@ class Switch(Adversary):
     """
 
     fill = _fill
+    entry = _entry
 
     def __init__(
         self, gap: float = 0.1, at: float = 0.5, *, scale: float = 1.0, shift: float = 0.0
