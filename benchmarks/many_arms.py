@@ -1,0 +1,182 @@
+"""Nanoseconds a round against the number of arms: SCB's lazy sampler, its dense solve, and C.
+
+For each adversary and n, the lazy loop plays T = max(n, 10^6) rounds from the start, rebuilds
+included. Dense and C then play a window of rounds from the state where it ended. Times are CPU
+times of this process, the best of several windows (the mean over the whole run for the lazy loop).
+
+    python benchmarks/many_arms.py [--arms 10 100 1000] [--json FILE] [--figure FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64
+
+from unbounded import SCB
+from unbounded._jit import kernel
+from unbounded.adversaries import Adversary, StochasticGap, Switch
+from unbounded.core import lazy_tsallis, proposal, tsallis_arms
+from unbounded.core.tally import new_book
+
+HERE = Path(__file__).resolve().parent
+KEY = 12345
+GAP = 0.2
+WINDOW_SECONDS = 0.1
+WINDOWS = 5
+
+
+@kernel
+def _constant(params: Any, state: Any, t: int, k: int) -> float:
+    return params[0] if k == 0 else 1.0
+
+
+class Constant(Adversary):
+    """Arm 0 loses a little less than the others, always: x keeps rising, and anchors with it."""
+
+    entry = _constant
+
+    def params(self, n: int, rounds: int) -> Any:
+        return (0.9,)
+
+
+def compile_c() -> Any:
+    """The C loop, compiled for this machine."""
+    folder = Path(tempfile.mkdtemp())
+    flags = ["-O3", "-march=native", "-ffast-math", "-fPIC"]
+    subprocess.run(["gcc", *flags, "-c", HERE / "many_arms.c", "-o", folder / "c.o"], check=True)
+    # Linked without -ffast-math, which would make this whole process flush denormals to zero.
+    subprocess.run(["gcc", "-shared", folder / "c.o", "-o", folder / "c.so", "-lm"], check=True)
+    function = ctypes.CDLL(str(folder / "c.so")).many_arms
+    number, integer, array = ctypes.c_double, ctypes.c_int64, np.ctypeslib.ndpointer(np.float64)
+    function.argtypes = [
+        integer, integer, integer, number, number, array, array,
+        ctypes.c_int, number, ctypes.c_uint64, np.ctypeslib.ndpointer(np.uint64),
+    ]  # fmt: skip
+    function.restype = number
+    return function
+
+
+class Game:
+    """SCB against an adversary, dense or lazy, with the simulator's compiled loop."""
+
+    def __init__(self, n: int, adversary: Adversary, rounds: int, *, lazy: bool) -> None:
+        saved = tsallis_arms.MANY_ARMS
+        tsallis_arms.MANY_ARMS = 1 if lazy else n + 1
+        self.learner = SCB(n)
+        tsallis_arms.MANY_ARMS = saved
+        self.entries = self.learner.spec.entries
+        self.buffer = self.learner._buffer
+        self.loss_of = adversary.loss_of()
+        self.params, self.state = adversary.begin(n, rounds, KEY)
+        self.comparators = np.zeros(0, dtype=np.int64)  # the C loop has no comparator either
+        self.losses, self.cumulative, self.book = np.zeros(1), np.zeros(1), new_book()
+
+    def play(self, words: np.ndarray, t: int) -> float:
+        """Seconds for one round a word."""
+        start = time.process_time()
+        self.entries.run_on_demand(
+            self.buffer, words, t, self.loss_of, self.params, self.state, self.comparators,
+            self.book, self.cumulative, self.losses,
+        )  # fmt: skip
+        return time.process_time() - start
+
+    @property
+    def arms(self) -> Any:
+        return self.entries.state(self.buffer).arms
+
+    def continue_from(self, other: Game) -> None:
+        """Take over the state of a lazy game into this dense one."""
+        scalars = len(self.entries._scalars)
+        at = self.entries._scalars_at
+        self.buffer[at : at + scalars] = other.buffer[at : at + scalars]
+        self.arms.L[:] = other.arms.table[proposal.LOSS :: proposal.RECORD]
+
+
+def measure(n: int, name: str, adversary: Adversary, kind: int, parameter: float, c: Any) -> dict:
+    """One row of the table."""
+    rounds = max(n, 1_000_000)
+    bits = PCG64(1)
+    lazy = Game(n, adversary, rounds, lazy=True)
+    lazy.play(bits.random_raw(2), 1)  # compiles; starts again
+    lazy = Game(n, adversary, rounds, lazy=True)
+    seconds, t = 0.0, 1
+    while t <= rounds:
+        words = bits.random_raw(min(1 << 14, rounds - t + 1))
+        seconds += lazy.play(words, t)
+        t += words.size
+    dense = Game(n, adversary, rounds, lazy=False)
+    dense.continue_from(lazy)
+    dense.play(bits.random_raw(2), t)
+    best = {"dense": np.inf, "c": np.inf}
+    per_round = max(2e-7, 3e-9 * n)
+    window = max(3, int(WINDOW_SECONDS / per_round))
+    saved = dense.buffer.copy()
+    L_saved = lazy.arms.table[proposal.LOSS :: proposal.RECORD].copy()
+    state = lazy.entries.state(lazy.buffer)
+    C = 0.5 * np.ldexp(state.W, state.e)
+    words = bits.random_raw(window)
+    for _ in range(WINDOWS):
+        dense.buffer[:] = saved
+        best["dense"] = min(best["dense"], dense.play(words, t) / window)
+        L, q = np.ldexp(L_saved, state.e), np.empty(n)
+        start = time.process_time()
+        passes = c(
+            n, window, t, C, np.ldexp(state.arms.x, state.e), L, q, kind, parameter, KEY, words
+        )
+        best["c"] = min(best["c"], (time.process_time() - start) / (window + 1))
+    return {
+        "adversary": name, "n": n, "rounds": rounds, "lazy": 1e9 * seconds / rounds,
+        "dense": 1e9 * best["dense"], "c": 1e9 * best["c"], "passes": passes,
+        "anchors": int(lazy.arms.head[lazy_tsallis.ANCHORS]),
+        "floats_an_arm": (lazy.buffer.size - dense.buffer.size) / n + 2,
+    }  # fmt: skip
+
+
+def adversaries(rounds: int) -> list[tuple[str, Adversary, int, float]]:
+    return [
+        ("stochastic", StochasticGap(GAP), 0, GAP),
+        ("switch", Switch(), 1, 0.5 * rounds),
+        ("constant", Constant(), 2, 0.9),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--arms",
+        type=int,
+        nargs="+",
+        default=[10, 30, 64, 100, 300] + [10**e for e in (3, 4, 5, 6)],
+    )
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--figure", type=Path)
+    arguments = parser.parse_args()
+    c = compile_c()
+    rows = []
+    print("| adversary | n | lazy ns | anchors | dense ns | C ns | dense / lazy | C / lazy |")
+    print("|---|---|---|---|---|---|---|---|")
+    for n in arguments.arms:
+        for name, adversary, kind, parameter in adversaries(max(n, 1_000_000)):
+            row = measure(n, name, adversary, kind, parameter, c)
+            rows.append(row)
+            print(
+                f"| {name} | {n:,} | {row['lazy']:,.0f} | {row['anchors']} | {row['dense']:,.0f} "
+                f"| {row['c']:,.0f} | {row['dense'] / row['lazy']:.2f} "
+                f"| {row['c'] / row['lazy']:.1f} |",
+                flush=True,
+            )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
