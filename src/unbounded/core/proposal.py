@@ -95,6 +95,5 @@ def below(word: Word, n: int) -> int:
 def propose(table: Vector, word: Word, j: int) -> int:
     """An arm drawn by its frozen weight, from numbers j and j + 1 of the stream of ``word``."""
     k = below(word_at(word, j), table.size // RECORD)
-    if uniform_at(word, j + 1) < table[RECORD * k + CUT]:
-        return k
-    return int(table[RECORD * k + ALIAS])
+    alias = int(table[RECORD * k + ALIAS])  # before the comparison: a branch would be guesswork
+    return k if uniform_at(word, j + 1) < table[RECORD * k + CUT] else alias

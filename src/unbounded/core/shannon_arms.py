@@ -18,7 +18,7 @@ from unbounded.core.lanes import LANES, Vector
 from unbounded.core.proposal import RECORD
 from unbounded.core.simplex import fill_uniform, mix, sample
 
-MANY_ARMS = 64  # measured: benchmarks/many_arms.py
+MANY_ARMS = 24  # measured: benchmarks/many_arms.py
 
 
 class Arms(NamedTuple):
