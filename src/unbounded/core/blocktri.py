@@ -8,13 +8,13 @@ make results depend on the parity of a power-of-two scale.
 
 from __future__ import annotations
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.layered import Integers, Vector
 
 _TINY_PIVOT = 1e-15  # relative to the diagonal before elimination: treated as infinite
 
 
-@kernel
+@subroutine
 def add_gram(n: int, m: int, c: Vector, X: Vector, D: Vector) -> None:
     """D += sum_i c[i] x_i x_i^T, lower triangle; row i of ``X`` (m, n), flat, is x_i."""
     m4 = m - m % 4
@@ -40,7 +40,7 @@ def add_gram(n: int, m: int, c: Vector, X: Vector, D: Vector) -> None:
                 row[k] += c0 * x0[k]
 
 
-@kernel
+@subroutine
 def transpose(n: int, m: int, X: Vector, start: int, Y: Vector) -> None:
     """Y[i n + j] = X[start + j m + i]."""
     for j in range(n):
@@ -49,7 +49,7 @@ def transpose(n: int, m: int, X: Vector, start: int, Y: Vector) -> None:
             Y[i * n + j] = x[i]
 
 
-@kernel
+@subroutine
 def factor(lay: Integers, D: Vector, E: Vector, inverse: Vector, c: Vector) -> None:
     """Factor in place. ``inverse`` (n_states) gets 1/pivots; ``c`` is scratch, max n_h long.
 
@@ -94,7 +94,7 @@ def factor(lay: Integers, D: Vector, E: Vector, inverse: Vector, c: Vector) -> N
         e += n * r
 
 
-@kernel
+@subroutine
 def solve(lay: Integers, D: Vector, E: Vector, inverse: Vector, b: Vector) -> None:
     """Overwrite ``b`` (n_states; entry 0 is not touched) by the solution of the factored system."""
     H = lay.shape[1] - 2

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.layered import Integers, LayeredMDP, Layers, Vector, _flat
 
 
@@ -199,7 +199,7 @@ def _numbers(values: npt.ArrayLike, name: str, limits: tuple[int, ...]) -> Integ
 # Kernels
 
 
-@kernel
+@subroutine
 def count(
     lay: Integers, states: Integers, actions: Integers, N: Vector, M: Vector, N_before: Vector
 ) -> bool:
@@ -219,7 +219,7 @@ def count(
     return due
 
 
-@kernel
+@subroutine
 def rebuild(
     lay: Integers,
     N: Vector,
@@ -260,7 +260,7 @@ def rebuild(
                 hi[k] = min(b, hi[k]) if keep else b
 
 
-@kernel
+@subroutine
 def _interval(N: float, M: float, ln_: float, c1: float, c2: float) -> tuple[float, float]:
     if N <= 0.0:
         return 0.0, 1.0

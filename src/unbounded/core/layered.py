@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 
 Vector = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -304,7 +304,7 @@ def _distributions(P: Vector, name: str) -> None:
 # Kernels. Elementwise over the pairs of a layer; no allocation, no exception.
 
 
-@kernel
+@subroutine
 def draw(P: Vector, start: int, stride: int, n: int, word: int) -> int:
     """Draw j with probability P[start + j stride] by the top 53 bits of one random word."""
     u = (word >> np.uint64(11)) * 2.0**-53
@@ -320,7 +320,7 @@ def draw(P: Vector, start: int, stride: int, n: int, word: int) -> int:
     return last  # u past the last sum by rounding
 
 
-@kernel
+@subroutine
 def episode(
     lay: Integers,
     P: Vector,
@@ -341,7 +341,7 @@ def episode(
         i = s * A + a
 
 
-@kernel
+@subroutine
 def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
     """out[j] = sum_i x[i] P[start + j m + i] for j < n: four rows at a time, in a fixed order."""
     n4 = n - n % 4
@@ -372,7 +372,7 @@ def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
         out[j] = t0
 
 
-@kernel
+@subroutine
 def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) -> None:
     """Occupancy q(s, a) of the Markov policy ``pi``; ``mass`` gets q(s)."""
     H = lay.shape[1] - 2
@@ -389,7 +389,7 @@ def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) 
             dots(lay[0, h] * A, lay[0, h + 1], x, P, lay[4, h], out)
 
 
-@kernel
+@subroutine
 def condition(lay: Integers, q: Vector, pi: Vector) -> None:
     """pi(a|s) = q(s, a)/q(s), uniform where q(s) = 0."""
     for h in range(lay.shape[1] - 1):
@@ -403,7 +403,7 @@ def condition(lay: Integers, q: Vector, pi: Vector) -> None:
                 pi[p + a] = q[p + a] / total if total > 0.0 else 1.0 / A
 
 
-@kernel
+@subroutine
 def backward_induction(
     lay: Integers, P: Vector, losses: Vector, value: Vector, pi: Vector
 ) -> float:

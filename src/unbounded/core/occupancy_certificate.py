@@ -27,11 +27,11 @@ import math
 
 import numpy as np
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.layered import Integers, Vector, dots
 
 
-@kernel
+@subroutine
 def project(
     m: int, n: int, lo: Vector, hi: Vector, start: int, P: Vector, shift: Vector, room: Vector
 ) -> None:
@@ -76,7 +76,7 @@ def project(
             p[i] = min(max(t, a[i]), b[i])
 
 
-@kernel
+@subroutine
 def search(
     m: int, n: int, start: int, rho: float, tolerance: float, lo: Vector, hi: Vector, P0: Vector,
     v: Vector, total: Vector, free: Vector, low: Vector, high: Vector, theta: Vector,
@@ -117,7 +117,7 @@ def search(
     return again
 
 
-@kernel
+@subroutine
 def bounds(
     lay: Integers,
     lo: Vector,
@@ -156,7 +156,7 @@ def bounds(
         slack[p] = 0.0
 
 
-@kernel
+@subroutine
 def divergence(q: float, x: float, ln_x: float) -> float:
     """q ln(q/x) - q + x >= 0, without cancellation near q = x."""
     if q <= 0.0:
@@ -168,7 +168,7 @@ def divergence(q: float, x: float, ln_x: float) -> float:
     return max(q * (math.log(q) - ln_x) - d, 0.0)
 
 
-@kernel
+@subroutine
 def certify(
     lay: Integers,
     L: Vector,

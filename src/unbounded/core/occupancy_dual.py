@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.layered import Integers, Vector, dots
 from unbounded.core.occupancy_certificate import search
 
@@ -52,7 +52,7 @@ class Work(NamedTuple):
     gap: Vector  # 4
 
 
-@kernel
+@subroutine
 def work_size(lay: Integers) -> int:
     """Length of the flat buffer that `carve` cuts."""
     H = lay.shape[1] - 2
@@ -64,7 +64,7 @@ def work_size(lay: Integers) -> int:
     return int(size)
 
 
-@kernel
+@subroutine
 def _extents(lay: Integers) -> tuple[int, int, int, int]:
     H = lay.shape[1] - 2
     n = 1
@@ -81,7 +81,7 @@ def _extents(lay: Integers) -> tuple[int, int, int, int]:
     return n, m, d, e
 
 
-@kernel
+@subroutine
 def carve(lay: Integers, buffer: Vector) -> Work:
     """Cut the flat buffer into the solver's arrays."""
     H = lay.shape[1] - 2
@@ -151,7 +151,7 @@ def carve(lay: Integers, buffer: Vector) -> Work:
     )  # fmt: skip
 
 
-@kernel
+@subroutine
 def evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> float:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.confidence import check_boxes
 from unbounded.core.layered import Integers, Layers, Vector, _flat
 from unbounded.core.occupancy_certificate import certify, project
@@ -160,7 +160,7 @@ def new_memory(layers: Layers) -> Vector:
 # Kernels
 
 
-@kernel
+@subroutine
 def floor_weights(C: Vector, eta: float, kappa: float, w: Vector) -> None:
     """w_h = max(w_h, C_h/eta, kappa mean(C)/eta): errata E15, E16. All zero while all C are."""
     total = 0.0
@@ -171,7 +171,7 @@ def floor_weights(C: Vector, eta: float, kappa: float, w: Vector) -> None:
         w[h] = max(w[h], max(C[h] / eta, least))
 
 
-@kernel
+@subroutine
 def normalise(lay: Integers, L: Vector, w: Vector, W: Work) -> tuple[int, float, bool]:
     """Losses and weights in units of 2^e, the largest weight in [1/2, 1); smallest weight.
 
@@ -200,7 +200,7 @@ def normalise(lay: Integers, L: Vector, w: Vector, W: Work) -> tuple[int, float,
     return e, least_w, placeholder
 
 
-@kernel
+@subroutine
 def _decoupled(lay: Integers, W: Work) -> float:
     """Whole simplices: q_h = softmax(-L_h/w_h), v = theta = 0, P(.|s,a) = q_{h+1}."""
     H = lay.shape[1] - 2
@@ -231,7 +231,7 @@ def _decoupled(lay: Integers, W: Work) -> float:
     return gap
 
 
-@kernel
+@subroutine
 def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
     memory: Vector, buffer: Vector, q: Vector, pi: Vector, info: Vector,

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core import blocktri
 from unbounded.core.layered import Integers, Vector, condition
 from unbounded.core.occupancy_certificate import bounds, certify, project
@@ -31,7 +31,7 @@ from unbounded.core.occupancy_iterate import Iterate, start
 MAX_ITERATIONS = 120
 
 
-@kernel
+@subroutine
 def _eliminate(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> None:
     """Per-pair elimination; assembles and factors the Schur complement."""
     H = lay.shape[1] - 2
@@ -132,7 +132,7 @@ def _eliminate(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> N
     blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
 
 
-@kernel
+@subroutine
 def _direction(
     lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work, sigma_mu: float
 ) -> None:
@@ -209,7 +209,7 @@ def _direction(
     blocktri.solve(lay, W.D, W.E, W.inverse, it.dv)
 
 
-@kernel
+@subroutine
 def _back_substitute(lay: Integers, lo: Vector, hi: Vector, it: Iterate, sigma_mu: float) -> float:
     """The other directions from dv; returns the longest feasible step."""
     H = lay.shape[1] - 2
@@ -272,7 +272,7 @@ def _back_substitute(lay: Integers, lo: Vector, hi: Vector, it: Iterate, sigma_m
     return step
 
 
-@kernel
+@subroutine
 def _centre(lay: Integers, it: Iterate, W: Work, step: float, count: int) -> float:
     """Mehrotra's target and second-order terms from the predictor."""
     H = lay.shape[1] - 2
@@ -299,7 +299,7 @@ def _centre(lay: Integers, it: Iterate, W: Work, step: float, count: int) -> flo
     return mu * (max(ahead, 0.0) / now) ** 3
 
 
-@kernel
+@subroutine
 def _advance(lay: Integers, it: Iterate, step: float) -> float:
     """Take the step; returns the sum of the complementarity products."""
     S = lay[2, -1]
@@ -327,7 +327,7 @@ def _advance(lay: Integers, it: Iterate, step: float) -> float:
     return gap_now
 
 
-@kernel
+@subroutine
 def _read_off(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> None:
     """P = y/x projected on the boxes, theta of eliminated pairs; bounds and slacks into W."""
     H = lay.shape[1] - 2
@@ -351,7 +351,7 @@ def _read_off(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> No
     bounds(lay, lo, hi, it.v, it.theta, W.P, W.bound, W.slack)
 
 
-@kernel
+@subroutine
 def interior_point(
     lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, W: Work
 ) -> tuple[float, int]:

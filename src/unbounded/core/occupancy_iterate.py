@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.layered import Integers, Vector, roll_forward
 from unbounded.core.occupancy_dual import Work
 
@@ -20,7 +20,7 @@ _POINT = 1e-13  # a box narrower than this is a point
 _START = 1.0  # first complementarity, relative to the spread of the losses
 
 
-@kernel
+@subroutine
 def interior(lay: Integers, lo: Vector, hi: Vector, P: Vector) -> None:
     """P = lo + t (hi - lo) with sum one: the middle of every box."""
     for h in range(lay.shape[1] - 2):
@@ -79,7 +79,7 @@ class Iterate(NamedTuple):
     c: Vector
 
 
-@kernel
+@subroutine
 def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
     """A strictly feasible start: uniform policy, middle of the boxes; number of products."""
     H = lay.shape[1] - 2

@@ -27,7 +27,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core import blocktri
 from unbounded.core.confidence import check_boxes
 from unbounded.core.layered import Integers, Layers, Vector, _flat, dots
@@ -120,7 +120,7 @@ def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
 # Kernels
 
 
-@kernel
+@subroutine
 def _evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> float:
@@ -171,7 +171,7 @@ def _evaluate(
     return value
 
 
-@kernel
+@subroutine
 def _inner(
     lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, P0: Vector, wh: float,
     theta: Vector, W: Work,
@@ -236,7 +236,7 @@ def _inner(
         W.bound[lay[3, h] + i] = phi
 
 
-@kernel
+@subroutine
 def _settle(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> None:
@@ -261,7 +261,7 @@ def _settle(
             W.slack[lay[3, h] + i] = slack
 
 
-@kernel
+@subroutine
 def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
     """Newton matrix of the smooth dual into W.D, W.E; its diagonal into W.inverse."""
     H = lay.shape[1] - 2
@@ -316,7 +316,7 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
         blocktri.add_gram(r, m, c, W.rows, Dn)
 
 
-@kernel
+@subroutine
 def _ascend(
     lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, P: Vector, v: Vector,
     theta: Vector, W: Work,
@@ -389,7 +389,7 @@ def _ascend(
     return best, steps, certificates
 
 
-@kernel
+@subroutine
 def kl_step(
     lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, q: Vector, P: Vector,
     v: Vector, theta: Vector, buffer: Vector, pi: Vector, info: Vector,

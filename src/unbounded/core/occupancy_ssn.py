@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core import blocktri
 from unbounded.core.layered import Integers, Vector
 from unbounded.core.occupancy_certificate import bounds, certify
@@ -35,7 +35,7 @@ _DAMPING = 1e-2  # Levenberg-Marquardt term, times the imbalance
 _STARVED = 1.5  # inflow/outflow beyond which a state takes a step in the log domain
 
 
-@kernel
+@subroutine
 def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
     """The Newton matrix into W.D, W.E and its diagonal into W.inverse."""
     H = lay.shape[1] - 2
@@ -86,7 +86,7 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
         _curvature(m, r, lay[4, h], lo, hi, W.P, x, 1.0 / W.rho[h], W.pair, c, rows, Dn)
 
 
-@kernel
+@subroutine
 def _curvature(
     m: int, n: int, start: int, lo: Vector, hi: Vector, P: Vector, x: Vector, scale: float,
     room: Vector, c: Vector, rows: Vector, D: Vector,
@@ -128,7 +128,7 @@ def _curvature(
                 D[j * n + k] -= each
 
 
-@kernel
+@subroutine
 def newton(
     lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, v: Vector, theta: Vector,
     P0: Vector, pace: Vector, W: Work,

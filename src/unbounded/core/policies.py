@@ -125,7 +125,7 @@ def occupancy(mdp: LayeredMDP, policy: Markov | Mixture) -> Vector:
         parts = [
             w * occupancy(mdp, p) for w, p in zip(policy.weights, policy.policies, strict=True)
         ]
-        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+        return np.sum(parts, axis=0)
     q = np.empty(mdp.layers.n_pairs)
     roll_forward(mdp.layers.table, mdp.P, policy.pi, np.empty(mdp.layers.n_states), q)
     return q

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import kernel
+from unbounded._jit import subroutine
 from unbounded.core.confidence import _numbers, check_boxes
 from unbounded.core.layered import Integers, Layers, Vector
 from unbounded.core.policies import Markov, Mixture
@@ -60,7 +60,7 @@ def upper_occupancy(
             w * upper_occupancy(p, lo, hi, visited)
             for w, p in zip(policy.weights, policy.policies, strict=True)
         ]
-        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+        return np.sum(parts, axis=0)
     lay = layers.table
     room = np.empty(layers.n_pairs)
     spare_mass(lay, lo, room)
@@ -120,7 +120,7 @@ def scratch(layers: Layers) -> tuple[Vector, Integers]:
 # Kernels. ``room`` = 1 - sum(lo) of each pair, once an epoch.
 
 
-@kernel
+@subroutine
 def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
     """room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
     H = lay.shape[1] - 2
@@ -140,7 +140,7 @@ def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
         room[p] = 0.0
 
 
-@kernel
+@subroutine
 def descending(n: int, f: Vector, order: Integers) -> None:
     """order: 0..n-1 by decreasing f, ties by number (insertion sort: n is small)."""
     for j in range(n):
@@ -151,7 +151,7 @@ def descending(n: int, f: Vector, order: Integers) -> None:
         order[k] = j
 
 
-@kernel
+@subroutine
 def best_values(
     m: int,
     n: int,
@@ -197,7 +197,7 @@ def best_values(
             value[i] += min(rest[i] + a[i], b[i]) * f0
 
 
-@kernel
+@subroutine
 def greedy(
     lay: Integers,
     lo: Vector,
@@ -227,7 +227,7 @@ def greedy(
                 rest[i] -= give
 
 
-@kernel
+@subroutine
 def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
     """f(s) = sum_a pi(a|s) value(s, a)."""
     for s in range(n):
@@ -237,7 +237,7 @@ def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
         f[s] = total
 
 
-@kernel
+@subroutine
 def u_state(
     lay: Integers,
     lo: Vector,
@@ -270,7 +270,7 @@ def u_state(
     return float(min(f[0], 1.0))
 
 
-@kernel
+@subroutine
 def u_visited(
     lay: Integers,
     lo: Vector,
@@ -287,7 +287,7 @@ def u_visited(
         u[k - 1] = u_state(lay, lo, hi, room, pi, k, states[k - 1], work, order)
 
 
-@kernel
+@subroutine
 def u_all(
     lay: Integers,
     lo: Vector,
