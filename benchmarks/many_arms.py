@@ -245,6 +245,7 @@ def draw(rows: list[dict], path: Path) -> None:
     axes.loglog(n, [row["c"] for row in rows], "o--", color="tab:orange", label="C loop")
     axes.loglog(n, [row["lazy"] for row in rows], "o-", color="tab:blue", label="lazy sampler")
     axes.axvline(tsallis_arms.MANY_ARMS, color="0.8", lw=1, zorder=0)
+    axes.text(tsallis_arms.MANY_ARMS * 1.1, 5e5, "lazy from here on", color="0.4", size="small")
     axes.set_xlabel("arms")
     axes.set_ylabel("nanoseconds a round")
     axes.set_title("SCB, stochastic losses: cost of an exact round")
