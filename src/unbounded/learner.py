@@ -370,6 +370,16 @@ def checked_arms(n_arms: SupportsIndex) -> int:
     return n
 
 
+def checked_rounds(rounds: SupportsIndex) -> int:
+    """``rounds`` as a positive int, or a clear error."""
+    if isinstance(rounds, bool) or not isinstance(rounds, SupportsIndex):
+        raise TypeError(f"rounds must be a whole number, not {rounds!r}")
+    T = int(rounds)
+    if T < 1:
+        raise ValueError(f"rounds must be at least 1, got {T}")
+    return T
+
+
 def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
     """``value`` as a finite float in (0, below), or a clear error."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -148,6 +148,69 @@ def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
 
 
 @kernel
+def log_barrier(L: Vector, eta: float, x: float, p: Vector, lanes: Vector) -> tuple[float, float]:
+    """Log barrier, Psi = -sum ln p_i: p_i = 1 / (eta (L_i - x)).
+
+    Finds x with sum p = 1 by Halley's method on h(x) = 1 / S1(x), S_j = sum_i (L_i - x)^-j. Like
+    any harmonic mean, h is concave; it decreases, with h(x) = 1 / eta at the solution, which is
+    at most min L - 1 / eta because no p_i exceeds 1. Newton steps therefore converge from the
+    right, and a step to the right is cut at that end of the bracket. The last, tiny step is taken
+    by expanding 1 / (L_i - x) in it.
+
+    Starts from ``x``, whatever it is. Fills ``p`` with 1 / (L_i - x) and returns x and their sum.
+    """
+    smallest = L[0]
+    for i in range(1, L.size):
+        smallest = min(smallest, L[i])
+    right = smallest - 1.0 / eta
+    x = min(x, right)
+    step = 0.0
+    for _ in range(_MOST_PASSES):
+        S1, S2, S3 = _inverse_sums(L, x, p, lanes)
+        step = S1 * (1.0 - S1 / eta) / S2
+        bend = step * (S3 / S2 - S2 / S1)
+        if abs(bend) < 0.5:
+            step /= 1.0 + bend
+        step = min(step, right - x)
+        if abs(step) * S1 <= _EXPANDED:
+            break
+        x += step
+    for i in range(p.size):
+        d = p[i]
+        s = step * d
+        p[i] = d * (1.0 + s * (1.0 + s * (1.0 + s)))
+    return x + step, total(p, lanes)
+
+
+@kernel
+def _inverse_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, float, float]:
+    n = L.size
+    S1 = 0.0
+    S2 = 0.0
+    S3 = 0.0
+    whole = n - n % LANES
+    if whole > 0:
+        lanes[:] = 0.0
+        lanes1, lanes2, lanes3 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES :]
+        for base in range(0, whole, LANES):
+            L_row, p_row = L[base : base + LANES], p[base : base + LANES]
+            for j in range(LANES):
+                d = 1.0 / (L_row[j] - x)
+                p_row[j] = d
+                lanes1[j] += d
+                lanes2[j] += d * d
+                lanes3[j] += d * d * d
+        S1, S2, S3 = fold(lanes1), fold(lanes2), fold(lanes3)
+    for i in range(whole, n):
+        d = 1.0 / (L[i] - x)
+        p[i] = d
+        S1 += d
+        S2 += d * d
+        S3 += d * d * d
+    return S1, S2, S3
+
+
+@kernel
 def total(values: Vector, lanes: Vector) -> float:
     """The sum of ``values``, in an order that does not depend on the machine."""
     n = values.size

@@ -1,0 +1,152 @@
+"""INF with a polynomial potential (Audibert & Bubeck 2010, theorem 11).
+
+The first bandit whose regret has no logarithm. For gains y in [0, 1], p_i = psi(V_i - C) with
+psi(x) = (eta / -x)^2 + gamma / n, eta = sqrt(5 T), gamma = min(1/2, sqrt(3 n / T)), V_k += y / p_k,
+and C > max V such that p sums to 1. The first part of psi sums to 1 - gamma, so it is 1 - gamma
+times the 1/2-Tsallis solution for L = -V with learning rate 2 sqrt(1 - gamma) / eta.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.ftrl import Anchor, tsallis, tsallis_cold
+from unbounded.core.known_range import to_unit
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import Learner, Seed, checked_arms, checked_range, checked_rounds
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+    eta: float  # of the Tsallis solve
+    gamma: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    x: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) minus V
+    p: Vector  # (n,) p_t
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    n = params.n
+    p, lane_sums, L_hat = np.empty(n), np.zeros(LANES), np.zeros(n)
+    fill_uniform(p, lane_sums)
+    x = tsallis_cold(L_hat, params.eta).x
+    return State(
+        t=1, clipped=0, x=x, L_hat=L_hat, p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES)
+    )
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    loss_01, clipped = to_unit(loss, params.low, params.high)
+    L_hat = state.L_hat
+    L_hat[arm] -= (1.0 - loss_01) / p_k
+    x = state.x
+    if params.n > 1:
+        start = Anchor(min(x, L_hat[arm] - 2.0 / params.eta), 0.0, 0.0, 0.0)
+        anchor = tsallis(L_hat, params.eta, start, state.p, state.lanes)
+        x = anchor.x
+        gamma = params.gamma
+        mix(state.p, (1.0 - gamma) / anchor.S2, gamma / params.n, state.lane_sums)
+    return State(
+        state.t + 1, state.clipped + clipped, x, L_hat, state.p, state.lane_sums, state.lanes
+    )
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return params.high - params.low
+
+
+def bound(n: int, T: int) -> float:
+    """Audibert & Bubeck 2010, theorem 11, for gains in [0, 1]."""
+    return 8.0 * math.sqrt(n * T)
+
+
+SPEC = BanditSpec(
+    name="INF",
+    reference="Audibert & Bubeck 2010, theorem 11",
+    guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    bound=bound,
+    examples=({"rounds": 2000},),
+)
+
+
+class INF(Learner):
+    """Implicitly normalised forecaster: minimax-optimal for a known range and known length.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import INF
+    >>> learner = INF(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[0.9, 0.1, 0.8][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        rounds: SupportsIndex,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        n, T = checked_arms(n_arms), checked_rounds(rounds)
+        low, high = checked_range("loss_range", loss_range)
+        gamma = min(0.5, math.sqrt(3.0 * n / T))
+        eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * T)
+        params = Params(n, low, high, eta, gamma)
+        self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)
