@@ -1,29 +1,55 @@
 """Learning when nobody knows the scale of the losses."""
 
+from unbounded.bandits.ada_ftrl import AdaFTRL
+from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ahb import AHB
+from unbounded.bandits.banker import Banker
 from unbounded.bandits.doubling_tsallis_inf import DoublingTsallisINF
 from unbounded.bandits.epsilon_greedy import EpsilonGreedy
 from unbounded.bandits.exp3 import Exp3
+from unbounded.bandits.exp3_auer import Exp3Auer
 from unbounded.bandits.exp3_ix import Exp3IX
+from unbounded.bandits.exp3_p import Exp3P
+from unbounded.bandits.inf import INF
 from unbounded.bandits.scb import SCB
 from unbounded.bandits.scb_ix import SCBIX
+from unbounded.bandits.sf_mab import SFMAB
+from unbounded.bandits.solo_ftrl import SOLOFTRL
 from unbounded.bandits.tsallis_inf import TsallisINF
+from unbounded.bandits.tsallis_inf_rv import TsallisINFRV
+from unbounded.bandits.ucb1 import UCB1
+from unbounded.bandits.umab_g import UMABG
+from unbounded.bandits.umab_nn import UMABNN
+from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
 from unbounded.learner import Choice, Learner
 from unbounded.simulate import Simulation, simulate
 
 __all__ = [
     "AHB",
+    "INF",
     "SCB",
     "SCBIX",
+    "SFMAB",
+    "SOLOFTRL",
+    "UCB1",
+    "UMABG",
+    "UMABNN",
+    "AdaFTRL",
+    "AdaHedge",
+    "Banker",
     "Choice",
     "DoublingTsallisINF",
     "EpsilonGreedy",
     "Exp3",
+    "Exp3Auer",
     "Exp3IX",
+    "Exp3P",
     "Learner",
     "Simulation",
     "TsallisINF",
+    "TsallisINFRV",
+    "UniINF",
     "Uniform",
     "simulate",
 ]

@@ -1,8 +1,9 @@
-"""Exp3 for losses in a known range, without a horizon (Auer et al. 2002).
+"""Exp3 for losses in a known range (Auer et al. 2002; this form: Bubeck & Cesa-Bianchi 2012).
 
-Exponential weights on importance-weighted losses, with the anytime rate
-eta_t = sqrt(ln n / (n t)), for which regret is at most 2 sqrt(n T ln n) (Bubeck & Cesa-Bianchi
-2012, Theorem 3.1).
+Exponential weights on importance-weighted losses. With the anytime rate
+eta_t = sqrt(ln n / (n t)) regret is at most 2 sqrt(n T ln n), and with eta = sqrt(2 ln n / (n T))
+for a number of rounds T that is known at most sqrt(2 n T ln n) (there, Theorem 3.1). Auer's
+original form, for gains and with explicit exploration, is in exp3_auer.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from unbounded.core.ftrl import shannon
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_range
+from unbounded.learner import Learner, Seed, checked_arms, checked_range, checked_rounds
 from unbounded.spec import BanditSpec
 
 
@@ -25,6 +26,7 @@ class Params(NamedTuple):
     n: int
     low: float
     high: float
+    eta: float  # of a known number of rounds; 0: anytime
 
 
 class State(NamedTuple):
@@ -62,7 +64,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     n, t, L_hat = params.n, state.t + 1, state.L_hat
     x, clipped = to_unit(loss, params.low, params.high)
     L_hat[arm] += x / p_k
-    total = shannon(L_hat, math.sqrt(math.log(n) / (n * t)), state.p, state.lanes)
+    eta = params.eta if params.eta > 0.0 else math.sqrt(math.log(n) / (n * t))
+    total = shannon(L_hat, eta, state.p, state.lanes)
     mix(state.p, 1.0 / total, 0.0, state.lane_sums)
     return State(t, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
 
@@ -91,6 +94,7 @@ SPEC = BanditSpec(
     update=update,
     scale=scale,
     bound=bound,
+    examples=({}, {"rounds": 2000}),
 )
 
 
@@ -101,6 +105,8 @@ class Exp3(Learner):
     ----------
     n_arms : int
         The number of arms.
+    rounds : int, optional
+        How many rounds will be played. Without it the rate falls with time and any number will do.
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
     seed : int or SeedSequence, optional
@@ -123,9 +129,12 @@ class Exp3(Learner):
         self,
         n_arms: SupportsIndex,
         *,
+        rounds: SupportsIndex | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
         low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_arms(n_arms), low=low, high=high)
-        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
+        n, T = checked_arms(n_arms), None if rounds is None else checked_rounds(rounds)
+        eta = 0.0 if T is None else math.sqrt(2.0 * math.log(n) / (n * T))
+        params = Params(n=n, low=low, high=high, eta=eta)
+        self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)

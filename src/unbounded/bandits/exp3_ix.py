@@ -1,7 +1,13 @@
-"""Exp3-IX for losses in a known range, without a horizon (Neu 2015).
+"""Exp3-IX for losses in a known range (Neu 2015).
 
 Exp3 whose estimator divides by p + gamma: a small bias towards optimism (implicit exploration)
-that makes the regret bound hold with high probability.
+that makes the regret bound hold with high probability. gamma = eta / 2 in each of three tunings:
+
+- anytime, eta_t = sqrt(ln n / (n t));
+- T rounds, eta = sqrt(2 ln n / (n T)): regret at most
+  2 sqrt(2 n T ln n) + (sqrt(2 n T / ln n) + 1) ln(2 / delta) for every delta at once;
+- T rounds and one delta, eta = sqrt((ln n + ln((n + 1) / delta)) / (n T)) (Lattimore &
+  Szepesvari 2020, Theorem 12.1, reconstructed).
 """
 
 from __future__ import annotations
@@ -14,7 +20,14 @@ from unbounded.core import shannon_arms
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import Vector
 from unbounded.core.shannon_arms import Arms
-from unbounded.learner import Learner, Seed, checked_arms, checked_range
+from unbounded.learner import (
+    Learner,
+    Seed,
+    checked_arms,
+    checked_positive,
+    checked_range,
+    checked_rounds,
+)
 from unbounded.spec import BanditSpec
 
 
@@ -22,6 +35,7 @@ class Params(NamedTuple):
     n: int
     low: float
     high: float
+    eta: float  # of a known number of rounds; 0: anytime
 
 
 class State(NamedTuple):
@@ -36,8 +50,8 @@ def init(params: Params) -> State:
 
 
 @kernel
-def _eta(n: int, t: int) -> float:
-    return math.sqrt(math.log(n) / (n * t))  # and gamma_t = eta_t / 2
+def _eta(params: Params, t: int) -> float:
+    return params.eta if params.eta > 0.0 else math.sqrt(math.log(params.n) / (params.n * t))
 
 
 @kernel
@@ -50,16 +64,16 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k} + gamma_t."""
     arm, p_k = shannon_arms.draw(state.arms, word)
-    return arm, p_k, p_k + 0.5 * _eta(params.n, state.t)
+    return arm, p_k, p_k + 0.5 * _eta(params, state.t)
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
-    n, t, arms = params.n, state.t + 1, state.arms
+    t, arms = state.t + 1, state.arms
     x, clipped = to_unit(loss, params.low, params.high)
     shannon_arms.add(arms, arm, x / p_k_gamma)
-    shannon_arms.solve(arms, _eta(n, t), 0.0)
+    shannon_arms.solve(arms, _eta(params, t), 0.0)
     return State(t, state.clipped + clipped, arms)
 
 
@@ -81,6 +95,7 @@ SPEC = BanditSpec(
     act=act,
     update=update,
     scale=scale,
+    examples=({}, {"rounds": 2000}, {"rounds": 2000, "delta": 0.05}),
 )
 
 
@@ -91,6 +106,11 @@ class Exp3IX(Learner):
     ----------
     n_arms : int
         The number of arms.
+    rounds : int, optional
+        How many rounds will be played. Without it the rate falls with time and any number will do.
+    delta : float, optional
+        With ``rounds``: tunes the rate for regret that holds with probability 1 - delta for this
+        delta. Without it one run serves all delta.
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
     seed : int or SeedSequence, optional
@@ -113,9 +133,21 @@ class Exp3IX(Learner):
         self,
         n_arms: SupportsIndex,
         *,
+        rounds: SupportsIndex | None = None,
+        delta: float | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
         low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_arms(n_arms), low=low, high=high)
-        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
+        n, T = checked_arms(n_arms), None if rounds is None else checked_rounds(rounds)
+        iota = 2.0 * math.log(n)
+        if delta is not None:
+            if T is None:
+                raise TypeError("delta needs rounds too: pass rounds=, or leave delta out")
+            delta = checked_positive("delta", delta, below=1.0)
+            iota = math.log(n) + math.log((n + 1) / delta)
+        params = Params(
+            n=n, low=low, high=high, eta=0.0 if T is None else math.sqrt(iota / (n * T))
+        )
+        settings = {"n_arms": n, "rounds": T, "delta": delta, "loss_range": [low, high]}
+        self._start(params, settings, seed)

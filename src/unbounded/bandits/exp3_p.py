@@ -60,9 +60,7 @@ def init(params: Params) -> State:
     n = params.n
     p, lane_sums = np.empty(n), np.zeros(LANES)
     fill_uniform(p, lane_sums)
-    return State(
-        t=1, clipped=0, L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(LANES)
-    )
+    return State(t=1, clipped=0, L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(LANES))
 
 
 @kernel

@@ -1,0 +1,130 @@
+"""AdaHedge, full information (de Rooij, van Erven, Grunwald & Koolen 2014, figure 1).
+
+Exponential weights with eta_t = ln n / D_{t-1}, D the sum of the mixability gaps that were paid.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.hedge import hedge, mixability_gap
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, sample
+from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    D: float  # sum of the mixability gaps
+    L: Vector  # (n,) cumulative losses
+    w: Vector  # (n,) w_t
+    lane_sums: Vector  # of w, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """w_1 uniform."""
+    w, lane_sums = np.empty(params.n), np.zeros(LANES)
+    fill_uniform(w, lane_sums)
+    return State(
+        t=1, clipped=0, D=0.0, L=np.zeros(params.n), w=w, lane_sums=lane_sums, lanes=np.zeros(LANES)
+    )
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with w_t."""
+    q[:] = state.w
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from w_t."""
+    arm = sample(state.w, state.lane_sums, word)
+    return arm, state.w[arm], 0.0
+
+
+@kernel
+def _eta(n: int, D: float) -> float:
+    return math.log(n) / D if D > 0.0 else math.inf
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
+    """Learn from the losses of all arms."""
+    n, L, w, D = params.n, state.L, state.w, state.D
+    if n > 1:
+        D += mixability_gap(L, _eta(n, D), w, losses)
+        for i in range(n):
+            L[i] += losses[i]
+        hedge(L, _eta(n, D), w, state.lane_sums, state.lanes)
+    return State(state.t + 1, 0, D, L, w, state.lane_sums, state.lanes)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The sum of the mixability gaps."""
+    return state.D
+
+
+def bound(n: int, T: int) -> float:
+    """De Rooij et al. 2014, Theorem 8 with losses of range 1 in every round."""
+    return math.sqrt(T * math.log(n)) + 4.0 / 3.0 * math.log(n) + 2.0
+
+
+SPEC = BanditSpec(
+    name="AdaHedge",
+    reference="de Rooij, van Erven, Grunwald & Koolen 2014, figure 1",
+    guarantee="regret sqrt(T ln n) + 4/3 ln n + 2 for losses whose range, not known, is 1",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    feedback="full",
+    delayed=False,
+    scale_free=True,
+    shift_free=True,
+    largest_loss=1e290,
+    bound=bound,
+)
+
+
+class AdaHedge(Learner):
+    """Exponential weights that tune themselves, where the losses of all arms are seen.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import AdaHedge
+    >>> learner = AdaHedge(n_arms=3, seed=0)
+    >>> for _ in range(100):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, losses=[5e9, 1e9, 4e9])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+        params = Params(checked_arms(n_arms))
+        self._start(params, {"n_arms": params.n}, seed)

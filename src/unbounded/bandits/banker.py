@@ -1,0 +1,148 @@
+"""Scale-free Banker-OMD with a log barrier (Huang, Dai & Huang 2023, Algorithm 4), no delays.
+
+Losses far outside of what was seen are skipped. Without delays the action scales
+sigma_t = max(sqrt((3 + D_t) / ln(3 + D_t / B_t^2)) / sqrt(n ln T), 2 B_t) never decrease, and the
+algorithm is FTRL with 1 / eta_t = sigma_t on the losses that were kept. (A skipped round leaves its
+savings available: read literally, the pseudo-code would lose them and restart from uniform, which
+the analysis does not need.) B_1 = 1 and the 3 have the unit of a loss, so that the distribution
+does change with the scale of the losses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.ftrl import log_barrier
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import Learner, Seed, checked_arms, checked_rounds
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    n_log_T: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # skipped, in this algorithm
+    B: float  # the paper's \\hat{L}_t: losses up to it are kept
+    Q: float  # sum of the squares of the losses kept
+    sigma: float  # sigma_t
+    x: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) cumulative loss estimates
+    p: Vector  # (n,) p_t
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+@kernel
+def _sigma(n_log_T: float, B: float, Q: float) -> float:
+    D = B * B + Q  # round t itself counts with B_t^2
+    return max(math.sqrt((3.0 + D) / math.log(3.0 + D / (B * B)) / n_log_T), 2.0 * B)
+
+
+def init(params: Params) -> State:
+    """B_1 = 1 and p_1 uniform."""
+    n = params.n
+    p, lane_sums = np.empty(n), np.zeros(LANES)
+    fill_uniform(p, lane_sums)
+    return State(
+        t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), x=0.0,
+        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+    )  # fmt: skip
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    Q, x, L_hat = state.Q, state.x, state.L_hat
+    skipped = abs(loss) > state.B or loss < -0.5 * state.sigma
+    B = max(state.B, 2.0 * abs(loss))
+    if not skipped:
+        L_hat[arm] += loss / p_k
+        Q += loss * loss
+    sigma = _sigma(params.n_log_T, B, Q)
+    if params.n > 1:
+        x, total = log_barrier(L_hat, 1.0 / sigma, x, state.p, state.lanes)
+        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
+    return State(
+        state.t + 1, state.clipped + skipped, B, Q, sigma, x,
+        L_hat, state.p, state.lane_sums, state.lanes,
+    )  # fmt: skip
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The threshold above which a loss is skipped."""
+    return state.B
+
+
+SPEC = BanditSpec(
+    name="Banker",
+    reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
+    guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    delayed=False,
+    largest_loss=1e150,
+    examples=({"rounds": 2000},),
+)
+
+
+class Banker(Learner):
+    """Log-barrier bandit for losses of any sign that skips losses out of proportion.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    ``clipped`` counts the losses that were skipped.
+
+    Examples
+    --------
+    >>> from unbounded import Banker
+    >>> learner = Banker(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5.0, -1.0, 4.0][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+        n, T = checked_arms(n_arms), checked_rounds(rounds)
+        params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
+        self._start(params, {"n_arms": n, "rounds": T}, seed)

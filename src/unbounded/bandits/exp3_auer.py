@@ -1,0 +1,154 @@
+"""Exp3 in its original form (Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3).
+
+For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n and w_k *= exp(gamma x / (n p_k)), with
+gamma = min(1, sqrt(n ln n / ((e - 1) T))). River, pymab and SMPyBandits implement this form
+(docs/peers.md).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.ftrl import shannon
+from unbounded.core.known_range import to_unit
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import (
+    Learner,
+    Seed,
+    checked_arms,
+    checked_positive,
+    checked_range,
+    checked_rounds,
+)
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+    gamma: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    L_hat: Vector  # (n,) minus the cumulative gain estimates
+    p: Vector  # (n,) p_t
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    p, lane_sums = np.empty(params.n), np.zeros(LANES)
+    fill_uniform(p, lane_sums)
+    return State(1, 0, np.zeros(params.n), p, lane_sums, np.zeros(LANES))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, gamma, L_hat = params.n, params.gamma, state.L_hat
+    x, clipped = to_unit(loss, params.low, params.high)
+    L_hat[arm] -= (1.0 - x) / p_k
+    total = shannon(L_hat, gamma / n, state.p, state.lanes)
+    mix(state.p, (1.0 - gamma) / total, gamma / n, state.lane_sums)
+    return State(state.t + 1, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return params.high - params.low
+
+
+def bound(n: int, T: int) -> float:
+    """Auer et al. 2002, Corollary 3.2 with G_max <= T, for gains in [0, 1]."""
+    return 2.0 * math.sqrt(math.e - 1.0) * math.sqrt(n * T * math.log(n))
+
+
+SPEC = BanditSpec(
+    name="Exp3Auer",
+    reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
+    guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    bound=bound,
+    examples=({"rounds": 2000}, {"gamma": 0.1}),
+)
+
+
+class Exp3Auer(Learner):
+    """Exponential weights with explicit exploration, for losses in a known range.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int, optional
+        How many rounds will be played; sets ``gamma``.
+    gamma : float, optional
+        Instead of ``rounds``: the share of uniform exploration, in (0, 1].
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import Exp3Auer
+    >>> learner = Exp3Auer(n_arms=3, rounds=1000, loss_range=(0, 100), seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        rounds: SupportsIndex | None = None,
+        gamma: float | None = None,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        low, high = checked_range("loss_range", loss_range)
+        n, T = checked_arms(n_arms), None if rounds is None else checked_rounds(rounds)
+        if (T is None) == (gamma is None):
+            raise TypeError("pass either rounds or gamma")
+        if gamma is None:
+            assert T is not None
+            share = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * T)))
+        else:
+            share = 1.0 if gamma == 1.0 else checked_positive("gamma", gamma, below=1.0)
+        params = Params(n=n, low=low, high=high, gamma=share)
+        settings = {"n_arms": n, "rounds": T, "gamma": gamma, "loss_range": [low, high]}
+        self._start(params, settings, seed)

@@ -1,0 +1,133 @@
+"""UMAB-NN: bandit for non-negative losses of any size (Chen & Zhang 2023), reconstructed.
+
+FTRL with a log barrier and 1 / eta_t = sqrt(l_max^2 + sum_{s<t} l_s^2 / n) / 4, where l_max is the
+largest loss observed before round t; no exploration and no clipping. The paper's text was not at
+hand: this follows the structure of UMAB-G and the argument that for a non-negative estimate the
+stability of a round is at most min(l, eta l^2 / 2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.ftrl import log_barrier
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    l_max: float
+    Q: float  # sum of squared losses, in units of l_max^2: cannot overflow
+    x: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) cumulative loss estimates
+    p: Vector  # (n,) p_t
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    n = params.n
+    p, lane_sums = np.empty(n), np.zeros(LANES)
+    fill_uniform(p, lane_sums)
+    return State(
+        t=1, clipped=0, l_max=0.0, Q=0.0, x=0.0,
+        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+    )  # fmt: skip
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, l_max, Q, x, L_hat = params.n, state.l_max, state.Q, state.x, state.L_hat
+    l_k = max(0.0, loss)
+    if l_k > l_max:
+        Q *= (l_max / l_k) ** 2
+        l_max = l_k
+    if l_max > 0.0 and n > 1:
+        Q += (l_k / l_max) ** 2
+        L_hat[arm] += l_k / p_k
+        eta = 4.0 / (l_max * math.sqrt(1.0 + Q / n))
+        x, total = log_barrier(L_hat, eta, x, state.p, state.lanes)
+        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
+    clipped = state.clipped + (loss < 0.0)
+    return State(state.t + 1, clipped, l_max, Q, x, L_hat, state.p, state.lane_sums, state.lanes)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The largest loss seen."""
+    return state.l_max
+
+
+SPEC = BanditSpec(
+    name="UMABNN",
+    reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
+    guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    scale_free=True,
+    largest_loss=1e250,
+)
+
+
+class UMABNN(Learner):
+    """Log-barrier bandit for non-negative losses of any size.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    A negative loss is taken as 0, and counted in ``clipped``.
+
+    Examples
+    --------
+    >>> from unbounded import UMABNN
+    >>> learner = UMABNN(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5e9, 1e9, 4e9][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+        params = Params(checked_arms(n_arms))
+        self._start(params, {"n_arms": params.n}, seed)

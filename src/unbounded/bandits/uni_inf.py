@@ -1,0 +1,140 @@
+"""uniINF: parameter-free bandit for heavy-tailed losses (ICLR 2025), reconstructed.
+
+FTRL with a log barrier whose weight S_t is learned from losses clipped at S_t / (4 (1 - p_k)),
+while the estimator skips the losses beyond. Written from memory of the paper; only its bounds
+could be read. S_1 = 4 has the unit of a loss, so that the distribution does change with the scale
+of the losses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.ftrl import log_barrier
+from unbounded.core.lanes import LANES, Vector
+from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.learner import Learner, Seed, checked_arms, checked_rounds
+from unbounded.spec import BanditSpec
+
+
+class Params(NamedTuple):
+    n: int
+    n_log_T: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # skipped, in the estimator
+    S: float  # S_t = 1 / eta_t
+    x: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) cumulative loss estimates
+    p: Vector  # (n,) p_t
+    lane_sums: Vector  # of p, for sampling
+    lanes: Vector  # room for sums
+
+
+def init(params: Params) -> State:
+    """S_1 = 4 and p_1 uniform."""
+    n = params.n
+    p, lane_sums = np.empty(n), np.zeros(LANES)
+    fill_uniform(p, lane_sums)
+    return State(
+        t=1, clipped=0, S=4.0, x=0.0,
+        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+    )  # fmt: skip
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    q[:] = state.p
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm = sample(state.p, state.lane_sums, word)
+    return arm, state.p[arm], state.p[arm]
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    S, x, L_hat = state.S, state.x, state.L_hat
+    skipped = False
+    if params.n > 1:
+        rest = max(0.0, 1.0 - p_k)
+        # |l| < C_t = S / (4 rest), and |clip(l)| rest <= S / 4, without dividing by rest = 0
+        skipped = 4.0 * abs(loss) * rest >= S
+        if not skipped:
+            L_hat[arm] += loss / p_k
+        step = min(abs(loss) * rest, 0.25 * S)
+        S = math.sqrt(S * S + step * step / params.n_log_T)
+        x, total = log_barrier(L_hat, 1.0 / S, x, state.p, state.lanes)
+        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
+    return State(
+        state.t + 1, state.clipped + skipped, S, x, L_hat, state.p, state.lane_sums, state.lanes
+    )
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """S_t."""
+    return state.S
+
+
+SPEC = BanditSpec(
+    name="UniINF",
+    reference="uniINF, ICLR 2025 (reconstructed)",
+    guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) times logarithms where losses "
+    "have an a-th moment sigma^a, under truncated non-negativity",
+    Params=Params,
+    State=State,
+    init=init,
+    distribution=distribution,
+    act=act,
+    update=update,
+    scale=scale,
+    delayed=False,
+    largest_loss=1e150,
+    examples=({"rounds": 2000},),
+)
+
+
+class UniINF(Learner):
+    """Log-barrier bandit for heavy-tailed losses, with no parameter of the tail.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    ``clipped`` counts the losses that were left out of the estimates.
+
+    Examples
+    --------
+    >>> from unbounded import UniINF
+    >>> learner = UniINF(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5.0, 1.0, 4.0][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = SPEC
+
+    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+        n, T = checked_arms(n_arms), checked_rounds(rounds)
+        params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
+        self._start(params, {"n_arms": n, "rounds": T}, seed)
