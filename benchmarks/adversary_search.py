@@ -1,0 +1,126 @@
+"""Search for adversaries that separate range clipping from scale clipping, in both directions.
+
+    python benchmarks/adversary_search.py [--arms 2 10 20] [--programs 2000] [--seed 1]
+
+Random programs over switches, spikes at and beyond the observed range, growth, and reactions to
+the learner's probabilities; then the best are mutated; then the winner is played again with fresh
+seeds, because the best of thousands of noisy values is biased. Prints the winners as code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+
+import numpy as np
+
+from unbounded import SCB, simulate
+from unbounded.adversaries import Phase, Program
+
+ROUNDS = 10_000
+GENERATIONS, PARENTS, CHILDREN = 6, 12, 8
+
+
+def random_phase(rng: np.random.Generator, end: float) -> Phase:
+    level = rng.uniform(0.05, 1.0)
+    return Phase(
+        end=round(end, 3),
+        best=float(rng.choice([0.0, 0.5, 0.99])),
+        level=round(level, 3),
+        gap=round(rng.uniform(0.0, level), 3),
+        noise=float(rng.choice([0.0, 0.0, 1.0, round(rng.uniform(), 2)])),
+        size=float(f"{10 ** rng.choice([0.0, rng.uniform(-2, 2)]):.3g}"),
+        growth=float(f"{10 ** rng.choice([0.0, 0.0, rng.uniform(-2, 3)]):.3g}"),
+        reaction=int(rng.choice([0, 0, 1, 2, 3])),
+        trigger=round(rng.uniform(), 2),
+        spike_rate=float(f"{rng.choice([0.0, 0.0, 10 ** rng.uniform(-4, 0)]):.2g}"),
+        spike=int(rng.integers(3)),
+        margin=float(f"{10 ** rng.uniform(-2, 0.5):.2g}"),
+    )
+
+
+def random_program(rng: np.random.Generator) -> tuple[Phase, ...]:
+    ends = [*np.sort(rng.uniform(0.02, 0.98, rng.integers(0, 3))), 1.0]
+    return tuple(random_phase(rng, end) for end in ends)
+
+
+def mutated(phases: tuple[Phase, ...], rng: np.random.Generator) -> tuple[Phase, ...]:
+    """One field of one phase replaced, or a whole phase."""
+    changed = list(phases)
+    at = rng.integers(len(changed))
+    fresh = random_phase(rng, changed[at].end)
+    if rng.uniform() < 0.85:
+        name = rng.choice(Phase._fields[1:])
+        fresh = changed[at]._replace(**{name: getattr(fresh, name)})
+        fresh = fresh._replace(gap=min(fresh.gap, fresh.level))
+    changed[at] = fresh
+    return tuple(changed)
+
+
+def regrets(phases: tuple[Phase, ...], n: int, replicates: int, seed: int) -> np.ndarray:
+    """Mean pseudo-regret / (range sqrt(n T)) with scale and with range clipping."""
+    values = [
+        simulate(
+            SCB(n, clip=clip), Program(phases), ROUNDS, replicates, seed, checkpoints=[ROUNDS]
+        ).relative_regret("range", pseudo=True)[:, -1]
+        for clip in ("scale", "range")
+    ]
+    return np.array(values) / math.sqrt(n * ROUNDS)
+
+
+def search(n: int, programs: int, sign: int, rng: np.random.Generator) -> tuple[Phase, ...]:
+    """The program that maximises sign * (range - scale)."""
+
+    def score(phases: tuple[Phase, ...], replicates: int) -> float:
+        scale, range_ = regrets(phases, n, replicates, int(rng.integers(2**32))).mean(axis=1)
+        return sign * (range_ - scale)
+
+    pool = []
+    for done in range(programs):
+        phases = random_program(rng)
+        pool.append((score(phases, 1), phases))
+        if done % 200 == 199:
+            print(f"  n={n} {done + 1}/{programs} best {max(pool)[0]:.2f}", file=sys.stderr)
+    for _ in range(GENERATIONS):
+        pool = sorted(pool, reverse=True)[:PARENTS]
+        pool = [(score(phases, 4), phases) for _, phases in pool]
+        children = [mutated(phases, rng) for _, phases in pool for _ in range(CHILDREN)]
+        pool += [(score(phases, 2), phases) for phases in children]
+    pool = sorted(pool, reverse=True)[:PARENTS]
+    return max((score(phases, 20), phases) for _, phases in pool)[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--arms", type=int, nargs="+", default=[2, 10, 20])
+    parser.add_argument("--programs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--replicates", type=int, default=100)
+    args = parser.parse_args()
+    rng = np.random.default_rng(args.seed)
+    print("| n | searched for | scale | range | range - scale |")
+    print("|---|---|---|---|---|")
+    found = []
+    for n in args.arms:
+        for sign, wanted in ((1, "range loses"), (-1, "scale loses")):
+            phases = search(n, args.programs, sign, rng)
+            values = regrets(phases, n, args.replicates, 10**6 + n)
+            difference = values[1] - values[0]
+            error = 1.96 * difference.std(ddof=1) / math.sqrt(args.replicates)
+            scale, range_ = values.mean(axis=1)
+            print(
+                f"| {n} | {wanted} | {scale:.3f} | {range_:.3f} | {difference.mean():.3f} "
+                f"± {error:.3f} |",
+                flush=True,
+            )
+            found.append((n, wanted, phases))
+    for n, wanted, phases in found:
+        print(f"\nn = {n}, {wanted}:")
+        for phase in phases:
+            settings = ", ".join(f"{k}={v:g}" for k, v in phase._asdict().items())
+            print(f"    Phase({settings}),")
+
+
+if __name__ == "__main__":
+    main()
