@@ -58,23 +58,31 @@ def mutated(phases: tuple[Phase, ...], rng: np.random.Generator) -> tuple[Phase,
     return tuple(changed)
 
 
-def regrets(phases: tuple[Phase, ...], n: int, replicates: int, seed: int) -> np.ndarray:
-    """Mean pseudo-regret / (range sqrt(n T)) with scale and with range clipping."""
+def regrets(
+    phases: tuple[Phase, ...], n: int, replicates: int, seed: int, unit: str = "range"
+) -> np.ndarray:
+    """Pseudo-regrets / (unit sqrt(n T)) with scale and with range clipping."""
     values = [
         simulate(
             SCB(n, clip=clip), Program(phases), ROUNDS, replicates, seed, checkpoints=[ROUNDS]
-        ).relative_regret("range", pseudo=True)[:, -1]
+        ).relative_regret(unit, pseudo=True)[:, -1]
         for clip in ("scale", "range")
     ]
     return np.array(values) / math.sqrt(n * ROUNDS)
 
 
 def search(n: int, programs: int, sign: int, rng: np.random.Generator) -> tuple[Phase, ...]:
-    """The program that maximises sign * (range - scale)."""
+    """The program that maximises sign * (range - scale), where regret below 0 counts as 0.
+
+    Where scale clipping is to lose, in units of the largest absolute loss: in units of the range it
+    loses without limit to a mere offset, which needs no search.
+    """
+    unit = "range" if sign > 0 else "scale"
 
     def score(phases: tuple[Phase, ...], replicates: int) -> float:
-        scale, range_ = regrets(phases, n, replicates, int(rng.integers(2**32))).mean(axis=1)
-        return sign * (range_ - scale)
+        values = regrets(phases, n, replicates, int(rng.integers(2**32)), unit)
+        scale, range_ = values.mean(axis=1).clip(min=0.0)
+        return float(sign * (range_ - scale))
 
     pool = []
     for done in range(programs):

@@ -1,204 +1,440 @@
-"""Slow implementations written from the formulas, for comparison. They share no code with the
-package: losses in plain units, solvers by bisection, numpy only."""
+"""Every bandit algorithm once more: slow, plain, and written from the formulas.
+
+Each is a generator: it yields the distribution of the coming round and is sent (arm, losses). None
+of the package's code is used; roots are found by bisection down to the last bit.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 
 import numpy as np
 
+Player = Generator[np.ndarray, tuple[int, np.ndarray], None]
 
-def tsallis(L, eta):
-    theta = eta * (L - L.min())
-    low, high = -2.0 * math.sqrt(L.size), -2.0
-    for _ in range(200):
-        x = 0.5 * (low + high)
-        if np.sum(4.0 / (theta - x) ** 2) > 1.0:
-            high = x
+
+def bisect(increasing, low: float, high: float) -> float:
+    """A root of an increasing function in [low, high]."""
+    for _ in range(300):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if increasing(middle) < 0.0:
+            low = middle
         else:
-            low = x
-    p = 4.0 / (theta - 0.5 * (low + high)) ** 2
+            high = middle
+    return 0.5 * (low + high)
+
+
+def softmax(values: np.ndarray) -> np.ndarray:
+    weights = np.exp(values - values.max())
+    return weights / weights.sum()
+
+
+def tsallis(L: np.ndarray, eta: float) -> np.ndarray:
+    """argmin <L, p> - 4 sum sqrt(p) / eta over the simplex."""
+    theta = eta * (L - L.min())
+    n = L.size
+    x = bisect(lambda x: (4.0 / (theta - x) ** 2).sum() - 1.0, -2.0 * math.sqrt(n), -2.0)
+    p = 4.0 / (theta - x) ** 2
     return p / p.sum()
 
 
-def softmax(v):
-    w = np.exp(v - v.max())
-    return w / w.sum()
+def log_barrier(L: np.ndarray, eta: float) -> np.ndarray:
+    """argmin <L, p> - sum ln(p) / eta over the simplex."""
+    theta = eta * (L - L.min())
+    x = bisect(lambda x: (1.0 / (theta - x)).sum() - 1.0, -float(L.size), -1.0)
+    p = 1.0 / (theta - x)
+    return p / p.sum()
 
 
-class Window:
-    """The clipping of the paper, or of the observed range; ``width`` is 2 C or b - a."""
+def mixed(p: np.ndarray, share: float) -> np.ndarray:
+    return (1.0 - share) * p + share / p.size
 
-    def __init__(self, clip, threshold):
-        self.clip, self.threshold = clip, threshold
-        self.C, self.a, self.b = 0.0, math.inf, -math.inf
 
-    @property
-    def width(self):
-        if self.clip == "scale":
-            return 2.0 * self.C
-        return max(0.0, self.b - self.a) if self.a <= self.b else 0.0
+def unit(loss: float, loss_range=(0.0, 1.0)) -> float:
+    low, high = loss_range
+    return min(1.0, max(0.0, (loss - low) / (high - low)))
 
-    def observe(self, loss):
-        if self.clip == "scale":
-            l_plus = max(-self.C, min(self.C, loss)) + self.C
-            if abs(loss) > self.C:
-                self.C = 2.0 * abs(loss)
-            elif self.threshold == "largest":
-                self.C = max(self.C, 2.0 * abs(loss))
+
+def uniform(n: int) -> Player:
+    while True:
+        yield np.full(n, 1.0 / n)
+
+
+def epsilon_greedy(n: int, epsilon: float | None = None) -> Player:
+    told: list[list[float]] = [[] for _ in range(n)]
+    t = 1
+    while True:
+        unpulled = np.array([not losses for losses in told])
+        if unpulled.any():
+            q = unpulled / unpulled.sum()
         else:
-            l_plus = 0.0
-            if self.a <= self.b:
-                l_plus = max(self.a, min(self.b, loss)) - self.a
-            self.a, self.b = min(self.a, loss), max(self.b, loss)
-        return l_plus
+            greedy = np.eye(n)[np.argmin([np.mean(losses) for losses in told])]
+            q = mixed(greedy, epsilon or min(1.0, (n / t) ** (1.0 / 3.0)))
+        arm, losses = yield q
+        told[arm].append(losses[arm])
+        t += 1
 
 
-class SCB:
-    def __init__(self, n, clip="scale", threshold="lazy", rate=1.0):
-        self.n, self.rate, self.t = n, rate, 1
-        self.window, self.L = Window(clip, threshold), np.zeros(n)
-
-    def q(self):
-        n, t, W = self.n, self.t, self.window.width
-        if W == 0.0:
-            return np.full(n, 1.0 / n)
-        p = tsallis(self.L, self.rate / (W * math.sqrt(t)))
-        beta = n / (2 * n + math.sqrt(n * t))
-        return (1 - beta) * p + beta / n
-
-    def tell(self, arm, q, loss):
-        self.L[arm] += self.window.observe(loss) / q[arm]
-        self.t += 1
-
-
-class SCBIX:
-    def __init__(self, n, clip="scale", threshold="lazy", delta=None, beta_cap=None):
-        self.n, self.t = n, 1
-        self.iota = math.log(n) if delta is None else math.log(n / delta)
-        self.cap = beta_cap or (0.5 if clip == "range" else 1.0)
-        self.window, self.L = Window(clip, threshold), np.zeros(n)
-
-    def q(self):
-        n, t, W, iota = self.n, self.t, self.window.width, self.iota
-        if W == 0.0:
-            return np.full(n, 1.0 / n)
-        p = softmax(-2.0 / W * math.sqrt(iota / (n * t)) * self.L)
-        beta = min(self.cap, math.sqrt(n * iota / (n * iota + t)))
-        return (1 - beta) * p + beta / n
-
-    def tell(self, arm, q, loss):
-        gamma = 0.5 * math.sqrt(self.iota / (self.n * self.t))
-        self.L[arm] += self.window.observe(loss) / (q[arm] + gamma)
-        self.t += 1
-
-
-class TsallisINF:
-    def __init__(self, n, loss_range=(0.0, 1.0)):
-        self.n, self.t, self.range, self.L = n, 1, loss_range, np.zeros(n)
-
-    def q(self):
-        return tsallis(self.L, 2.0 / math.sqrt(self.t))
-
-    def unit(self, loss):
-        low, high = self.range
-        return (min(high, max(low, loss)) - low) / (high - low)
-
-    def tell(self, arm, q, loss):
-        self.L[arm] += self.unit(loss) / q[arm]
-        self.t += 1
-
-
-class Exp3(TsallisINF):
-    def eta(self):
-        return math.sqrt(math.log(self.n) / (self.n * self.t))
-
-    def q(self):
-        return softmax(-self.eta() * self.L)
-
-
-class Exp3IX(Exp3):
-    def tell(self, arm, q, loss):
-        self.L[arm] += self.unit(loss) / (q[arm] + 0.5 * self.eta())
-        self.t += 1
-
-
-class AHB:
-    def __init__(self, n, gamma_const=2.5):
-        self.n, self.t, self.const = n, 1, gamma_const
-        self.S, self.Y, self.first = 0.0, np.zeros(n), []
-
-    def hedge(self):
-        if self.S == 0.0:
-            return np.full(self.n, 1.0 / self.n)
-        return softmax(math.log(self.n) / self.S * self.Y)
-
-    def q(self):
-        if self.t <= self.n:
-            return np.eye(self.n)[self.t - 1]
-        gamma = min(0.5, math.sqrt(self.const * self.n * math.log(self.n) / self.t))
-        return (1 - gamma) * self.hedge() + gamma / self.n
-
-    def tell(self, arm, p, loss):
-        if self.t <= self.n:
-            self.first.append(-loss)
+def ucb1(n: int) -> Player:
+    gains: list[list[float]] = [[] for _ in range(n)]
+    t = 0
+    while True:
+        if t < n:
+            arm = t
         else:
-            x = (-loss - np.mean(self.first)) / p[arm]
-            q = self.hedge()[arm]
-            if self.S == 0.0:
-                gap = max(0.0, x) - q * x
-            else:
-                eta = math.log(self.n) / self.S
-                v = np.array([0.0, eta * x])  # ln(1 - q + q e^{eta x}), by log-sum-exp
-                top = v.max()
-                gap = (top + math.log((1 - q) * math.exp(-top) + q * math.exp(v[1] - top))) / eta
-                gap -= q * x
-            self.S += max(0.0, gap)
-            self.Y[arm] += x
-        self.t += 1
+            arm = int(
+                np.argmax([np.mean(g) + math.sqrt(2.0 * math.log(t) / len(g)) for g in gains])
+            )
+        arm, losses = yield np.eye(n)[arm]
+        gains[arm].append(1.0 - unit(losses[arm]))
+        t += 1
 
 
-class DoublingTsallisINF:
-    def __init__(self, n):
-        self.n, self.R, self.age, self.L = n, 0.0, 0, np.zeros(n)
-
-    def q(self):
-        if self.age == 0:
-            return np.full(self.n, 1.0 / self.n)
-        return tsallis(self.L, 2.0 / math.sqrt(self.age + 1))
-
-    def tell(self, arm, q, loss):
-        if abs(loss) > self.R:
-            self.R, self.age, self.L = 2.0 * abs(loss), 0, np.zeros(self.n)
-        elif self.R > 0.0:
-            self.L[arm] += (loss + self.R) / (2.0 * self.R) / q[arm]
-            self.age += 1
+def exp3(n: int, rounds: int | None = None) -> Player:
+    L, t = np.zeros(n), 1
+    while True:
+        eta = (
+            math.sqrt(2 * math.log(n) / (n * rounds)) if rounds else math.sqrt(math.log(n) / n / t)
+        )
+        p = softmax(-eta * L)
+        arm, losses = yield p
+        L[arm] += unit(losses[arm]) / p[arm]
+        t += 1
 
 
-class EpsilonGreedy:
-    def __init__(self, n, epsilon=None):
-        self.n, self.epsilon, self.t = n, epsilon, 1
-        self.seen = [[] for _ in range(n)]
-
-    def q(self):
-        fresh = np.array([float(not s) for s in self.seen])
-        if fresh.any():
-            return fresh / fresh.sum()
-        epsilon = self.epsilon or min(1.0, (self.n / self.t) ** (1 / 3))
-        best = int(np.argmin([np.mean(s) for s in self.seen]))
-        return (1 - epsilon) * np.eye(self.n)[best] + epsilon / self.n
-
-    def tell(self, arm, q, loss):
-        self.seen[arm].append(loss)
-        self.t += 1
+def exp3_auer(n: int, rounds: int | None = None, gamma: float | None = None) -> Player:
+    if gamma is None:
+        gamma = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * rounds)))
+    w = np.ones(n)
+    while True:
+        p = (1.0 - gamma) * w / w.sum() + gamma / n
+        arm, losses = yield p
+        w[arm] *= math.exp(gamma * (1.0 - unit(losses[arm])) / p[arm] / n)
 
 
-class Uniform:
-    def __init__(self, n):
-        self.n = n
+def exp3_p(n: int, rounds: int, form: str, delta: float = 0.05) -> Player:
+    T, G = rounds, np.zeros(n)
+    if form == "auer":
+        alpha = 2.0 * math.sqrt(math.log(n * T / delta))
+        gamma = min(3 / 5, 2.0 * math.sqrt(3 / 5 * n * math.log(n) / T))
+        w = np.full(n, math.exp(alpha * gamma / 3.0 * math.sqrt(T / n)))
+        while True:
+            p = (1.0 - gamma) * w / w.sum() + gamma / n
+            arm, losses = yield p
+            x_hat = np.eye(n)[arm] * (1.0 - unit(losses[arm])) / p[arm]
+            w *= np.exp(gamma / (3.0 * n) * (x_hat + alpha / (p * math.sqrt(n * T))))
+    if form == "bubeck":
+        b = min(1.0, math.sqrt(math.log(n / delta) / (n * T)))
+        eta = 0.95 * math.sqrt(math.log(n) / (n * T))
+        gamma = min(1.0, 1.05 * math.sqrt(n * math.log(n) / T))
+        while True:
+            p = mixed(softmax(eta * G), gamma)
+            arm, losses = yield p
+            G += (np.eye(n)[arm] * (1.0 - unit(losses[arm])) + b) / p
+    gamma = min(2 / 3, 2.0 * math.sqrt(n * math.log(3 * n) / T))
+    eta = 2.0 * math.sqrt(math.log(3 * n) / (n * T))
+    b = math.sqrt(math.log(3 * n) / (2 * n * T))
+    while True:
+        p = mixed(softmax(eta * G), gamma)
+        arm, losses = yield p
+        G[arm] -= math.log(1.0 - b * (1.0 - unit(losses[arm])) / p[arm]) / b
 
-    def q(self):
-        return np.full(self.n, 1.0 / self.n)
 
-    def tell(self, arm, q, loss):
-        pass
+def exp3_ix(n: int, rounds: int | None = None, delta: float | None = None) -> Player:
+    L, t = np.zeros(n), 1
+    while True:
+        if rounds is None:
+            eta = math.sqrt(math.log(n) / (n * t))
+        elif delta is None:
+            eta = math.sqrt(2.0 * math.log(n) / (n * rounds))
+        else:
+            eta = math.sqrt((math.log(n) + math.log((n + 1) / delta)) / (n * rounds))
+        p = softmax(-eta * L)
+        arm, losses = yield p
+        L[arm] += unit(losses[arm]) / (p[arm] + eta / 2.0)
+        t += 1
+
+
+def inf(n: int, rounds: int) -> Player:
+    eta, gamma = math.sqrt(5.0 * rounds), min(0.5, math.sqrt(3.0 * n / rounds))
+    V = np.zeros(n)
+
+    def psi(x: np.ndarray) -> np.ndarray:
+        return (eta / -x) ** 2 + gamma / n
+
+    while True:
+        low, high = eta, 2.0 * eta * math.sqrt(n)  # C - max V
+        C = V.max() + bisect(lambda c: 1.0 - psi(V - V.max() - c).sum(), low, high)
+        p = psi(V - C)
+        p /= p.sum()
+        arm, losses = yield p
+        V[arm] += (1.0 - unit(losses[arm])) / p[arm]
+
+
+def tsallis_inf(n: int) -> Player:
+    L, t = np.zeros(n), 1
+    while True:
+        p = tsallis(L, 2.0 / math.sqrt(t))
+        arm, losses = yield p
+        L[arm] += unit(losses[arm]) / p[arm]
+        t += 1
+
+
+def tsallis_inf_rv(n: int) -> Player:
+    L, t = np.zeros(n), 1
+    while True:
+        eta = 4.0 / math.sqrt(t)
+        w = tsallis(L, eta)
+        arm, losses = yield w
+        B = 0.5 * (w >= eta**2)
+        played = np.eye(n)[arm]
+        L += played * (unit(losses[arm]) - B) / w + B
+        t += 1
+
+
+def doubling_tsallis_inf(n: int) -> Player:
+    R, L, t = 0.0, np.zeros(n), 1
+    while True:
+        p = tsallis(L, 2.0 / math.sqrt(t))
+        arm, losses = yield p
+        loss = losses[arm]
+        if abs(loss) > R:
+            R, L, t = 2.0 * abs(loss), np.zeros(n), 1
+        elif R > 0.0:
+            L[arm] += (loss + R) / (2.0 * R) / p[arm]
+            t += 1
+
+
+def ahb(n: int, gamma_const: float = 2.5) -> Player:
+    C = 0.0
+    for arm in range(n):
+        arm, losses = yield np.eye(n)[arm]
+        C -= losses[arm] / n
+    Y, S, q, t = np.zeros(n), 0.0, np.full(n, 1.0 / n), n + 1
+    while True:
+        p = mixed(q, min(0.5, math.sqrt(gamma_const * n * math.log(n) / t)))
+        arm, losses = yield p
+        y_hat = np.eye(n)[arm] * (-losses[arm] - C) / p[arm] + C
+        if S == 0.0:
+            gap = -q @ y_hat + y_hat.max()
+        else:
+            eta = math.log(n) / S
+            top = y_hat.max()
+            gap = -q @ y_hat + top + math.log(q @ np.exp(eta * (y_hat - top))) / eta
+        S += max(0.0, gap)
+        Y += y_hat
+        q = softmax(math.log(n) / S * Y) if S > 0.0 else q
+        t += 1
+
+
+def sf_mab(n: int, exploration: str = "fixed") -> Player:
+    L, M, Gam, gamma, t = np.zeros(n), 0.0, 0.0, 0.5, 1
+    while True:
+        eta = n / (1.0 + M)
+        p = log_barrier(L, eta)
+        q = mixed(p, gamma)
+        arm, losses = yield q
+        l_hat = np.eye(n)[arm] * losses[arm] / q[arm]
+        # sup_r <l_hat, p - r> - Breg(r, p) / eta: its maximiser is a log-barrier solution
+        r = log_barrier(l_hat + 1.0 / (eta * p), eta)
+        M += l_hat @ (p - r) - (r / p - 1.0 - np.log(r / p)).sum() / eta
+        Gam += gamma * abs(losses[arm]) / ((1.0 - gamma) * p[arm] + gamma / n)
+        gamma = n / (2.0 * n + Gam) if exploration == "adaptive" else min(0.5, math.sqrt(n / t))
+        L += l_hat
+        t += 1
+
+
+def umab_nn(n: int) -> Player:
+    L, told = np.zeros(n), [0.0]
+    while True:
+        weight = math.sqrt(max(told) ** 2 + sum(x * x for x in told) / n) / 4.0
+        p = log_barrier(L, 1.0 / weight) if weight > 0.0 else np.full(n, 1.0 / n)
+        arm, losses = yield p
+        loss = max(0.0, losses[arm])
+        told.append(loss)
+        L[arm] += loss / p[arm]
+
+
+def umab_g(n: int, exploration: str = "adaptive", rounds: int = 0) -> Player:
+    L, C, Q, weight = np.zeros(n), 1.0, 0.0, 0.5
+    G = float(n * rounds) if exploration == "fixed" else 0.0
+    while True:
+        p = log_barrier(L, 1.0 / weight)
+        rho = 2.0 * n**2 + math.sqrt(G)
+        lifted = p < 1.0 / rho
+        q = p + lifted / rho
+        q[p.argmax()] -= lifted.sum() / rho
+        arm, losses = yield q
+        clipped = max(losses[arm], -2.0 * C)
+        C = max(C, -clipped)
+        l_hat = clipped / q[arm]
+        L[arm] += l_hat
+        Q += clipped**2
+        weight = math.sqrt(C**2 + Q / n) / 4.0
+        if exploration != "fixed":
+            G += 2.0 * abs(l_hat * (q[arm] - p[arm]) * rho)
+        if exploration == "capped":
+            G = min(G, n * rounds)
+
+
+def banker(n: int, rounds: int) -> Player:
+    """In the vault's own terms, mirror descent from the point where the last round ended."""
+    kept, B = [], 1.0
+    gradient = np.full(n, -1.0 * n)  # of Psi = -sum ln x at z_s, up to a constant
+    before = 0.0
+    uniform_gradient = np.full(n, -1.0 * n)
+    while True:
+        D = B**2 + sum(x * x for x in kept)
+        sigma = 1.0 / (
+            math.sqrt(math.log(3.0 + D / B**2) / (3.0 + D)) * math.sqrt(n * math.log(rounds))
+        )
+        sigma = max(sigma, 2.0 * B)
+        # withdraw all that is saved, and the rest from the uniform point
+        gradient = (before * gradient + (sigma - before) * uniform_gradient) / sigma
+        x = log_barrier(-gradient, 1.0)
+        arm, losses = yield x
+        loss = losses[arm]
+        if not (abs(loss) > B or loss < -sigma / 2.0):
+            gradient = gradient - np.eye(n)[arm] * loss / x[arm] / sigma
+            kept.append(loss)
+        B = max(B, 2.0 * abs(loss))
+        before = sigma
+
+
+def uni_inf(n: int, rounds: int) -> Player:
+    L, S = np.zeros(n), 4.0
+    while True:
+        x = log_barrier(L, 1.0 / S)
+        arm, losses = yield x
+        C = S / (4.0 * (1.0 - x[arm]))
+        if abs(losses[arm]) < C:
+            L[arm] += losses[arm] / x[arm]
+        clipped = min(C, max(-C, losses[arm]))
+        S = math.sqrt(S**2 + clipped**2 * (1.0 - x[arm]) ** 2 / (n * math.log(rounds)))
+
+
+def scb(n: int, clip: str = "scale", threshold: str = "lazy", rate: float = 1.0) -> Player:
+    L, C, told, t = np.zeros(n), 0.0, [], 1
+    while True:
+        width = 2.0 * C if clip == "scale" else (max(told) - min(told) if told else 0.0)
+        p = tsallis(L, rate / (width * math.sqrt(t))) if width > 0.0 else np.full(n, 1.0 / n)
+        q = mixed(p, n / (2.0 * n + math.sqrt(n * t)))
+        arm, losses = yield q
+        loss = losses[arm]
+        if clip == "scale":
+            L[arm] += (min(C, max(-C, loss)) + C) / q[arm]
+            if abs(loss) > C or (threshold == "largest" and 2.0 * abs(loss) > C):
+                C = 2.0 * abs(loss)
+        elif told:
+            L[arm] += (min(max(told), max(min(told), loss)) - min(told)) / q[arm]
+        told.append(loss)
+        t += 1
+
+
+def scb_ix(
+    n: int,
+    clip: str = "scale",
+    threshold: str = "lazy",
+    delta: float | None = None,
+    beta_cap: float | None = None,
+) -> Player:
+    iota = math.log(n) if delta is None else math.log(n / delta)
+    cap = beta_cap or (0.5 if clip == "range" else 1.0)
+    L, C, told, t = np.zeros(n), 0.0, [], 1
+    while True:
+        width = 2.0 * C if clip == "scale" else (max(told) - min(told) if told else 0.0)
+        eta = 2.0 / width * math.sqrt(iota / (n * t)) if width > 0.0 else 0.0
+        q = mixed(softmax(-eta * L), min(cap, math.sqrt(n * iota / (n * iota + t))))
+        gamma = 0.5 * math.sqrt(iota / (n * t))
+        arm, losses = yield q
+        loss = losses[arm]
+        if clip == "scale":
+            L[arm] += (min(C, max(-C, loss)) + C) / (q[arm] + gamma)
+            if abs(loss) > C or (threshold == "largest" and 2.0 * abs(loss) > C):
+                C = 2.0 * abs(loss)
+        elif told:
+            L[arm] += (min(max(told), max(min(told), loss)) - min(told)) / (q[arm] + gamma)
+        told.append(loss)
+        t += 1
+
+
+def ada_ftrl(n: int, strength: float = 1.0) -> Player:
+    """With f = strength (ln n + sum w ln w), f* = strength (ln sum exp(. / strength) - ln n)."""
+    c, L, D = strength, np.zeros(n), 0.0
+
+    def f_star(theta: np.ndarray) -> float:
+        top = theta.max()
+        return c * (math.log(np.exp((theta - top) / c).sum()) - math.log(n)) + top
+
+    while True:
+        if D > 0.0:
+            w = softmax(-L / (c * D))
+        else:
+            leaders = L.min() == L
+            w = leaders / leaders.sum()
+        _, losses = yield w
+        if D > 0.0:
+            D += D * (f_star(-(L + losses) / D) - f_star(-L / D)) + w @ losses
+        else:
+            D += max(0.0, w @ losses - ((L + losses).min() - L.min()))
+        L = L + losses
+
+
+def ada_hedge(n: int) -> Player:
+    """De Rooij et al. 2014, figure 1."""
+    L, D = np.zeros(n), 0.0
+    while True:
+        eta = math.log(n) / D if D > 0.0 else math.inf
+        if D > 0.0:
+            w = softmax(-eta * L)
+        else:
+            w = (L.min() == L) / (L.min() == L).sum()
+
+        def mix(values: np.ndarray, eta: float = eta) -> float:
+            if math.isinf(eta):
+                return values.min()
+            low = values.min()
+            return low - math.log(np.exp(-eta * (values - low)).sum() / n) / eta
+
+        _, losses = yield w
+        D += max(0.0, w @ losses - (mix(L + losses) - mix(L)))
+        L = L + losses
+
+
+def solo_ftrl(n: int) -> Player:
+    L, squares = np.zeros(n), 0.0
+    c = math.sqrt(2.75 / math.log(n))
+    while True:
+        w = softmax(-L / (c * math.sqrt(squares))) if squares > 0.0 else np.full(n, 1.0 / n)
+        _, losses = yield w
+        L = L + losses
+        squares += np.abs(losses).max() ** 2
+
+
+SLOW = {
+    "AHB": ahb,
+    "AdaFTRL": ada_ftrl,
+    "AdaHedge": ada_hedge,
+    "Banker": banker,
+    "DoublingTsallisINF": doubling_tsallis_inf,
+    "EpsilonGreedy": epsilon_greedy,
+    "Exp3": exp3,
+    "Exp3Auer": exp3_auer,
+    "Exp3IX": exp3_ix,
+    "Exp3P": exp3_p,
+    "INF": inf,
+    "SCB": scb,
+    "SCBIX": scb_ix,
+    "SFMAB": sf_mab,
+    "SOLOFTRL": solo_ftrl,
+    "TsallisINF": tsallis_inf,
+    "TsallisINFRV": tsallis_inf_rv,
+    "UCB1": ucb1,
+    "UMABG": umab_g,
+    "UMABNN": umab_nn,
+    "UniINF": uni_inf,
+    "Uniform": uniform,
+}

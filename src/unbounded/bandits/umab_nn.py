@@ -97,7 +97,7 @@ SPEC = BanditSpec(
     update=update,
     scale=scale,
     scale_free=True,
-    largest_loss=1e250,
+    largest_loss=1e290,
 )
 
 
