@@ -16,6 +16,7 @@ from unbounded.adversaries.spikes import Spikes
 from unbounded.adversaries.stochastic import StochasticGap
 from unbounded.adversaries.student_t import StudentT
 from unbounded.adversaries.switch import Switch
+from unbounded.adversaries.worst_cases import worst_cases
 from unbounded.adversaries.zeros_first import ZerosFirst
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "StudentT",
     "Switch",
     "ZerosFirst",
+    "worst_cases",
 ]

@@ -34,7 +34,7 @@ class State(NamedTuple):
     B: float  # the paper's \\hat{L}_t: losses up to it are kept
     Q: float  # sum of the squares of the losses kept
     sigma: float  # sigma_t
-    x: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Vector  # (n,) p_t
     lane_sums: Vector  # of p, for sampling
@@ -53,7 +53,7 @@ def init(params: Params) -> State:
     p, lane_sums = np.empty(n), np.zeros(LANES)
     fill_uniform(p, lane_sums)
     return State(
-        t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), x=0.0,
+        t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), lam=1.0,
         L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
     )  # fmt: skip
 
@@ -74,7 +74,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    Q, x, L_hat = state.Q, state.x, state.L_hat
+    Q, lam, L_hat = state.Q, state.lam, state.L_hat
     skipped = abs(loss) > state.B or loss < -0.5 * state.sigma
     B = max(state.B, 2.0 * abs(loss))
     if not skipped:
@@ -82,10 +82,10 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         Q += loss * loss
     sigma = _sigma(params.n_log_T, B, Q)
     if params.n > 1:
-        x, total = log_barrier(L_hat, 1.0 / sigma, x, state.p, state.lanes)
+        lam, total = log_barrier(L_hat, 1.0 / sigma, lam, state.p, state.lanes)
         mix(state.p, 1.0 / total, 0.0, state.lane_sums)
     return State(
-        state.t + 1, state.clipped + skipped, B, Q, sigma, x,
+        state.t + 1, state.clipped + skipped, B, Q, sigma, lam,
         L_hat, state.p, state.lane_sums, state.lanes,
     )  # fmt: skip
 

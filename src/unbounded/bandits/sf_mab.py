@@ -33,7 +33,7 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     M: float  # sum of the stability terms
     Gam: float  # sum of Gamma_s, for adaptive exploration
-    x: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Vector  # (n,) p_t
     q: Vector  # (n,) p'_t, mixed
@@ -48,7 +48,7 @@ def init(params: Params) -> State:
     q, lane_sums = np.empty(n), np.zeros(LANES)
     fill_uniform(q, lane_sums)
     return State(
-        t=1, clipped=0, M=0.0, Gam=0.0, x=-1.0,
+        t=1, clipped=0, M=0.0, Gam=0.0, lam=1.0,
         L_hat=np.zeros(n), p=q.copy(), q=q, theta=np.empty(n),
         lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
     )  # fmt: skip
@@ -85,11 +85,12 @@ def _stability(
     for i in range(p.size):
         theta[i] = 1.0 / p[i]
     theta[arm] += eta * l_hat
-    _, total = log_barrier(theta, 1.0, 0.0, r, lanes)
+    _, total = log_barrier(theta, 1.0, 1.0, r, lanes)
     divergence = 0.0
     for i in range(p.size):
-        u = (r[i] / total - p[i]) / p[i]
-        divergence += u - math.log1p(u)
+        ratio = r[i] / (total * p[i])
+        u = (r[i] / total - p[i]) / p[i]  # ratio - 1, without cancellation
+        divergence += u - (math.log1p(u) if abs(u) < 0.5 else math.log(ratio))
     return l_hat * (p[arm] - r[arm] / total) - divergence / eta
 
 
@@ -97,20 +98,22 @@ def _stability(
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n, t, L_hat, q = params.n, state.t, state.L_hat, state.q
-    M, Gam, x = state.M, state.Gam, state.x
+    M, Gam, lam = state.M, state.Gam, state.lam
     if n > 1:
         l_hat = loss / q_k
         eta = n / (1.0 + M)
         M += max(0.0, _stability(state.p, eta, arm, l_hat, state.theta, q, state.lanes))
         Gam += _share(params, t - 1, Gam) * abs(l_hat)
         L_hat[arm] += l_hat
-        x, total = log_barrier(L_hat, n / (1.0 + M), x, state.p, state.lanes)
+        lam, total = log_barrier(L_hat, n / (1.0 + M), lam, state.p, state.lanes)
         for i in range(n):
             state.p[i] /= total
             q[i] = state.p[i]
         gamma = _share(params, t, Gam)
         mix(q, 1.0 - gamma, gamma / n, state.lane_sums)
-    return State(t + 1, 0, M, Gam, x, L_hat, state.p, q, state.theta, state.lane_sums, state.lanes)
+    return State(
+        t + 1, 0, M, Gam, lam, L_hat, state.p, q, state.theta, state.lane_sums, state.lanes
+    )
 
 
 @kernel

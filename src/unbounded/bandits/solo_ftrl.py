@@ -70,12 +70,8 @@ def update(params: Params, state: State, arm: int, memo: float, losses: Vector) 
         unit = math.frexp(largest)[1]  # squares of losses would leave the range of floats
         a, b = math.ldexp(N, -unit), math.ldexp(norm, -unit)
         N = math.ldexp(math.sqrt(a * a + b * b), unit)
-        mix(
-            state.w,
-            1.0 / shannon(L, 1.0 / (params.c * N), state.w, state.lanes),
-            0.0,
-            state.lane_sums,
-        )
+        eta = min(1.0 / (params.c * N), 1e308)  # subnormal N
+        mix(state.w, 1.0 / shannon(L, eta, state.w, state.lanes), 0.0, state.lane_sums)
     return State(state.t + 1, 0, N, L, state.w, state.lane_sums, state.lanes)
 
 

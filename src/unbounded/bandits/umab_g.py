@@ -43,7 +43,7 @@ class State(NamedTuple):
     C: float
     Q: float  # sum of squared clipped losses
     G: float
-    x: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normaliser of p_t: where the next solve starts
     lift: float  # 1 / rho of round t
     lifted: int  # how many arms were lifted in round t
     top: int  # the likeliest arm of p_t, which paid for it
@@ -60,7 +60,7 @@ def init(params: Params) -> State:
     q, lane_sums = np.empty(n), np.zeros(LANES)
     fill_uniform(q, lane_sums)
     return State(
-        t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, x=0.0, lift=0.0, lifted=0, top=0,
+        t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, lam=1.0, lift=0.0, lifted=0, top=0,
         L_hat=np.zeros(n), q=q, was_lifted=np.zeros(n),
         lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n, L_hat, q = params.n, state.L_hat, state.q
-    C, Q, G, x, lifted, top = state.C, state.Q, state.G, state.x, state.lifted, state.top
+    C, Q, G, lam, lifted, top = state.C, state.Q, state.G, state.lam, state.lifted, state.top
     lift = state.lift
     clipped = loss < -2.0 * C
     l_c = max(loss, -2.0 * C)
@@ -95,7 +95,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         moved = lifted if arm == top else state.was_lifted[arm]
         G = min(params.G_most, G + 2.0 * abs(l_hat) * moved)
         eta = 4.0 / math.sqrt(C * C + Q / n)
-        x, total = log_barrier(L_hat, eta, x, q, state.lanes)
+        lam, total = log_barrier(L_hat, eta, lam, q, state.lanes)
         lift = 1.0 / (2.0 * n * n + math.sqrt(G))
         lifted, top = 0, 0
         for i in range(n):
@@ -111,7 +111,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         q[top] -= lift * lifted  # at most 1 / (2 n), half of its p
         mix(q, 1.0, 0.0, state.lane_sums)
     return State(
-        state.t + 1, state.clipped + clipped, C, Q, G, x, lift, lifted, top,
+        state.t + 1, state.clipped + clipped, C, Q, G, lam, lift, lifted, top,
         L_hat, q, state.was_lifted, state.lane_sums, state.lanes,
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ class State(NamedTuple):
     clipped: int
     l_max: float
     Q: float  # sum of squared losses, in units of l_max^2: cannot overflow
-    x: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Vector  # (n,) p_t
     lane_sums: Vector  # of p, for sampling
@@ -43,7 +43,7 @@ def init(params: Params) -> State:
     p, lane_sums = np.empty(n), np.zeros(LANES)
     fill_uniform(p, lane_sums)
     return State(
-        t=1, clipped=0, l_max=0.0, Q=0.0, x=0.0,
+        t=1, clipped=0, l_max=0.0, Q=0.0, lam=1.0,
         L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    n, l_max, Q, x, L_hat = params.n, state.l_max, state.Q, state.x, state.L_hat
+    n, l_max, Q, lam, L_hat = params.n, state.l_max, state.Q, state.lam, state.L_hat
     l_k = max(0.0, loss)
     if l_k > l_max:
         Q *= (l_max / l_k) ** 2
@@ -72,11 +72,11 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     if l_max > 0.0 and n > 1:
         Q += (l_k / l_max) ** 2
         L_hat[arm] += l_k / p_k
-        eta = 4.0 / (l_max * math.sqrt(1.0 + Q / n))
-        x, total = log_barrier(L_hat, eta, x, state.p, state.lanes)
+        eta = min(4.0 / (l_max * math.sqrt(1.0 + Q / n)), 1e308)  # subnormal l_max
+        lam, total = log_barrier(L_hat, eta, lam, state.p, state.lanes)
         mix(state.p, 1.0 / total, 0.0, state.lane_sums)
     clipped = state.clipped + (loss < 0.0)
-    return State(state.t + 1, clipped, l_max, Q, x, L_hat, state.p, state.lane_sums, state.lanes)
+    return State(state.t + 1, clipped, l_max, Q, lam, L_hat, state.p, state.lane_sums, state.lanes)
 
 
 @kernel

@@ -30,7 +30,7 @@ class State(NamedTuple):
     t: int
     clipped: int  # skipped, in the estimator
     S: float  # S_t = 1 / eta_t
-    x: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Vector  # (n,) p_t
     lane_sums: Vector  # of p, for sampling
@@ -43,7 +43,7 @@ def init(params: Params) -> State:
     p, lane_sums = np.empty(n), np.zeros(LANES)
     fill_uniform(p, lane_sums)
     return State(
-        t=1, clipped=0, S=4.0, x=0.0,
+        t=1, clipped=0, S=4.0, lam=1.0,
         L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    S, x, L_hat = state.S, state.x, state.L_hat
+    S, lam, L_hat = state.S, state.lam, state.L_hat
     skipped = False
     if params.n > 1:
         rest = max(0.0, 1.0 - p_k)
@@ -74,10 +74,10 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
             L_hat[arm] += loss / p_k
         step = min(abs(loss) * rest, 0.25 * S)
         S = math.sqrt(S * S + step * step / params.n_log_T)
-        x, total = log_barrier(L_hat, 1.0 / S, x, state.p, state.lanes)
+        lam, total = log_barrier(L_hat, 1.0 / S, lam, state.p, state.lanes)
         mix(state.p, 1.0 / total, 0.0, state.lane_sums)
     return State(
-        state.t + 1, state.clipped + skipped, S, x, L_hat, state.p, state.lane_sums, state.lanes
+        state.t + 1, state.clipped + skipped, S, lam, L_hat, state.p, state.lane_sums, state.lanes
     )
 
 

@@ -148,42 +148,43 @@ def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
 
 
 @kernel
-def log_barrier(L: Vector, eta: float, x: float, p: Vector, lanes: Vector) -> tuple[float, float]:
-    """Log barrier, Psi = -sum ln p_i: p_i = 1 / (eta (L_i - x)).
+def log_barrier(L: Vector, eta: float, lam: float, p: Vector, lanes: Vector) -> tuple[float, float]:
+    """Log barrier, Psi = -sum ln p_i: p_i = 1 / (eta (L_i - min L) + lambda).
 
-    Finds x with sum p = 1 by Halley's method on h(x) = 1 / S1(x), S_j = sum_i (L_i - x)^-j. Like
-    any harmonic mean, h is concave; it decreases, with h(x) = 1 / eta at the solution, which is
-    at most min L - 1 / eta because no p_i exceeds 1. Newton steps therefore converge from the
-    right, and a step to the right is cut at that end of the bracket. The last, tiny step is taken
-    by expanding 1 / (L_i - x) in it.
+    Finds lambda with sum p = 1 by Halley's method on h = 1 / S1, S_j = sum_i p_i^j. Like any
+    harmonic mean, h is concave; it increases with lambda, and h = 1 at the solution, which is at
+    least 1 because no p_i exceeds 1. Newton steps therefore converge from the left, and a step to
+    the left is cut at 1. The last, tiny step is taken by expanding 1 / (.. + lambda) in it.
 
-    Starts from ``x``, whatever it is. Fills ``p`` with 1 / (L_i - x) and returns x and their sum.
+    Starts from ``lam``, whatever it is. Fills ``p`` and returns lambda and the sum of p, which is
+    1 up to rounding.
     """
     smallest = L[0]
     for i in range(1, L.size):
         smallest = min(smallest, L[i])
-    right = smallest - 1.0 / eta
-    x = min(x, right)
+    lam = max(lam, 1.0)
     step = 0.0
     for _ in range(_MOST_PASSES):
-        S1, S2, S3 = _inverse_sums(L, x, p, lanes)
-        step = S1 * (1.0 - S1 / eta) / S2
-        bend = step * (S3 / S2 - S2 / S1)
+        S1, S2, S3 = _inverse_sums(L, smallest, eta, lam, p, lanes)
+        step = S1 * (S1 - 1.0) / S2
+        bend = step * (S2 / S1 - S3 / S2)
         if abs(bend) < 0.5:
             step /= 1.0 + bend
-        step = min(step, right - x)
+        step = max(step, 1.0 - lam)
         if abs(step) * S1 <= _EXPANDED:
             break
-        x += step
+        lam += step
     for i in range(p.size):
         d = p[i]
         s = step * d
-        p[i] = d * (1.0 + s * (1.0 + s * (1.0 + s)))
-    return x + step, total(p, lanes)
+        p[i] = d * (1.0 - s * (1.0 - s * (1.0 - s)))
+    return lam + step, total(p, lanes)
 
 
 @kernel
-def _inverse_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, float, float]:
+def _inverse_sums(
+    L: Vector, smallest: float, eta: float, lam: float, p: Vector, lanes: Vector
+) -> tuple[float, float, float]:
     n = L.size
     S1 = 0.0
     S2 = 0.0
@@ -195,14 +196,14 @@ def _inverse_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float,
         for base in range(0, whole, LANES):
             L_row, p_row = L[base : base + LANES], p[base : base + LANES]
             for j in range(LANES):
-                d = 1.0 / (L_row[j] - x)
+                d = 1.0 / (eta * (L_row[j] - smallest) + lam)
                 p_row[j] = d
                 lanes1[j] += d
                 lanes2[j] += d * d
                 lanes3[j] += d * d * d
         S1, S2, S3 = fold(lanes1), fold(lanes2), fold(lanes3)
     for i in range(whole, n):
-        d = 1.0 / (L[i] - x)
+        d = 1.0 / (eta * (L[i] - smallest) + lam)
         p[i] = d
         S1 += d
         S2 += d * d
