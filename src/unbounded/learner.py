@@ -198,7 +198,7 @@ class Learner:
                 f"{name} must be finite, got {value!r}; if there is no {name}, "
                 "forget() the choice instead"
             )
-        if abs(number) > self._limit:
+        if abs(number) > self.spec.largest_loss:
             raise ValueError(
                 f"{self.spec.name} squares its losses and takes at most "
                 f"{self.spec.largest_loss:g}, got {value!r}; rescale, or use SCB"
