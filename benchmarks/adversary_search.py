@@ -1,9 +1,9 @@
 """Search for adversaries that separate range clipping from scale clipping, in both directions.
 
-    python benchmarks/adversary_search.py [--arms 2 10] [--programs 1500] [--seed 1]
+    python benchmarks/adversary_search.py [--arms 2 10 20] [--programs 1000] [--seed 1]
 
-Random programs over switches, spikes at and beyond the observed range, growth, and reactions to
-the learner's probabilities; then the best are mutated; then the winner is played again with fresh
+Random programs over switches, spikes at the observed minimum, growth, and reactions to the
+learner's probabilities; then the best are mutated; then the winner is played again with fresh
 seeds, because the best of thousands of noisy values is biased. Prints the winners as code.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from unbounded import SCB, simulate
 from unbounded.adversaries import Phase, Program
+from unbounded.adversaries.program import AT_MINIMUM
 
 ROUNDS = 10_000
 GENERATIONS, PARENTS, CHILDREN = 6, 12, 8
@@ -35,8 +36,7 @@ def random_phase(rng: np.random.Generator, end: float) -> Phase:
         reaction=int(rng.choice([0, 0, 1, 2, 3])),
         trigger=round(rng.uniform(), 2),
         spike_rate=float(f"{rng.choice([0.0, 0.0, 10 ** rng.uniform(-4, 0)]):.2g}"),
-        spike=int(rng.integers(3)),
-        margin=float(f"{10 ** rng.uniform(-2, 0.5):.2g}"),
+        spike=AT_MINIMUM,
     )
 
 
@@ -76,7 +76,7 @@ def regrets(
 
 def search(n: int, programs: int, sign: int, rng: np.random.Generator) -> tuple[Phase, ...]:
     """The program that maximises sign * (range - scale), where regret below 0 counts as 0, less
-    two standard errors: spikes that grow with what was observed make for wild means.
+    two standard errors.
 
     Where scale clipping is to lose, in units of the largest absolute loss: in units of the range it
     loses without limit to a mere offset, which needs no search.
@@ -105,8 +105,8 @@ def search(n: int, programs: int, sign: int, rng: np.random.Generator) -> tuple[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--arms", type=int, nargs="+", default=[2, 10])
-    parser.add_argument("--programs", type=int, default=1500)
+    parser.add_argument("--arms", type=int, nargs="+", default=[2, 10, 20])
+    parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replicates", type=int, default=100)
     args = parser.parse_args()
@@ -130,7 +130,11 @@ def main() -> None:
     for n, wanted, phases in found:
         print(f"\nn = {n}, {wanted}:")
         for phase in phases:
-            settings = ", ".join(f"{k}={v:g}" for k, v in phase._asdict().items())
+            settings = ", ".join(
+                f"{name}={value:g}"
+                for name, value in phase._asdict().items()
+                if value != Phase._field_defaults[name]
+            )
             print(f"    Phase({settings}),")
 
 

@@ -182,6 +182,8 @@ def play(cells: list[Cell], rounds: int, workers: int | None) -> None:
             checkpoints=[rounds], pseudo_regret=False, workers=workers,
         )  # fmt: skip
         regrets = result.relative_regret("range")[:, -1] / math.sqrt(n * rounds)
+        if adversary.looks and told is not None:  # what range is realised depends on the learner
+            regrets = result.regret[:, -1] / ((told[1] - told[0]) * math.sqrt(n * rounds))
         append((n, adversary_name, learner_name), regrets)
         elapsed = time.monotonic() - begin
         left = elapsed / (done + 1) * (len(cells) - done - 1)
@@ -275,7 +277,8 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
         "Made by `python benchmarks/catalogue.py`; do not edit. Realised regret divided by",
         f"range × sqrt(nT), at T = {rounds:,} with {REPLICATES} replicates, paired: every learner",
         "met the same losses, except from adversaries with a star, which react to the learner. The",
-        "range is that of all losses of all arms. The numbers behind the tables:",
+        "range is that of all losses of all arms; with a star, where the learner has a part in it,",
+        "the range within which the adversary stays. The numbers behind the tables:",
         "[data/catalogue.csv](data/catalogue.csv). What follows from them:",
         "[which-learner.md](which-learner.md).", "",
         "After a learner's name stands what it was told: the range of the losses, the number of",

@@ -1,10 +1,39 @@
-"""Adversaries found by search."""
+"""The adversaries that a search found to separate range clipping from scale clipping.
+
+The search is benchmarks/adversary_search.py; what it says about the learners is in
+docs/which-learner.md.
+"""
 
 from __future__ import annotations
 
-from unbounded.adversaries.program import Program
+from unbounded.adversaries.program import PUNISH_LAST, Phase, Program
 
 
 def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
-    """By name, each with the range of its losses."""
-    return {}
+    """By name, each with a range that its losses do not leave.
+
+    - "punish confident": the best arm is at the observed minimum, by a small gap; who becomes sure
+      of it is punished. Range clipping becomes sure sooner, and so loses where scale clipping never
+      gets there (many arms, few rounds).
+    - "late scale": small losses for half of the time, then large ones with another best arm, after
+      which the offset of scale clipping forgets slowly.
+    - "offset": the losses are far from 0 compared with their differences.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import worst_cases
+    >>> offset, loss_range = worst_cases()["offset"]
+    >>> learner = SCB(n_arms=10)
+    >>> result = simulate(learner, offset, rounds=1000, seed=0)
+    >>> bool(loss_range[0] <= result.low[0, -1] <= result.high[0, -1] <= loss_range[1])
+    True
+    """
+    confident = Phase(level=0.05, gap=0.05, reaction=PUNISH_LAST, trigger=0.93)
+    small = Phase(end=0.5, level=0.4, gap=0.4, size=0.05)
+    large = Phase(best=0.99, level=0.5, gap=0.5)
+    return {
+        "punish confident": (Program([confident]), (0.0, 1.0)),
+        "late scale": (Program([small, large]), (0.0, 0.5)),
+        "offset": (Program([Phase(best=0.99, level=0.92, gap=0.39)]), (0.53, 0.92)),
+    }

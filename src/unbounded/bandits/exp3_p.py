@@ -114,8 +114,8 @@ def tuning(form: str, n: int, T: int, delta: float) -> tuple[float, float, float
     iota = math.log(3 * n)
     gamma = min(2.0 / 3.0, 2.0 * math.sqrt(n * iota / T))
     b = math.sqrt(iota / (2.0 * n * T))
-    # p >= gamma / n keeps b / p below 1 except in plays of a few rounds, which the theorem leaves
-    # out: there its bound exceeds T.
+    # b / p stays below 1/2 as it is, unless gamma is at its cap: then T < 9 n ln(3 n), and the
+    # theorem's bound exceeds T.
     return 2.0 * math.sqrt(iota / (n * T)), gamma, min(b, 0.5 * gamma / n)
 
 
