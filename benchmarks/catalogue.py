@@ -2,6 +2,7 @@
 
     python benchmarks/catalogue.py                # plays what is missing, then writes the page
     python benchmarks/catalogue.py --write-only   # writes the page from what has been played
+    python benchmarks/catalogue.py --arms 10 --learners AHB "SCB range"     # only some of the cells
 
 Replicates are paired: with equal seeds every learner meets the same losses (adversaries that react
 to the learner apart). Each finished cell is one line of docs/data/catalogue.csv, so that a run that
@@ -299,11 +300,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write-only", action="store_true", help="play nothing")
     parser.add_argument("--arms", type=int, nargs="+", default=ARMS)
+    parser.add_argument("--adversaries", nargs="+", default=[*ADVERSARIES], metavar="NAME")
+    parser.add_argument("--learners", nargs="+", default=[*LEARNERS], metavar="NAME")
     parser.add_argument("--workers", type=int, default=None)
     args: Any = parser.parse_args()
     if not args.write_only:
         played = load()
-        cells = [(n, a, w) for n in args.arms for a in ADVERSARIES for w in LEARNERS]
+        cells = [(n, a, w) for n in args.arms for a in args.adversaries for w in args.learners]
         play([cell for cell in cells if cell not in played], ROUNDS, args.workers)
     PAGE.write_text(page(load(), ROUNDS), encoding="utf-8")
     print(f"wrote {PAGE}")
