@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slow_bandits import SLOW
+import slow_bandits
+import slow_experts
+from unbounded import AdaFTRL, AdaHedge
 
 ROUNDS = 300
+SLOW = slow_bandits.SLOW | slow_experts.SLOW
 
 
 def losses_of(kind: str, n: int) -> np.ndarray:
@@ -43,8 +46,6 @@ def test_probabilities_agree_with_the_slow_implementation(example, kind, n):
 
 
 def test_ada_ftrl_is_ada_hedge_with_the_right_strength():
-    from unbounded import AdaFTRL, AdaHedge
-
     n = 5
     hedge, ftrl = AdaHedge(n, seed=0), AdaFTRL(n, strength=1.0 / np.log(n), seed=0)
     for row in losses_of("of both signs", n):
