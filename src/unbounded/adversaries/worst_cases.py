@@ -15,6 +15,9 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
     - "punish confident": the best arm is at the observed minimum, by a small gap; who becomes sure
       of it is punished. Range clipping becomes sure sooner, and so loses where scale clipping never
       gets there (many arms, few rounds).
+    - "lock-in": after a quiet start and a stretch of punished confidence, large coin flips during
+      which the likeliest arm mostly gets the smallest loss observed: range clipping learns nothing
+      from it and stays with that arm.
     - "late scale": small losses for half of the time, then large ones with another best arm, after
       which the offset of scale clipping forgets slowly.
     - "offset": the losses are far from 0 compared with their differences.
@@ -30,10 +33,16 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
     True
     """
     confident = Phase(level=0.05, gap=0.05, reaction=PUNISH_LAST, trigger=0.93)
+    quiet = Phase(end=0.2, best=0.99, level=0.7, gap=0.06, growth=0.01)
+    punished = Phase(
+        end=0.62, best=0.5, level=0.99, gap=0.82, noise=0.83, reaction=PUNISH_LAST, trigger=0.94
+    )
+    locked = Phase(level=0.14, gap=0.06, noise=1.0, size=48.0, spike_rate=0.9)
     small = Phase(end=0.5, level=0.4, gap=0.4, size=0.05)
     large = Phase(best=0.99, level=0.5, gap=0.5)
     return {
         "punish confident": (Program([confident]), (0.0, 1.0)),
+        "lock-in": (Program([quiet, punished, locked]), (0.0, 48.0)),
         "late scale": (Program([small, large]), (0.0, 0.5)),
         "offset": (Program([Phase(best=0.99, level=0.92, gap=0.39)]), (0.53, 0.92)),
     }
