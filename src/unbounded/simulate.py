@@ -62,6 +62,7 @@ class Simulation:
     _expected: NDArray[np.float64]
     _unit: NDArray[np.float64]
     _root: SeedSequence
+    _first: int
 
     @property
     def regret(self) -> NDArray[np.float64]:
@@ -102,8 +103,8 @@ class Simulation:
             return np.where(size > 0.0, regret / size, 0.0)
 
     def seed(self, replicate: int) -> SeedSequence:
-        """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
-        return _replicate_seed(self._root, replicate, 0)
+        """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
+        return _replicate_seed(self._root, self._first + replicate, 0)
 
 
 def simulate(
@@ -113,6 +114,7 @@ def simulate(
     replicates: int = 1,
     seed: int | SeedSequence | None = None,
     *,
+    first_replicate: int = 0,
     checkpoints: Sequence[int] | int = 60,
     pseudo_regret: bool = True,
     comparators: Sequence[int] | None = None,
@@ -132,6 +134,9 @@ def simulate(
     seed : int or SeedSequence, optional
         Of the losses and of the choices. The losses do not depend on the learner, so that
         learners simulated with equal seeds are paired (against adversaries that do not look).
+    first_replicate : int
+        The number of the first replicate: replicates 3 and 4 of a run of five are equal to
+        those of a run with ``first_replicate=3, replicates=2``.
     checkpoints : int or sequence of int
         At which rounds to record; an int means that many, log-spaced.
     pseudo_regret : bool
@@ -161,7 +166,9 @@ def simulate(
     """
     if rounds < 1 or replicates < 1:
         raise ValueError(f"rounds and replicates must be at least 1, got {rounds}, {replicates}")
-    points = _checkpoints(checkpoints, rounds)
+    if first_replicate < 0:
+        raise ValueError(f"first_replicate must be at least 0, got {first_replicate}")
+    points = recorded_rounds(checkpoints, rounds)
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
     if not isinstance(adversary, Adversary) and not callable(adversary):
@@ -176,10 +183,8 @@ def simulate(
     pool_size = 1 if play is _play_python else min(workers or os.cpu_count() or 1, replicates)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
-            pool.submit(
-                play, learner, adversary, points, root, r, pseudo_regret, followed, table[:, r]
-            )
-            for r in range(replicates)
+            pool.submit(play, learner, adversary, points, root, r, pseudo_regret, followed, row)
+            for r, row in enumerate(table.transpose(1, 0, 2), first_replicate)
         ]
         try:
             for done, task in enumerate(as_completed(tasks), 1):
@@ -194,15 +199,16 @@ def simulate(
     return Simulation(
         checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
         threshold=threshold, _played=played, _best=best, _expected=expected, _unit=unit,
-        _root=root,
+        _root=root, _first=first_replicate,
     )  # fmt: skip
 
 
-def _checkpoints(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int64]:
+def recorded_rounds(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int64]:
+    """The rounds at which a simulation records, from what is given as ``checkpoints``."""
     if isinstance(wanted, int):
         if wanted < 1:
             raise ValueError(f"checkpoints must be at least 1, got {wanted}")
-        return np.unique(np.geomspace(1, rounds, wanted).round().astype(np.int64)[::-1])
+        return np.unique(np.geomspace(rounds, 1, wanted).round().astype(np.int64))  # the last first
     points = np.unique(np.asarray(wanted, dtype=np.int64))
     if points.size == 0 or points[0] < 1 or points[-1] > rounds:
         raise ValueError(f"checkpoints must lie in 1 .. {rounds}, got {wanted!r}")
