@@ -98,8 +98,8 @@ _FIELDS: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 _REQUIRED = ("learners", "adversaries", "arms", "rounds")
 
-Path_ = tuple[str | int, ...]
-Lines = Callable[[Path_], int | None]
+Keys = tuple[str | int, ...]
+Lines = Callable[[Keys], int | None]
 
 
 def load(path: str | os.PathLike[str]) -> Experiment:
@@ -195,7 +195,7 @@ class _Reader:
         self._source = source
         self._lines = lines
 
-    def _fail(self, path: Path_, message: str) -> NoReturn:
+    def _fail(self, path: Keys, message: str) -> NoReturn:
         line = self._lines(path)
         where = self._source if line is None else f"{self._source}, line {line}"
         raise ConfigError(f"{where}: {message}")
@@ -204,7 +204,7 @@ class _Reader:
         for key in document:
             if key not in _FIELDS:
                 order = Experiment.__struct_fields__
-                self._fail((key,), f"unknown key {_short(key)}; {_nearest(key, order)}")
+                self._fail((key,), f"unknown key {_short(key)}; {nearest(key, order)}")
         for key in _REQUIRED:
             if key not in document:
                 self._fail((), f"{key} is missing; it must be {_FIELDS[key][1]}")
@@ -227,7 +227,7 @@ class _Reader:
         self._check_settings(e)
         return e
 
-    def _entry(self, path: Path_, table: Any, known: Mapping[str, Registered]) -> Entry:
+    def _entry(self, path: Keys, table: Any, known: Mapping[str, Registered]) -> Entry:
         where = f"{path[0]}[{path[1]}]"
         if not isinstance(table, Mapping):
             self._fail(path, f"{where} must be a table with a name, got {_short(table)}")
@@ -235,7 +235,7 @@ class _Reader:
         if not isinstance(name, str) or name not in known:
             what = "needs a name" if name is None else f"has an unknown name {_short(name)}"
             at = path if name is None else (*path, "name")
-            self._fail(at, f"{where} {what}; {_nearest(name, known)}")
+            self._fail(at, f"{where} {what}; {nearest(name, known)}")
         parameters = known[name].parameters
         settings = {}
         for key, value in table.items():
@@ -246,26 +246,24 @@ class _Reader:
                 top = _RESERVED[key]
                 self._fail(at, f"{where}.{key} is set by {top!r} at the top of the experiment")
             if key not in parameters:
-                self._fail(
-                    at, f"{name} has no setting {_short(key)}; {_nearest(key, parameters)}"
-                )
+                self._fail(at, f"{name} has no setting {_short(key)}; {nearest(key, parameters)}")
             settings[key] = self._values(at, f"{where}.{key}", parameters[key], value)
         for key, parameter in parameters.items():
             if parameter.default is REQUIRED and key not in settings:
                 self._fail(path, f"{where}: {name} needs {key}, {parameter.text or 'a value'}")
         return Entry(name, settings)
 
-    def _values(self, path: Path_, where: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
+    def _values(self, path: Keys, where: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
         if _depth(value) <= parameter.depth:
             value = [value]
         if not value:
             self._fail(path, f"{where} is an empty list: nothing would be run")
         return tuple(self._value(path, where, parameter, one) for one in value)
 
-    def _value(self, path: Path_, where: str, parameter: Parameter, value: Any) -> Any:
+    def _value(self, path: Keys, where: str, parameter: Parameter, value: Any) -> Any:
         options = parameter.options
         if options and not (isinstance(value, str) and value in options):
-            self._fail(path, f"{where} cannot be {_short(value)}; {_nearest(value, options)}")
+            self._fail(path, f"{where} cannot be {_short(value)}; {nearest(value, options)}")
         try:
             value = msgspec.convert(value, parameter.annotation)
         except msgspec.ValidationError:
@@ -313,7 +311,7 @@ class _Blame:
     """Turns an error of a constructor into a `ConfigError` at the setting that it names."""
 
     def __init__(
-        self, fail: Callable[[Path_, str], NoReturn], path: tuple[str, int], settings: Iterable[str]
+        self, fail: Callable[[Keys, str], NoReturn], path: tuple[str, int], settings: Iterable[str]
     ) -> None:
         self._fail, self._path, self._settings = fail, path, settings
 
@@ -340,7 +338,8 @@ def resolved(known: Registered, settings: Mapping[str, Any]) -> dict[str, Any]:
     return defaults | dict(settings)
 
 
-def _nearest(word: Any, valid: Iterable[str]) -> str:
+def nearest(word: Any, valid: Iterable[str]) -> str:
+    """The end of a sentence about a wrong ``word``: what is valid, and the most similar of it."""
     names = list(valid)
     if not names:
         return "it has no settings"
@@ -377,7 +376,7 @@ def _finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _line_of(text: str, path: Path_) -> int | None:
+def _line_of(text: str, path: Keys) -> int | None:
     """The line on which the statement begins that brings ``path`` into a TOML document.
 
     A prefix of the lines parses exactly if no statement is cut in two, so TOML's own parser

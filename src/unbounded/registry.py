@@ -10,7 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -67,7 +67,7 @@ class Registered:
     """
 
     name: str
-    cls: type
+    cls: Any
     summary: str
     reference: str
     parameters: Mapping[str, Parameter]
@@ -97,6 +97,12 @@ def adversaries() -> Mapping[str, Registered]:
     return _discover("unbounded.adversaries", Adversary, ())
 
 
+FAMILIES: Mapping[str, Callable[[], Mapping[str, Registered]]] = MappingProxyType(
+    {"learners": learners, "adversaries": adversaries}
+)
+"""Every kind of thing that an experiment names."""
+
+
 @cache
 def _discover(package: str, base: type, reserved: tuple[str, ...]) -> Mapping[str, Registered]:
     """The public classes derived from ``base`` in the modules of ``package``.
@@ -113,7 +119,7 @@ def _discover(package: str, base: type, reserved: tuple[str, ...]) -> Mapping[st
     return MappingProxyType(dict(sorted(found.items())))
 
 
-def _describe(cls: type, reserved: tuple[str, ...]) -> Registered:
+def _describe(cls: Any, reserved: tuple[str, ...]) -> Registered:
     doc = inspect.getdoc(cls) or ""
     documented = _documented_parameters(doc)
     hints = get_type_hints(cls.__init__)
@@ -147,7 +153,7 @@ def _depth(text: str) -> int:
     shape = re.search(r"of shape \(([^)]*)\)", text)
     if shape:
         return len([axis for axis in shape[1].split(",") if axis.strip()])
-    return int(text.startswith("(") or text.startswith(("sequence", "list", "tuple")))
+    return int(text.startswith(("(", "sequence", "list", "tuple")))
 
 
 def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:
@@ -156,7 +162,9 @@ def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     if not section:
         return found
-    entries = re.finditer(r"^(\S[^\n:]*?) *: *([^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1], re.M)
+    entries = re.finditer(
+        r"^(\S[^\n:]*?) *: *([^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1], re.M
+    )
     for names, text, body in (entry.groups() for entry in entries):
         for name in names.split(","):
             found[name.strip()] = (text.strip(), " ".join(body.split()))

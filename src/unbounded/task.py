@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
     cell: int  # its position in the plan
     first: int
-    count: int
+    replicates: int
 
 
 class Settings(NamedTuple):
@@ -75,16 +75,20 @@ def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
 
 
 def _outcome(span: Span, settings: Settings) -> Outcome:
-    started, code, none = time.perf_counter(), "", np.empty(0)
+    started = time.perf_counter()
     try:
         code = code_version(settings.learner, settings.adversary)
-        result = play(settings, span.first, span.count)
+        result = play(settings, span.first, span.replicates)
         seconds = time.perf_counter() - started
         return Outcome(span, code, seconds, result.checkpoints, columns_of(result))
     except Exception as error:  # whatever it is, it is recorded as the result of this span
         text = f"{type(error).__name__}: {error}"
-        seconds = time.perf_counter() - started
-        return Outcome(span, code, seconds, none, {}, text, traceback.format_exc())
+        return failed(span, text, traceback.format_exc(), time.perf_counter() - started)
+
+
+def failed(span: Span, error: str, trace: str = "", seconds: float = 0.0) -> Outcome:
+    """The outcome of a span that has no results."""
+    return Outcome(span, "", seconds, np.empty(0), {}, error, trace)
 
 
 def play(settings: Settings, first: int, count: int) -> Simulation:

@@ -1,0 +1,230 @@
+"""The command ``unbounded``: run experiments, look at results, list what there is."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out a command line; the exit status is 0 if all is well, 1 if runs failed, 2 if
+    nothing could be run, 130 if it was interrupted."""
+    try:
+        import cyclopts  # noqa: F401
+        import loky  # noqa: F401
+        import msgspec  # noqa: F401
+        import polars as pl
+        import rich  # noqa: F401
+    except ImportError as error:
+        print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
+        return 2
+    from unbounded.config import ConfigError
+    from unbounded.engine import EngineError
+    from unbounded.store import StoreError
+
+    expected = (
+        ConfigError,
+        EngineError,
+        StoreError,
+        OSError,
+        MemoryError,
+        pl.exceptions.PolarsError,
+    )
+    try:
+        status = _app()(sys.argv[1:] if arguments is None else arguments)
+    except expected as error:
+        print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)
+        return 2
+    return status if isinstance(status, int) else 0
+
+
+def _app() -> App:
+    import cyclopts
+
+    app = cyclopts.App(
+        name="unbounded",
+        help="Experiments with scale-free bandits and reinforcement learning.",
+        result_action="return_value",
+    )
+    app.command(_run, name="run")
+    app.command(_show, name="show")
+    app.command(_list, name="list")
+    return app
+
+
+def _run(
+    file: Path,
+    *,
+    out: Path | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    dry_run: bool = False,
+) -> int:
+    """Run what is missing of an experiment.
+
+    Parameters
+    ----------
+    file
+        A TOML file.
+    out
+        The directory of the results: out/NAME by default.
+    engine
+        local, serial, dask, or dask://HOST:PORT.
+    workers
+        How many worker processes; by default one for each core.
+    dry_run
+        Only say what would be run.
+    """
+    from rich.console import Console
+
+    from unbounded import config, grid, lab
+    from unbounded.display import Display, span_of
+    from unbounded.runner import run_cells
+    from unbounded.store import Store, missing
+
+    e = config.load(file)
+    plan = grid.cells(e)
+    directory = out or Path("out") / e.name
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    total = len(plan) * e.replicates
+    if dry_run:
+        spans = missing(Store(directory).read(), plan, e.replicates)
+        todo = sum(span.replicates for span in spans)
+        console.print(f"{len(plan)} cells, {total} replicates, {todo} to run, in {directory}")
+        return 0
+    store = lab.prepared(directory, e)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with Display(console) as display:
+            result = run_cells(
+                plan, e.replicates, store=store, engine=engine, workers=workers, watcher=display
+            )
+    except KeyboardInterrupt:
+        _say_set_aside(console, store)
+        again = " ".join(sys.argv) if sys.argv[1:2] == ["run"] else f"unbounded run {file}"
+        console.print(
+            f"Stopped. What was finished is kept in {directory}; resume with: {again}", markup=False
+        )
+        return 130
+    _say_set_aside(console, store)
+    failed = sum(failure.count for failure in result.failures)
+    done = total - failed
+    console.print(
+        f"{done} of {total} replicates done ({result.already_stored} were stored before), "
+        f"{failed} failed, {span_of(result.compute_seconds)} of computing. "
+        f"Results: {directory}",
+        markup=False,
+    )
+    for failure in result.failures[:5]:
+        console.print(f"failed: {failure.label}: {failure.error}", markup=False)
+    if len(result.failures) > 5:
+        console.print(f"and {len(result.failures) - 5} more in {directory / 'failed'}")
+    return 1 if failed else 0
+
+
+def _interrupt(number: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _show(directory: Path, *, save: Path | None = None) -> int:
+    """Show the regret at the last round, for each cell of a directory of results.
+
+    Parameters
+    ----------
+    directory
+        As given to ``run`` as ``--out``.
+    save
+        A file to write all rows to: .csv or .parquet.
+    """
+    import polars as pl
+    from rich.console import Console
+    from rich.table import Table
+
+    from unbounded import config, grid
+    from unbounded.config import ConfigError
+    from unbounded.store import Store, in_order
+
+    e = config.load(directory / "experiment.toml")
+    plan = grid.cells(e)
+    store = Store(directory)
+    everything = store.read()
+    frame = in_order(everything, plan, e.replicates)
+    console = Console(highlight=False)
+    last = frame.filter(pl.col("round") == pl.col("round").max().over("cell"))
+    summary = {
+        str(key): (count, mean, deviation)
+        for key, count, mean, deviation in last.group_by("cell")
+        .agg(pl.len(), pl.col("regret").mean(), pl.col("regret").std().alias("deviation"))
+        .iter_rows()
+    }
+    table = Table("cell", "replicates", "regret", "± s.e.", box=None)
+    for cell in plan:
+        count, mean, deviation = summary.get(cell.key, (0, None, None))
+        regret = "" if mean is None else f"{mean:.4g}"
+        error = "" if deviation is None else f"{deviation / count**0.5:.2g}"
+        table.add_row(cell.label, f"{count}/{e.replicates}", regret, error)
+    console.print(table)
+    for failure in store.failures():
+        console.print(f"failed: {failure.label}: {failure.error}", markup=False)
+    _say_set_aside(console, store)
+    others = everything.filter(~pl.col("cell").is_in(frame["cell"].unique().implode())).height
+    if others:
+        console.print(f"{others} rows of other settings or of other code are not shown")
+    if save is not None:
+        writers = {".csv": frame.write_csv, ".parquet": frame.write_parquet}
+        if save.suffix not in writers:
+            raise ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
+        writers[save.suffix](save)
+    return 0
+
+
+def _say_set_aside(console: Any, store: Any) -> None:
+    for path, reason in store.set_aside:
+        console.print(f"not used: {path}: {reason}", markup=False)
+
+
+def _list(name: str | None = None) -> int:
+    """List the algorithms and adversaries that an experiment can name.
+
+    Parameters
+    ----------
+    name
+        One of them, to see what its settings mean.
+    """
+    from rich.console import Console
+
+    from unbounded.config import ConfigError, nearest
+    from unbounded.registry import FAMILIES, REQUIRED
+
+    console = Console(highlight=False)
+    families = {title: family() for title, family in FAMILIES.items()}
+    if name is not None and not any(name in known for known in families.values()):
+        names = [known for family in families.values() for known in family]
+        raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
+    for title, known in families.items():
+        if name is None:
+            console.print(title, style="bold")
+        for entry in known.values():
+            if name not in (None, entry.name):
+                continue
+            reference = f" [{entry.reference}]" if entry.reference else ""
+            console.print(f"{entry.name}: {entry.summary}{reference}", markup=False)
+            for parameter in entry.parameters.values():
+                required = parameter.default is REQUIRED
+                default = "required" if required else f"default {parameter.default!r}"
+                line = f"    {parameter.name} : {parameter.text}; {default}"
+                console.print(line, markup=False, style="dim" if name is None else None)
+                if name is not None:
+                    console.print(f"        {parameter.description}", markup=False)
+        if name is None:
+            console.print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""The laboratory from Python: experiments in, polars frames out.
+
+>>> from unbounded import lab
+>>> frame = lab.run({
+...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}, {"name": "TsallisINF"}],
+...     "adversaries": [{"name": "StochasticGap", "gap": 0.2, "shift": 10.0}],
+...     "arms": 5,
+...     "rounds": 1000,
+...     "replicates": 4,
+...     "checkpoints": [100, 1000],
+... }, engine="serial")
+>>> frame.shape
+(24, 22)
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unbounded import config, grid
+from unbounded.config import ConfigError, Experiment
+from unbounded.engine import EngineError
+from unbounded.runner import Watcher, run_cells
+from unbounded.store import TIMING, Store, StoreError, in_order, write_whole
+
+__all__ = [
+    "TIMING",
+    "ConfigError",
+    "EngineError",
+    "Experiment",
+    "Store",
+    "StoreError",
+    "results",
+    "run",
+]
+
+_FILE = "experiment.toml"
+
+
+def run(
+    experiment: Experiment | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    progress: bool = False,
+) -> pl.DataFrame:
+    """Run an experiment.
+
+    Parameters
+    ----------
+    experiment : Experiment, dict or path
+        A dict has the keys of the TOML file; a path is that of such a file.
+    out : path, optional
+        A directory to keep results in: what is there already is not run again. Without it
+        nothing is written.
+    engine : str
+        "local", "serial", "dask" or "dask://HOST:PORT".
+    workers : int, optional
+        How many processes; by default one for each core.
+    progress : bool
+        Whether to show a live display.
+
+    Returns
+    -------
+    polars.DataFrame
+        A row for each cell, replicate and checkpoint, in the order of the experiment. The same
+        on every engine, but for the columns in ``TIMING``.
+
+    Warns
+    -----
+    RuntimeWarning
+        If some replicates failed; they are not in the frame.
+    """
+    e = checked(experiment)
+    store = None if out is None else prepared(out, e)
+    watcher: Watcher | None = None
+    if progress:
+        from unbounded.display import Display
+
+        with Display() as watcher:
+            result = run_cells(
+                grid.cells(e), e.replicates,
+                store=store, engine=engine, workers=workers, watcher=watcher,
+            )  # fmt: skip
+    else:
+        result = run_cells(grid.cells(e), e.replicates, store=store, engine=engine, workers=workers)
+    for path, reason in store.set_aside if store else []:
+        warnings.warn(f"{path} was set aside: {reason}", RuntimeWarning, stacklevel=2)
+    if result.failures:
+        first = result.failures[0]
+        count = sum(failure.count for failure in result.failures)
+        warnings.warn(
+            f"{count} replicates failed and are not in the frame; the first is {first.label}: "
+            f"{first.error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return result.frame
+
+
+def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
+    """What is stored of the experiment in a directory, as `run` returns it; runs nothing."""
+    e = config.load(Path(directory) / _FILE)
+    return in_order(Store(directory).read(), grid.cells(e), e.replicates)
+
+
+def checked(experiment: Experiment | Mapping[str, Any] | str | os.PathLike[str]) -> Experiment:
+    """An experiment from any of the forms that `run` takes."""
+    if isinstance(experiment, Experiment):
+        return config.experiment(config.to_dict(experiment))
+    if isinstance(experiment, Mapping):
+        return config.experiment(experiment)
+    return config.load(experiment)
+
+
+def prepared(out: str | os.PathLike[str], e: Experiment) -> Store:
+    """The store in ``out``, with the experiment written beside it."""
+    store = Store(out)
+    store.directory.mkdir(parents=True, exist_ok=True)
+    write_whole(store.directory / _FILE, config.dumps(e).encode())
+    return store

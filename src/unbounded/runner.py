@@ -1,0 +1,355 @@
+"""From an experiment to its results: plan, run what is missing, keep what comes back.
+
+The results do not depend on the engine, on how replicates are cut into tasks, or on how often a
+run was stopped and resumed: replicate r of a cell is a function of the settings and of (seed, r).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from typing import Any, NamedTuple, Protocol
+
+import polars as pl
+
+from unbounded import task
+from unbounded.engine import Engine, EngineError, open_engine
+from unbounded.grid import Cell
+from unbounded.registry import adversaries
+from unbounded.store import Failure, Store, failure_of, frame_of, in_order, missing
+from unbounded.task import Outcome, Settings, Span
+
+_LONG, _SHORT = 0.5, 0.15  # seconds that a task should last: in general, and towards the end
+_MOST_ROWS = 1 << 18  # of one task, so that neither memory nor a loss of work grows with speed
+_UNKNOWN_RATE = 1e-6  # seconds a round, where none could be measured
+_DEATHS = 3  # of a worker alone with a task, after which the task is called a failure
+
+Work = list[tuple[Span, Settings]]
+
+
+class Watcher(Protocol):
+    """What follows a run as it goes: a display."""
+
+    def __call__(self, progress: Progress) -> None: ...
+
+
+class Result(NamedTuple):
+    """What a run ends with."""
+
+    frame: pl.DataFrame
+    failures: list[Failure]
+    already_stored: int  # replicates
+    tasks: int
+    compute_seconds: float  # in the workers
+
+
+class Progress:
+    """How far a run is: replicates of each cell that are done, running and failed."""
+
+    def __init__(self, plan: Sequence[Cell], replicates: int, spans: Sequence[Span]) -> None:
+        self.plan = plan
+        self.replicates = replicates
+        self.total = len(plan) * replicates
+        self.left = [0] * len(plan)
+        for span in spans:
+            self.left[span.cell] += span.replicates
+        self.already_stored = self.total - sum(self.left)
+        self.done = self.already_stored
+        self.running = [0] * len(plan)
+        self.failed = [0] * len(plan)
+        self.workers = 1
+        self.started = time.monotonic()
+        self._rounds_left: dict[tuple[str, str, int], int] = defaultdict(int)
+        for i, cell in enumerate(plan):
+            self._rounds_left[_group(cell.settings)] += self.left[i] * cell.settings.rounds
+        self._seconds: dict[tuple[str, str, int], float] = defaultdict(float)
+        self._rounds: dict[tuple[str, str, int], int] = defaultdict(int)
+        self._measured: dict[tuple[str, int], float] = {}
+
+    def measured(self, settings: Settings, seconds_a_round: float) -> None:
+        """A first measurement of a learner's speed."""
+        self._measured[settings.learner, settings.arms] = seconds_a_round
+
+    def started_work(self, work: Work) -> None:
+        """Tell that a task was submitted."""
+        for span, _ in work:
+            self.running[span.cell] += span.replicates
+
+    def stopped_work(self, work: Work) -> None:
+        """Tell that a task came back, with or without results."""
+        for span, _ in work:
+            self.running[span.cell] -= span.replicates
+
+    def finished(self, outcome: Outcome, settings: Settings) -> None:
+        """Enter an outcome."""
+        span, group = outcome.span, _group(settings)
+        self.left[span.cell] -= span.replicates
+        self._rounds_left[group] -= span.replicates * settings.rounds
+        if outcome.error:
+            self.failed[span.cell] += span.replicates
+        else:
+            self.done += span.replicates
+            self._seconds[group] += outcome.seconds
+            self._rounds[group] += span.replicates * settings.rounds
+
+    def rate(self, group: tuple[str, str, int]) -> float:
+        """Seconds a round, as measured so far."""
+        if self._rounds[group]:
+            return max(self._seconds[group] / self._rounds[group], 1e-12)
+        learner, _, arms = group
+        return self._measured.get((learner, arms), _UNKNOWN_RATE)
+
+    def seconds_left(self) -> float:
+        """An estimate, from the speed of what is done."""
+        total = sum(self.rate(group) * rounds for group, rounds in self._rounds_left.items())
+        return total / self.workers
+
+    def seconds_left_of(self, cell: int) -> float:
+        """The same for one cell, on one worker."""
+        settings = self.plan[cell].settings
+        return self.rate(_group(settings)) * settings.rounds * self.left[cell]
+
+
+def _group(settings: Settings) -> tuple[str, str, int]:
+    """Cells of one group are taken to be equally fast, a round."""
+    return settings.learner, settings.adversary, settings.arms
+
+
+def run_cells(
+    plan: Sequence[Cell],
+    replicates: int,
+    *,
+    store: Store | None = None,
+    engine: str = "local",
+    workers: int | None = None,
+    watcher: Watcher | None = None,
+) -> Result:
+    """Run what is missing of these cells.
+
+    Parameters
+    ----------
+    plan : sequence of Cell
+    replicates : int
+        Of each cell.
+    store : Store, optional
+        Where results are kept as they come, and looked up before; without it, in memory.
+    engine, workers
+        See `unbounded.engine.open_engine`.
+    watcher : callable, optional
+        Called with the `Progress` several times a second.
+    """
+    if store is None:
+        return _run(plan, replicates, None, engine, workers, watcher)
+    with store.locked():
+        return _run(plan, replicates, store, engine, workers, watcher)
+
+
+def _run(
+    plan: Sequence[Cell],
+    replicates: int,
+    store: Store | None,
+    engine_name: str,
+    workers: int | None,
+    watcher: Watcher | None,
+) -> Result:
+    frames = []
+    if store is not None:
+        keys = pl.Series([cell.key for cell in plan], dtype=pl.String)
+        stored = store.read(move=True)
+        frames = [stored.filter(stored["cell"].cast(pl.String).is_in(keys.implode()))]
+        store.failures(move=True)
+        store.forget_failures()  # they are tried again
+    have = frames[0] if frames else frame_of([], plan)
+    spans = missing(have, plan, replicates)
+    progress = Progress(plan, replicates, spans)
+    loop = _Loop(plan, progress, store, watcher)
+    if spans:
+        engine = open_engine(engine_name, workers)
+        try:
+            loop.run(engine, spans)
+        except BaseException:
+            loop.save_finished()
+            engine.close(kill=True)
+            raise
+        engine.close(kill=False)
+    if store is not None:
+        store.merge()
+    return Result(
+        in_order(pl.concat([have, *loop.frames]), plan, replicates),
+        loop.failures,
+        progress.already_stored,
+        loop.tasks,
+        loop.compute_seconds,
+    )
+
+
+class _Loop:
+    """Keeps an engine busy with what is missing."""
+
+    def __init__(
+        self,
+        plan: Sequence[Cell],
+        progress: Progress,
+        store: Store | None,
+        watcher: Watcher | None,
+    ) -> None:
+        self.frames: list[pl.DataFrame] = []
+        self.failures: list[Failure] = []
+        self.tasks = 0
+        self.compute_seconds = 0.0
+        self._plan = plan
+        self._progress = progress
+        self._store = store
+        self._watcher = watcher
+        self._queue: deque[Span] = deque()
+        self._running: dict[Future[Any], Work] = {}
+        self._warming: dict[Future[Any], tuple[list[Settings], list[Span]]] = {}
+        self._suspects: deque[Span] = deque()  # ran when a worker died: repeated one at a time
+        self._deaths: dict[Span, int] = defaultdict(int)
+
+    def run(self, engine: Engine, spans: Sequence[Span]) -> None:
+        self._progress.workers = engine.workers
+        self._warm_up(engine, spans)
+        while self._running or self._warming or self._queue or self._suspects:
+            self._submit(engine)
+            if self._watcher is not None:
+                self._watcher(self._progress)
+            done = wait([*self._running, *self._warming], 0.2, FIRST_COMPLETED).done
+            for future in done:
+                if future in self._warming:
+                    self._warmed(future)
+                else:
+                    self._take(future)
+        if self._watcher is not None:
+            self._watcher(self._progress)
+
+    def save_finished(self) -> None:
+        """Before stopping: keep what has come back in the meantime."""
+        for future in [future for future in self._running if future.done()]:
+            if not future.cancelled() and future.exception() is None:
+                self._take(future)
+
+    # ------------------------------------------------------------- compilation
+
+    def _warm_up(self, engine: Engine, spans: Sequence[Span]) -> None:
+        """Have each learner compiled by one worker before the others want it from the cache."""
+        of_learner: dict[str, list[Span]] = defaultdict(list)
+        for span in spans:
+            of_learner[self._plan[span.cell].settings.learner].append(span)
+        ready = engine.submit(task.warm, [])  # start the workers ...
+        for name in {self._plan[span.cell].settings.adversary for span in spans}:
+            adversaries()[name].cls.rows()  # ... and compile this meanwhile
+        ready.exception()
+        for its_spans in of_learner.values():
+            sizes: dict[int, Settings] = {}
+            for span in its_spans:
+                settings = self._plan[span.cell].settings
+                sizes.setdefault(settings.arms, settings)
+            future = engine.submit(task.warm, list(sizes.values()))
+            self._warming[future] = list(sizes.values()), its_spans
+
+    def _warmed(self, future: Future[Any]) -> None:
+        settings, spans = self._warming.pop(future)
+        if future.exception() is None:
+            for one, rate in zip(settings, future.result(), strict=True):
+                self._progress.measured(one, rate)
+        self._queue.extend(spans)  # also after an error: each cell then records its own
+
+    # ------------------------------------------------------------------- tasks
+
+    def _submit(self, engine: Engine) -> None:
+        if self._suspects:
+            if not self._running and not self._warming:
+                span = self._suspects.popleft()
+                self._send(engine, [(span, self._plan[span.cell].settings)])
+            return
+        while self._queue and len(self._running) < 2 * engine.workers:
+            self._send(engine, self._next_work(engine.workers))
+
+    def _send(self, engine: Engine, work: Work) -> None:
+        future: Future[Any]
+        try:
+            future = engine.submit(task.run, work)
+        except BrokenExecutor as error:
+            future = Future()
+            future.set_exception(error)
+        self._running[future] = work
+        self._progress.started_work(work)
+
+    def _next_work(self, workers: int) -> Work:
+        """Spans that last about half a second together; shorter towards the end."""
+        share = self._progress.seconds_left() / 3.0
+        aim = max(_SHORT, min(_LONG, share), 0.02 * workers)  # one driver serves many workers
+        work: Work = []
+        rows, seconds = 0, 0.0
+        while self._queue and seconds < aim and rows < _MOST_ROWS:
+            span = self._queue.popleft()
+            settings = self._plan[span.cell].settings
+            each = self._progress.rate(_group(settings)) * settings.rounds
+            points = settings.checkpoints
+            points = points if isinstance(points, int) else len(points)
+            fit = math.ceil(min((aim - seconds) / each, (_MOST_ROWS - rows) / points))
+            if fit < span.replicates:
+                rest = Span(span.cell, span.first + fit, span.replicates - fit)
+                self._queue.appendleft(rest)
+                span = Span(span.cell, span.first, fit)
+            work.append((span, settings))
+            seconds += each * span.replicates
+            rows += points * span.replicates
+        return work
+
+    def _take(self, future: Future[Any]) -> None:
+        work = self._running.pop(future)
+        self._progress.stopped_work(work)
+        error = future.exception()
+        if error is None:
+            self._keep(future.result(), work)
+        elif isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":
+            self._worker_died(work, error)
+        else:
+            raise EngineError(
+                f"a task could not be run: {type(error).__name__}: {error}. Is the same version "
+                "of unbounded installed where the workers run, and is the cluster still there?"
+            ) from error
+
+    def _keep(self, outcomes: Sequence[Outcome], work: Work) -> None:
+        self.tasks += 1
+        for outcome in outcomes:
+            cell = self._plan[outcome.span.cell]
+            if not outcome.error and outcome.code != cell.code:
+                raise EngineError(
+                    f"a worker runs other code ({outcome.code}) than this process ({cell.code}): "
+                    "install the same versions of unbounded, Python, NumPy and Numba on both"
+                )
+        good = [outcome for outcome in outcomes if not outcome.error]
+        if good:
+            frame = frame_of(good, self._plan)
+            if self._store is not None:
+                self._store.write(frame)
+            self.frames.append(frame)
+        for outcome, (_, settings) in zip(outcomes, work, strict=True):
+            self.compute_seconds += outcome.seconds
+            self._progress.finished(outcome, settings)
+            if outcome.error:
+                self._failed(outcome)
+
+    def _failed(self, outcome: Outcome) -> None:
+        failure = failure_of(outcome, self._plan[outcome.span.cell])
+        self.failures.append(failure)
+        if self._store is not None:
+            self._store.write_failure(failure)
+
+    def _worker_died(self, work: Work, error: BaseException) -> None:
+        """Repeat a task whose worker was killed, by hand or by the task itself."""
+        for span, settings in work:
+            self._deaths[span] += 1
+            if len(work) > 1 or self._deaths[span] <= _DEATHS:
+                self._suspects.append(span)
+                continue
+            text = f"its worker died {self._deaths[span]} times: {error}"
+            outcome = task.failed(span, text)
+            self._progress.finished(outcome, settings)
+            self._failed(outcome)

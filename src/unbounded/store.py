@@ -1,0 +1,329 @@
+"""Results on disk: Parquet files that are either complete or set aside.
+
+A directory holds ``experiment.toml``, ``results/*.parquet`` and ``failed/*.json``. A file of
+results is written under a temporary name and renamed, and its name ends in a hash of its bytes:
+one that is cut short, altered or not ours is recognised without being trusted to describe
+itself, moved to ``set-aside/`` and named. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from unbounded.grid import Cell
+from unbounded.task import Outcome, Span
+
+_TEXT = pl.Categorical
+SCHEMA: dict[str, Any] = {
+    "cell": _TEXT,
+    "learner": _TEXT,
+    "learner_settings": _TEXT,
+    "adversary": _TEXT,
+    "adversary_settings": _TEXT,
+    "arms": pl.Int64,
+    "rounds": pl.Int64,
+    "seed": pl.Int64,
+    "replicate": pl.Int64,
+    "round": pl.Int64,
+    "regret": pl.Float64,
+    "pseudo_regret": pl.Float64,
+    "relative_regret": pl.Float64,
+    "relative_pseudo_regret": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "clipped": pl.Int64,
+    "threshold": pl.Float64,
+    "code": _TEXT,
+    "version": _TEXT,
+    "seconds": pl.Float64,
+    "finished": pl.Datetime("ms", "UTC"),
+}
+"""The columns of results. ``seconds`` is the computing time of the replicate."""
+
+TIMING = ("seconds", "finished")
+"""The columns that differ between equal runs."""
+
+_NAME = re.compile(r"[0-9a-f]{16}-([0-9a-f]{16})\.parquet")
+_PART = ".part"
+
+
+class StoreError(RuntimeError):
+    """Why a directory of results cannot be used, and what to do."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Replicates that ended in an error."""
+
+    cell: str
+    label: str
+    first: int
+    count: int
+    error: str
+    traceback: str
+    settings: dict[str, Any]
+    code: str
+    version: str
+    finished: str
+
+
+@cache
+def package_version() -> str:
+    """The installed version of the package."""
+    try:
+        return version("unbounded")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
+    """Rows, one for each replicate and checkpoint, of outcomes that did not fail."""
+    frames = [_rows(outcome, plan[outcome.span.cell]) for outcome in outcomes]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+
+
+def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
+    first, count = outcome.span.first, outcome.span.replicates
+    settings = cell.settings
+    constant = {
+        "cell": cell.key,
+        "learner": settings.learner,
+        "learner_settings": cell.learner_settings,
+        "adversary": settings.adversary,
+        "adversary_settings": cell.adversary_settings,
+        "arms": settings.arms,
+        "rounds": settings.rounds,
+        "seed": settings.seed,
+        "code": outcome.code,
+        "version": package_version(),
+        "seconds": outcome.seconds / count,
+        "finished": datetime.now(UTC),
+    }
+    columns = {
+        "replicate": np.repeat(np.arange(first, first + count), outcome.rounds.size),
+        "round": np.tile(outcome.rounds, count),
+        **{name: values.ravel() for name, values in outcome.columns.items()},
+    }
+    frame = pl.DataFrame(columns).with_columns(
+        [pl.lit(value, dtype=SCHEMA[name]).alias(name) for name, value in constant.items()]
+    )
+    if not settings.pseudo_regret:
+        names = ("pseudo_regret", "relative_pseudo_regret")
+        frame = frame.with_columns([pl.lit(None, pl.Float64).alias(name) for name in names])
+    return frame.select(list(SCHEMA))
+
+
+def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
+    """The rows of these cells and replicates, once each, in the order of the plan."""
+    position = pl.DataFrame(
+        {"cell": [cell.key for cell in plan], "_position": range(len(plan))},
+        schema={"cell": SCHEMA["cell"], "_position": pl.Int64},
+    )
+    frame = frame.filter(pl.col("replicate") < replicates).join(position, on="cell")
+    row = ["_position", "replicate", "round"]
+    frame = frame.sort([*row, "finished"])
+    once = frame.unique(row, keep="first", maintain_order=True)
+    if once.height < frame.height:  # a run was stopped between merging files and deleting them
+        numbers = [name for name in SCHEMA if name not in (*TIMING, "version")]
+        differing = frame.unique([*row, *numbers]).height - once.height
+        if differing:
+            raise StoreError(
+                f"{differing} results are stored twice with different numbers: they come from "
+                "different machines or a faulty one; delete one of them, or use a new directory"
+            )
+    return once.drop("_position")
+
+
+def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[Span]:
+    """The replicates that the rows lack."""
+    stored = frame.select("cell", "replicate").unique()
+    counts = {
+        str(key): replicates_of
+        for key, replicates_of in stored.group_by("cell").agg(pl.col("replicate")).iter_rows()
+    }
+    spans = []
+    for i, cell in enumerate(plan):
+        have = np.array(counts.get(cell.key, []), dtype=np.int64)
+        have = np.sort(have[have < replicates])
+        ends = np.concatenate(([-1], have, [replicates]))
+        gaps = np.flatnonzero(np.diff(ends) > 1)
+        spans += [Span(i, int(ends[g]) + 1, int(ends[g + 1] - ends[g]) - 1) for g in gaps]
+    return spans
+
+
+class Store:
+    """A directory of results.
+
+    Parameters
+    ----------
+    directory : path
+        Made when something is first written to it.
+
+    Attributes
+    ----------
+    set_aside : list of (Path, str)
+        The files that were not what they should be, and why.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.directory = Path(directory)
+        self.set_aside: list[tuple[Path, str]] = []
+        self._results = self.directory / "results"
+        self._failed = self.directory / "failed"
+        self._aside = self.directory / "set-aside"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out; the lock ends with the process, however that ends."""
+        self._results.mkdir(parents=True, exist_ok=True)
+        self._failed.mkdir(exist_ok=True)
+        with open(self.directory / ".lock", "a") as file:
+            try:
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except ImportError:  # not on this system: two runs at once would only do work twice
+                pass
+            except BlockingIOError:
+                raise StoreError(
+                    f"another run is writing to {self.directory}: wait for it, or give another "
+                    "directory with --out"
+                ) from None
+            for part in self._results.glob(f"*{_PART}"):
+                part.unlink(missing_ok=True)  # of a run that was killed
+            yield
+
+    # ---------------------------------------------------------------- results
+
+    def write(self, frame: pl.DataFrame) -> Path:
+        """Add rows, all or none."""
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd", compression_level=1, statistics=False)
+        cells = " ".join(sorted(str(key) for key in frame["cell"].unique()))
+        name = f"{_hash(cells.encode())}-{_hash(buffer.getbuffer())}.parquet"
+        path = self._results / name
+        write_whole(path, buffer.getbuffer())
+        return path
+
+    def read(self, *, move: bool = False) -> pl.DataFrame:
+        """All rows of all sound files; ``move`` puts the others into ``set-aside/``."""
+        frames = []
+        for path in sorted(self._results.iterdir()) if self._results.is_dir() else []:
+            if path.suffix == _PART:
+                continue
+            frame = _read_file(path)
+            if isinstance(frame, str):
+                self._put_aside(path, frame, move)
+            else:
+                frames.append(frame)
+        return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+
+    def merge(self, most: int = 64) -> None:
+        """Write the sound files into one if there are more than ``most``."""
+        paths = [path for path in self._results.iterdir() if _NAME.fullmatch(path.name)]
+        if len(paths) <= most:
+            return
+        sound = {
+            path: frame for path in sorted(paths) if not isinstance(frame := _read_file(path), str)
+        }
+        merged = self.write(pl.concat(sound.values()).rechunk())
+        for path in sound:
+            if path != merged:
+                path.unlink()
+
+    def _put_aside(self, path: Path, reason: str, move: bool) -> None:
+        if move:
+            self._aside.mkdir(exist_ok=True)
+            target = self._aside / path.name
+            number = 1
+            while target.exists():
+                number += 1
+                target = self._aside / f"{path.name}.{number}"
+            os.replace(path, target)
+            path = target
+        self.set_aside.append((path, reason))
+
+    # --------------------------------------------------------------- failures
+
+    def write_failure(self, failure: Failure) -> None:
+        """Record an error."""
+        path = self._failed / f"{failure.cell}-{failure.first}-{failure.count}.json"
+        write_whole(path, msgspec.json.format(msgspec.json.encode(failure)))
+
+    def failures(self, *, move: bool = False) -> list[Failure]:
+        """All recorded errors."""
+        found = []
+        for path in sorted(self._failed.iterdir()) if self._failed.is_dir() else []:
+            if path.suffix == _PART:
+                continue
+            try:
+                found.append(msgspec.json.decode(path.read_bytes(), type=Failure))
+            except (msgspec.MsgspecError, OSError, UnicodeDecodeError, RecursionError) as error:
+                self._put_aside(path, f"not a record of a failure: {error}", move)
+        return found
+
+    def forget_failures(self) -> None:
+        """Before trying again."""
+        for path in self._failed.iterdir():
+            if path.suffix == ".json":
+                path.unlink(missing_ok=True)
+
+
+def failure_of(outcome: Outcome, cell: Cell) -> Failure:
+    """The record of an outcome that failed."""
+    settings: Mapping[str, Any] = cell.settings._asdict()
+    return Failure(
+        cell=cell.key, label=cell.label, first=outcome.span.first, count=outcome.span.replicates,
+        error=outcome.error, traceback=outcome.traceback, settings=dict(settings),
+        code=cell.code, version=package_version(),
+        finished=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )  # fmt: skip
+
+
+def _read_file(path: Path) -> pl.DataFrame | str:
+    """The rows of a file, or what is wrong with it."""
+    name = _NAME.fullmatch(path.name)
+    if not name:
+        return "not a file of results: its name is of another form"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if _hash(content) != name[1]:
+        return "damaged: its content does not have the hash in its name"
+    try:
+        frame = pl.read_parquet(io.BytesIO(content))
+    except Exception as error:  # not ours after all: polars may raise anything
+        return f"not Parquet: {error}"
+    return frame if dict(frame.schema) == SCHEMA else "its columns are not those of results"
+
+
+def _hash(content: bytes | memoryview) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file so that it is there in full or not at all, whenever the process is killed."""
+    temporary = path.with_name(f"{path.name}{_PART}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
