@@ -116,7 +116,7 @@ def _run(
     done = total - failed
     console.print(
         f"{done} of {total} replicates done ({result.already_stored} were stored before), "
-        f"{failed} failed, {span_of(result.compute_seconds)} of computing. "
+        f"{failed} failed, {span_of(sum(result.task_seconds))} of computing. "
         f"Results: {directory}",
         markup=False,
     )
@@ -156,18 +156,17 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     frame = in_order(everything, plan, e.replicates)
     console = Console(highlight=False)
     last = frame.filter(pl.col("round") == pl.col("round").max().over("cell"))
-    summary = {
-        str(key): (count, mean, deviation)
-        for key, count, mean, deviation in last.group_by("cell")
-        .agg(pl.len(), pl.col("regret").mean(), pl.col("regret").std().alias("deviation"))
-        .iter_rows()
-    }
-    table = Table("cell", "replicates", "regret", "± s.e.", box=None)
+    regret, relative = pl.col("regret"), pl.col("relative_regret")
+    error = relative.std() / pl.len().sqrt()
+    summary = last.group_by("cell").agg(
+        pl.len(), regret.mean(), relative.mean(), error.alias("error")
+    )
+    numbers = {str(key): row for key, *row in summary.iter_rows()}
+    table = Table("cell", "replicates", "regret", "regret / range", "± s.e.", box=None)
     for cell in plan:
-        count, mean, deviation = summary.get(cell.key, (0, None, None))
-        regret = "" if mean is None else f"{mean:.4g}"
-        error = "" if deviation is None else f"{deviation / count**0.5:.2g}"
-        table.add_row(cell.label, f"{count}/{e.replicates}", regret, error)
+        count, *means = numbers.get(cell.key, [0])
+        texts = ["" if mean is None else f"{mean:.4g}" for mean in means]
+        table.add_row(cell.label, f"{count}/{e.replicates}", *texts)
     console.print(table)
     for failure in store.failures():
         console.print(f"failed: {failure.label}: {failure.error}", markup=False)
@@ -176,10 +175,12 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     if others:
         console.print(f"{others} rows of other settings or of other code are not shown")
     if save is not None:
-        writers = {".csv": frame.write_csv, ".parquet": frame.write_parquet}
-        if save.suffix not in writers:
+        if save.suffix == ".csv":
+            frame.write_csv(save)
+        elif save.suffix == ".parquet":
+            frame.write_parquet(save)
+        else:
             raise ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
-        writers[save.suffix](save)
     return 0
 
 
@@ -201,7 +202,7 @@ def _list(name: str | None = None) -> int:
     from unbounded.config import ConfigError, nearest
     from unbounded.registry import FAMILIES, REQUIRED
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     families = {title: family() for title, family in FAMILIES.items()}
     if name is not None and not any(name in known for known in families.values()):
         names = [known for family in families.values() for known in family]

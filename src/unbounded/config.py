@@ -7,14 +7,13 @@ sentence, with the line and the nearest name that would have been right, before 
 from __future__ import annotations
 
 import difflib
-import inspect
 import itertools
 import math
 import os
 import re
 import reprlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -23,6 +22,7 @@ from msgspec import Meta
 
 from unbounded.registry import REQUIRED, Parameter, Registered, adversaries, learners
 from unbounded.simulate import recorded_rounds
+from unbounded.toml_lines import Keys, line_of
 
 MOST_CELLS = 1_000_000
 
@@ -98,7 +98,6 @@ _FIELDS: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 _REQUIRED = ("learners", "adversaries", "arms", "rounds")
 
-Keys = tuple[str | int, ...]
 Lines = Callable[[Keys], int | None]
 
 
@@ -134,7 +133,7 @@ def loads(text: str, source: str = "experiment") -> Experiment:
             message = message.replace(place[0], "")
         where = f"{source}, {place[1]}" if place else source
         raise ConfigError(f"{where}: not valid TOML: {message}") from None
-    return _Reader(source, lambda path: _line_of(text, path)).experiment(document)
+    return _Reader(source, lambda path: line_of(text, path)).experiment(document)
 
 
 def experiment(document: Mapping[str, Any]) -> Experiment:
@@ -333,7 +332,7 @@ def resolved(known: Registered, settings: Mapping[str, Any]) -> dict[str, Any]:
     defaults = {
         name: parameter.default
         for name, parameter in known.parameters.items()
-        if parameter.default is not inspect.Parameter.empty
+        if parameter.default is not REQUIRED
     }
     return defaults | dict(settings)
 
@@ -374,43 +373,3 @@ def _finite(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(_finite(one) for one in value)
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _line_of(text: str, path: Keys) -> int | None:
-    """The line on which the statement begins that brings ``path`` into a TOML document.
-
-    A prefix of the lines parses exactly if no statement is cut in two, so TOML's own parser
-    finds it: by bisection, for the first such prefix that contains the path.
-    """
-    lines = text.split("\n")
-    attempts = 0
-
-    def holds(end: int) -> bool | None:
-        nonlocal attempts
-        attempts += 1
-        try:
-            value: Any = tomllib.loads("\n".join(lines[:end]))
-        except (ValueError, RecursionError):
-            return None
-        for step in path:
-            inside = step in value if isinstance(step, str) and isinstance(value, dict) else (
-                isinstance(value, Sequence) and isinstance(step, int) and step < len(value)
-            )  # fmt: skip
-            if not inside:
-                return False
-            value = value[step]
-        return True
-
-    if not path or not holds(len(lines)):
-        return None
-    without, within = 0, len(lines)
-    while within - without > 1 and attempts < 500:  # inside a matrix of many lines, give up
-        middle = (without + within) // 2
-        for end in itertools.chain(range(middle, without, -1), range(middle + 1, within)):
-            found = holds(end)
-            if found is not None or attempts >= 500:
-                break
-        if found is None:
-            break
-        without, within = (without, end) if found else (end, within)
-    return without + 1 if attempts < 500 else None

@@ -59,6 +59,7 @@ def headline(progress: Progress) -> Text:
         f"{progress.done}/{progress.total} done, {sum(progress.running)} running, ",
         (f"{failed} failed", "red" if failed else ""),
         f", {span_of(progress.seconds_left())} left",
+        f", {progress.compiling} learners being compiled" if progress.compiling else "",
     )
 
 

@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 ENGINES = ("local", "serial", "dask", "dask://HOST:PORT")
@@ -97,13 +98,16 @@ class _Local:
 
     def __init__(self, workers: int) -> None:
         try:
-            import loky
+            from loky import get_reusable_executor
         except ImportError:
             raise EngineError(
                 "local workers need loky: pip install 'unbounded[lab]', or use the engine 'serial'"
             ) from None
         self.workers = workers
-        self._executor = lambda: loky.get_reusable_executor(workers, timeout=_IDLE_SECONDS)
+        # Called for each task: it gives the same executor until a worker dies, then a new one.
+        self._executor: Callable[[], Any] = partial(
+            get_reusable_executor, workers, timeout=_IDLE_SECONDS
+        )
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         with _interrupts_held():

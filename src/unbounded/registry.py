@@ -1,14 +1,12 @@
-"""What can be named in an experiment: algorithms and adversaries, found by looking.
+"""What can be named in an experiment, with what settings.
 
-A new file in ``bandits/`` or ``adversaries/`` is registered by being there. What is known of
-its class comes from the class: the constructor's signature, the numpydoc docstring, ``spec``.
+Everything is read off the public classes: the constructor's signature, the numpydoc docstring,
+and ``reference``. A new kind of thing, such as MDP worlds, is one more function in `FAMILIES`.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,8 +14,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from unbounded.adversaries.base import Adversary
-from unbounded.learner import Learner
+from unbounded import adversaries as _adversaries
+from unbounded.adversaries import Adversary
+from unbounded.bandits import algorithms
 
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
@@ -73,6 +72,7 @@ class Registered:
     parameters: Mapping[str, Parameter]
 
 
+@cache
 def learners() -> Mapping[str, Registered]:
     """Every algorithm, by name.
 
@@ -82,9 +82,11 @@ def learners() -> Mapping[str, Registered]:
     >>> learners()["SCB"].parameters["clip"].options
     ('scale', 'range')
     """
-    return _discover("unbounded.bandits", Learner, ("n_arms", "seed"))
+    reserved = ("n_arms", "seed")  # the laboratory sets these itself
+    return MappingProxyType({name: _describe(cls, reserved) for name, cls in algorithms().items()})
 
 
+@cache
 def adversaries() -> Mapping[str, Registered]:
     """Every adversary, by name.
 
@@ -94,29 +96,16 @@ def adversaries() -> Mapping[str, Registered]:
     >>> adversaries()["StochasticGap"].parameters["gap"].default
     0.1
     """
-    return _discover("unbounded.adversaries", Adversary, ())
+    public = {name: getattr(_adversaries, name) for name in sorted(_adversaries.__all__)}
+    return MappingProxyType(
+        {name: _describe(cls, ()) for name, cls in public.items() if cls is not Adversary}
+    )
 
 
 FAMILIES: Mapping[str, Callable[[], Mapping[str, Registered]]] = MappingProxyType(
     {"learners": learners, "adversaries": adversaries}
 )
 """Every kind of thing that an experiment names."""
-
-
-@cache
-def _discover(package: str, base: type, reserved: tuple[str, ...]) -> Mapping[str, Registered]:
-    """The public classes derived from ``base`` in the modules of ``package``.
-
-    ``reserved`` are the constructor's parameters that the laboratory sets itself.
-    """
-    found = {}
-    for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        module = importlib.import_module(f"{package}.{info.name}")
-        for name, cls in vars(module).items():
-            public = inspect.isclass(cls) and not name.startswith("_") and cls is not base
-            if public and issubclass(cls, base) and cls.__module__ == module.__name__:
-                found[name] = _describe(cls, reserved)
-    return MappingProxyType(dict(sorted(found.items())))
 
 
 def _describe(cls: Any, reserved: tuple[str, ...]) -> Registered:

@@ -7,7 +7,6 @@ run was stopped and resumed: replicate r of a cell is a function of the settings
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -42,8 +41,7 @@ class Result(NamedTuple):
     frame: pl.DataFrame
     failures: list[Failure]
     already_stored: int  # replicates
-    tasks: int
-    compute_seconds: float  # in the workers
+    task_seconds: list[float]  # what each task took in its worker
 
 
 class Progress:
@@ -61,7 +59,7 @@ class Progress:
         self.running = [0] * len(plan)
         self.failed = [0] * len(plan)
         self.workers = 1
-        self.started = time.monotonic()
+        self.compiling = 0  # learners that are not ready yet
         self._rounds_left: dict[tuple[str, str, int], int] = defaultdict(int)
         for i, cell in enumerate(plan):
             self._rounds_left[_group(cell.settings)] += self.left[i] * cell.settings.rounds
@@ -181,8 +179,7 @@ def _run(
         in_order(pl.concat([have, *loop.frames]), plan, replicates),
         loop.failures,
         progress.already_stored,
-        loop.tasks,
-        loop.compute_seconds,
+        loop.task_seconds,
     )
 
 
@@ -198,8 +195,7 @@ class _Loop:
     ) -> None:
         self.frames: list[pl.DataFrame] = []
         self.failures: list[Failure] = []
-        self.tasks = 0
-        self.compute_seconds = 0.0
+        self.task_seconds: list[float] = []
         self._plan = plan
         self._progress = progress
         self._store = store
@@ -215,6 +211,7 @@ class _Loop:
         self._warm_up(engine, spans)
         while self._running or self._warming or self._queue or self._suspects:
             self._submit(engine)
+            self._progress.compiling = len(self._warming)
             if self._watcher is not None:
                 self._watcher(self._progress)
             done = wait([*self._running, *self._warming], 0.2, FIRST_COMPLETED).done
@@ -316,7 +313,7 @@ class _Loop:
             ) from error
 
     def _keep(self, outcomes: Sequence[Outcome], work: Work) -> None:
-        self.tasks += 1
+        self.task_seconds.append(sum(outcome.seconds for outcome in outcomes))
         for outcome in outcomes:
             cell = self._plan[outcome.span.cell]
             if not outcome.error and outcome.code != cell.code:
@@ -331,7 +328,6 @@ class _Loop:
                 self._store.write(frame)
             self.frames.append(frame)
         for outcome, (_, settings) in zip(outcomes, work, strict=True):
-            self.compute_seconds += outcome.seconds
             self._progress.finished(outcome, settings)
             if outcome.error:
                 self._failed(outcome)

@@ -38,6 +38,8 @@ class Adversary:
 
     fill: ClassVar[Callable[..., None]]
     entry: ClassVar[Callable[..., float] | None] = None
+    reference: ClassVar[str] = ""
+    """Where it was published, if it was."""
     looks: ClassVar[bool] = False
     """Whether ``fill`` uses ``q`` or ``last_arm``; if not, many rounds are filled at once."""
 

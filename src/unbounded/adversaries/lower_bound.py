@@ -40,6 +40,7 @@ class LowerBound(Adversary):
 
     fill = _fill
     entry = _entry
+    reference = "Auer, Cesa-Bianchi, Freund & Schapire 2002, Theorem 5.1"
 
     def __init__(self, factor: float = 0.5, *, scale: float = 1.0, shift: float = 0.0) -> None:
         super().__init__(scale=scale, shift=shift)
