@@ -1,0 +1,297 @@
+"""Experiments as TOML: what is read, and what is said of everything that cannot be."""
+
+from __future__ import annotations
+
+import re
+import string
+import sys
+
+import pytest
+
+pytest.importorskip("msgspec")
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from unbounded import config, grid
+from unbounded.config import ConfigError
+from unbounded.toml_lines import line_of
+
+TEXT = """\
+# An experiment.
+name = "example"
+arms = [
+  3,
+  5,
+]
+rounds = [100, 200]
+replicates = 4
+
+[[learners]]
+name = "SCB"
+clip = ["scale", "range"]
+rate = 2
+
+[[learners]]
+name = "TsallisINF"
+loss_range = [[0, 1], [-1.0, 1.0]]
+
+[[adversaries]]
+name = "StochasticGap"
+scale = [1e-9, 1e9]
+"""
+
+
+def error_of(text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        config.loads(text, "file.toml")
+    return str(caught.value)
+
+
+def test_lists_span_a_grid() -> None:
+    e = config.loads(TEXT)
+    assert e.arms == (3, 5)
+    assert e.learners[0].settings == {"clip": ("scale", "range"), "rate": (2.0,)}
+    assert e.learners[1].settings == {"loss_range": ((0.0, 1.0), (-1.0, 1.0))}
+    cells = grid.cells(e)
+    assert len(cells) == 2 * 2 * (2 + 2) * 2
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert cells[0].learner_settings == '{"clip":"scale","rate":2.0,"threshold":"lazy"}'
+
+
+def test_one_value_of_a_pair_is_not_a_grid() -> None:
+    e = config.loads(TEXT.replace("[[0, 1], [-1.0, 1.0]]", "[0, 1]"))
+    assert e.learners[1].settings == {"loss_range": ((0.0, 1.0),)}
+
+
+def test_equal_settings_have_equal_keys_however_they_are_written() -> None:
+    def keys(rate: str) -> list[str]:
+        return [cell.key for cell in grid.cells(config.loads(TEXT.replace("rate = 2", rate)))]
+
+    assert keys("rate = 1") == keys("rate = 1.0") == keys("") == keys("rate = [1.0, 1.0]")
+    assert keys("rate = 1") != keys("rate = 2")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("seed", 5), ("checkpoints", 3), ("pseudo_regret", False)],
+)
+def test_everything_that_results_depend_on_is_in_the_key(key: str, value: object) -> None:
+    document = config.to_dict(config.loads(TEXT))
+    before = {cell.key for cell in grid.cells(config.experiment(document))}
+    after = {cell.key for cell in grid.cells(config.experiment(document | {key: value}))}
+    assert not before & after
+
+
+def test_replicates_are_not_in_the_key() -> None:
+    document = config.to_dict(config.loads(TEXT))
+    more = config.experiment(document | {"replicates": 40})
+    assert grid.cells(more) == grid.cells(config.experiment(document))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("replicates", "replicate", 8, "unknown key 'replicate'; the nearest valid one is 'repl"),
+        ("SCB", "SBC", 11, "unknown name 'SBC'; the nearest valid one is 'SCB'"),
+        ("TsallisINF", "tsallisinf", 16, "the nearest valid one is 'TsallisINF'"),
+        ("StochasticGap", "Stochastic", 20, "the nearest valid one is 'StochasticGap'"),
+        ("clip", "clips", 12, "SCB has no setting 'clips'; the nearest valid one is 'clip'"),
+        ('"range"', '"rage"', 12, "cannot be 'rage'; the nearest valid one is 'range'"),
+        ("rate = 2", "rate = 'x'", 13, "learners[0].rate must be float, got 'x'"),
+        ("rate = 2", "rate = true", 13, "must be float, got True"),
+        ("rate = 2", "rate = -1", 13, "rate must be above 0, got -1"),
+        ("rate = 2", "rate = nan", 13, "must be finite"),
+        ("rate = 2", "rate = []", 13, "empty list"),
+        ("rate = 2", "rate = 1979-05-27", 13, "must be float"),
+        ("rate = 2", "n_arms = 2", 13, "n_arms is set by 'arms'"),
+        ("  5,", "  'five',", 3, "arms must be a whole number from 1"),
+        ("  5,", "  0,", 3, "arms must be a whole number from 1"),
+        ("= [100, 200]", "= 0", 7, "rounds must be a whole number from 1"),
+        ("= [100, 200]", "= [100, 200", 7, "not valid TOML"),
+        ("[[0, 1], [-1.0, 1.0]]", "[1, 0]", 17, "low < high"),
+        ("[[0, 1], [-1.0, 1.0]]", "[1, 0, 2]", 17, "must be (float, float)"),
+        ("replicates = 4", "replicates = 4\ncheckpoints = [150]", 9, "checkpoints must lie in 1 .."),
+        ('"example"', '"../escape"', 2, "name must be letters, digits"),
+    ],
+)
+def test_an_error_names_the_line_and_the_nearest(
+    old: str, new: str, line: int, words: str
+) -> None:
+    message = error_of(TEXT.replace(old, new, 1))
+    found = re.match(r"file\.toml, line (\d+): ", message)
+    assert found, message
+    assert words in message
+    if "not valid" not in message:  # an unclosed list is noticed by TOML where it must end
+        assert int(found[1]) == line, message
+
+
+def test_what_is_missing_is_named() -> None:
+    assert "arms is missing" in error_of(TEXT.replace("arms", "seed").replace("[\n  3,\n  5,\n]", "1"))
+    assert "needs a name" in error_of(TEXT.replace('name = "SCB"\n', ""))
+    replay = TEXT.replace("StochasticGap", "Replay")
+    assert "Replay needs losses" in error_of(replay)
+
+
+def test_losses_that_do_not_fit_the_arms() -> None:
+    replay = TEXT.replace("StochasticGap", "Replay") + "losses = [[1, 2, 3], [4, 5, 6]]\n"
+    assert "line 22: adversaries[0]: losses has 3 columns for 5 arms" in error_of(replay)
+    e = config.loads(replay.replace("  5,\n", ""))
+    assert e.adversaries[0].settings["losses"] == ([[1, 2, 3], [4, 5, 6]],)
+
+
+def test_a_grid_that_is_too_large_is_refused_at_once() -> None:
+    many = str(list(range(1, 2001)))
+    message = error_of(TEXT.replace("[100, 200]", many).replace("rate = 2", f"rate = {many}"))
+    assert "the most is 1000000" in message
+
+
+def test_files_that_cannot_be_read(tmp_path: object) -> None:
+    path = tmp_path / "bad.toml"  # type: ignore[operator]
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        config.load(path)
+    path.write_bytes(b"name = '\xff'")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        config.load(path)
+    path.write_text("\ufeff" + TEXT)
+    assert config.load(path) == config.loads(TEXT)
+
+
+def test_round_trip() -> None:
+    e = config.loads(TEXT)
+    assert config.loads(config.dumps(e)) == e
+    assert config.experiment(config.to_dict(e)) == e
+
+
+numbers = st.integers(1, 100)
+lists = st.lists(numbers, min_size=1, max_size=3)
+documents = st.fixed_dictionaries(
+    {
+        "learners": st.lists(
+            st.fixed_dictionaries(
+                {"name": st.just("SCB")},
+                optional={
+                    "clip": st.sampled_from(["scale", ["scale", "range"]]),
+                    "rate": st.floats(1e-300, 1e300) | st.lists(st.floats(0.1, 9), min_size=1),
+                },
+            )
+            | st.fixed_dictionaries(
+                {"name": st.just("TsallisINF"), "loss_range": st.just([[0.0, 1.0], [2, 3]])}
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+        "adversaries": st.just([{"name": "StochasticGap"}]),
+        "arms": numbers | lists,
+        "rounds": numbers | lists,
+    },
+    optional={
+        "seed": st.integers(0, 2**63 - 1),
+        "name": st.text(string.ascii_letters + "-_", min_size=1),
+        "checkpoints": numbers,
+        "pseudo_regret": st.booleans(),
+    },
+)
+
+
+@given(documents)
+@settings(deadline=None, max_examples=60)
+def test_every_experiment_survives_its_file(document: dict[str, object]) -> None:
+    e = config.experiment(document)
+    again = config.loads(config.dumps(e))
+    assert again == e
+    assert grid.cells(again) == grid.cells(e)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    | st.binary(max_size=3) | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+KEYS = ["name", "learners", "adversaries", "arms", "rounds", "replicates", "seed", "checkpoints"]
+
+
+@given(st.sampled_from(KEYS), values)
+@settings(deadline=None, max_examples=150)
+def test_any_value_anywhere_is_taken_or_refused(key: str, value: object) -> None:
+    document = config.to_dict(config.loads(TEXT)) | {key: value}
+    try:
+        e = config.experiment(document)
+    except ConfigError as error:
+        assert len(str(error)) < 2000
+    else:
+        assert config.experiment(config.to_dict(e)) == e
+
+
+@given(st.sampled_from(["clip", "rate", "loss_range", "scale", "gap", "best", "losses"]), values)
+@settings(deadline=None, max_examples=150)
+def test_any_setting_is_taken_or_refused(key: str, value: object) -> None:
+    document = config.to_dict(config.loads(TEXT))
+    for entry in (*document["learners"], *document["adversaries"]):
+        try:
+            config.experiment(document | {"learners": [{**entry, key: value}]})
+        except ConfigError as error:
+            assert len(str(error)) < 2000
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300)
+def test_damaged_text_is_taken_or_refused(data: st.DataObject) -> None:
+    """Characters dropped, changed and inserted anywhere: an error has a message, and a line
+    that exists."""
+    text = TEXT
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text)))
+        cut = data.draw(st.integers(0, 8))
+        text = text[:at] + data.draw(st.text(max_size=4)) + text[at + cut :]
+    try:
+        config.loads(text, "file.toml")
+    except ConfigError as error:
+        found = re.match(r"file\.toml, line (\d+): ", str(error))
+        assert found is None or 1 <= int(found[1]) <= text.count("\n") + 1
+
+
+@given(st.text())
+@example("a = " + "[" * 100_000)
+@example("a = " + "9" * 5000)
+@example("[" * 20_000)
+@example("\x00")
+@settings(deadline=None)
+def test_any_text_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        config.loads(text)
+
+
+@given(st.binary())
+@settings(deadline=None, max_examples=30)
+def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "file.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError):
+        config.load(path)
+
+
+def test_line_of_every_key() -> None:
+    text = 'a = """\nb = 1\n"""\n\n# c = 2\nc = [\n 1,\n]\n[d]\n\ne.f = {g = 1}\n[[h]]\n[[h]]\ni=1'
+    places = {("a",): 1, ("b",): None, ("c",): 6, ("c", 0): 6, ("d",): 9, ("d", "e", "f", "g"): 11,
+              ("h",): 12, ("h", 1): 13, ("h", 1, "i"): 14, ("h", 0, "i"): None, (): None}  # fmt: skip
+    assert {keys: line_of(text, keys) for keys in places} == places
+
+
+def test_line_of_a_key_below_a_long_matrix() -> None:
+    text = "x = [\n" + "[1, 2],\n" * 5000 + "]\ny = 1\n"
+    assert line_of(text, ("y",)) == 5003
+    assert line_of(text, ("x",)) == 1
+
+
+def test_the_core_does_not_import_the_laboratory() -> None:
+    import subprocess
+
+    code = (
+        "import sys, unbounded\n"
+        "print([m for m in ('msgspec', 'polars', 'rich', 'cyclopts', 'loky', 'distributed',"
+        " 'tomli_w', 'matplotlib') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
