@@ -224,7 +224,7 @@ class Store:
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else []:
             if path.suffix == _PART:
                 continue
-            frame = _read_file(path)
+            frame = read_file(path)
             if isinstance(frame, str):
                 self._put_aside(path, frame, move)
             else:
@@ -237,7 +237,7 @@ class Store:
         if len(paths) <= most:
             return
         sound = {
-            path: frame for path in sorted(paths) if not isinstance(frame := _read_file(path), str)
+            path: frame for path in sorted(paths) if not isinstance(frame := read_file(path), str)
         }
         merged = self.write(pl.concat(sound.values()).rechunk())
         for path in sound:
@@ -293,7 +293,7 @@ def failure_of(outcome: Outcome, cell: Cell) -> Failure:
     )  # fmt: skip
 
 
-def _read_file(path: Path) -> pl.DataFrame | str:
+def read_file(path: Path) -> pl.DataFrame | str:
     """The rows of a file, or what is wrong with it."""
     name = _NAME.fullmatch(path.name)
     if not name:
