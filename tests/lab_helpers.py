@@ -25,6 +25,14 @@ PAIR = {
 """A quick experiment, one adversary oblivious and one adaptive."""
 
 
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join(
+        [str(Path(task.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
+}
+"""For processes that import the package under test from another directory."""
+
+
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait for something to become true, and fail if it does not."""
     deadline = time.monotonic() + seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import subprocess
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ pytest.importorskip("msgspec")
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import lab_helpers as helpers
 from unbounded import config, grid
 from unbounded.config import ConfigError
 from unbounded.toml_lines import line_of
@@ -299,12 +301,13 @@ def test_line_of_a_key_below_a_long_matrix() -> None:
 
 
 def test_the_core_does_not_import_the_laboratory() -> None:
-    import subprocess
-
     code = (
         "import sys, unbounded\n"
         "print([m for m in ('msgspec', 'polars', 'rich', 'cyclopts', 'loky', 'distributed',"
         " 'tomli_w', 'matplotlib') if m in sys.modules])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env=helpers.ENVIRONMENT,
+    )  # fmt: skip
     assert out.stdout.strip() == "[]"

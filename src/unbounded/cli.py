@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -106,9 +107,10 @@ def _run(
             )
     except KeyboardInterrupt:
         _say_set_aside(console, store)
-        again = " ".join(sys.argv) if sys.argv[1:2] == ["run"] else f"unbounded run {file}"
+        again = ["unbounded", "run", str(file), "--out", str(directory), "--engine", engine]
         console.print(
-            f"Stopped. What was finished is kept in {directory}; resume with: {again}", markup=False
+            f"Stopped. What was finished is kept in {directory}; resume with: {shlex.join(again)}",
+            markup=False,
         )
         return 130
     _say_set_aside(console, store)

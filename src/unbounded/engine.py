@@ -15,8 +15,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
+from unbounded import task
+
 ENGINES = ("local", "serial", "dask", "dask://HOST:PORT")
-_IDLE_SECONDS = 15  # after which a local worker leaves, also if the driver was killed
+_IDLE_SECONDS = 60  # after which a local worker leaves
+_PATIENCE = "10s"  # with a scheduler that does not answer
 
 
 class EngineError(RuntimeError):
@@ -106,8 +109,9 @@ class _Local:
         self.workers = workers
         # Called for each task: it gives the same executor until a worker dies, then a new one.
         self._executor: Callable[[], Any] = partial(
-            get_reusable_executor, workers, timeout=_IDLE_SECONDS
-        )
+            get_reusable_executor, workers, timeout=_IDLE_SECONDS,
+            initializer=task.leave_with_driver, initargs=(os.getpid(),),
+        )  # fmt: skip
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         with _interrupts_held():
@@ -142,7 +146,7 @@ class _Dask:
                         "stand under 'if __name__ == \"__main__\":'"
                     ) from error
             try:
-                self._client = Client(self._cluster or address, timeout="10s")
+                self._client = Client(self._cluster or address, timeout=_PATIENCE)
             except (OSError, ValueError) as error:
                 raise EngineError(
                     f"no dask scheduler answers at {address}: {error}; start one with "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from typing import Any, NamedTuple, Protocol
 
 import polars as pl
@@ -183,6 +183,14 @@ def _run(
     )
 
 
+def _error_of(future: Future[Any]) -> BaseException | None:
+    """Why a future has no result; tasks are cancelled when a cluster is lost."""
+    try:
+        return future.exception()
+    except CancelledError as error:
+        return error
+
+
 class _Loop:
     """Keeps an engine busy with what is missing."""
 
@@ -226,7 +234,7 @@ class _Loop:
     def save_finished(self) -> None:
         """Before stopping: keep what has come back in the meantime."""
         for future in [future for future in self._running if future.done()]:
-            if not future.cancelled() and future.exception() is None:
+            if _error_of(future) is None:
                 self._take(future)
 
     # ------------------------------------------------------------- compilation
@@ -239,7 +247,7 @@ class _Loop:
         ready = engine.submit(task.warm, [])  # start the workers ...
         for name in {self._plan[span.cell].settings.adversary for span in spans}:
             adversaries()[name].cls.rows()  # ... and compile this meanwhile
-        ready.exception()
+        _error_of(ready)
         for its_spans in of_learner.values():
             sizes: dict[int, Settings] = {}
             for span in its_spans:
@@ -250,7 +258,7 @@ class _Loop:
 
     def _warmed(self, future: Future[Any]) -> None:
         settings, spans = self._warming.pop(future)
-        if future.exception() is None:
+        if _error_of(future) is None:
             for one, rate in zip(settings, future.result(), strict=True):
                 self._progress.measured(one, rate)
         self._queue.extend(spans)  # also after an error: each cell then records its own
@@ -270,7 +278,7 @@ class _Loop:
         future: Future[Any]
         try:
             future = engine.submit(task.run, work)
-        except BrokenExecutor as error:
+        except Exception as error:  # answered in `_take`, as if it had come back later
             future = Future()
             future.set_exception(error)
         self._running[future] = work
@@ -301,7 +309,7 @@ class _Loop:
     def _take(self, future: Future[Any]) -> None:
         work = self._running.pop(future)
         self._progress.stopped_work(work)
-        error = future.exception()
+        error = _error_of(future)
         if error is None:
             self._keep(future.result(), work)
         elif isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":

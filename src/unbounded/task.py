@@ -7,6 +7,8 @@ neither the disk nor its formats. Only numbers, strings and arrays travel.
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -120,6 +122,17 @@ def columns_of(result: Simulation) -> dict[str, Array]:
         "clipped": result.clipped,
         "threshold": result.threshold,
     }
+
+
+def leave_with_driver(driver: int) -> None:
+    """Have this process end when the process that started it has ended, even by kill -9."""
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def warm(cells: Sequence[Settings]) -> list[float]:

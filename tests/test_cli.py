@@ -1,0 +1,254 @@
+"""The command line, as a user meets it: real processes, real signals."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cyclopts")
+pytest.importorskip("polars")
+pytest.importorskip("loky")
+
+import psutil
+
+import lab_helpers as helpers
+from unbounded import cli, config, lab
+
+QUICK = config.dumps(config.experiment({**helpers.PAIR, "name": "quick"}))
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "quick.toml"
+    path.write_text(QUICK)
+    return path
+
+
+def call(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+def test_run_then_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("run", file, "--dry-run") == 0
+    assert "12 cells, 144 replicates, 144 to run, in out/quick" in capsys.readouterr().err
+    assert not Path("out").exists()
+    assert call("run", file, "--engine", "serial") == 0
+    said = capsys.readouterr().err
+    assert "144 of 144 replicates done (0 were stored before), 0 failed" in said
+    assert call("run", file, "--engine", "serial") == 0
+    assert "(144 were stored before)" in capsys.readouterr().err
+    assert call("show", "out/quick", "--save", "all.csv") == 0
+    shown = capsys.readouterr().out
+    assert shown.count("12/12") == 12
+    assert "SCB(clip=range)" in shown
+    assert len(Path("all.csv").read_text().splitlines()) == 1 + 12 * 12 * 5
+    assert lab.results("out/quick").height == 12 * 12 * 5
+
+
+def test_show_of_what_is_unfinished_and_damaged(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("run", file, "--engine", "serial", "--out", "here") == 0
+    for path in Path("here/results").iterdir():
+        path.write_bytes(b"")
+    capsys.readouterr()
+    assert call("show", "here") == 0
+    shown = capsys.readouterr().out
+    assert shown.count("0/12") == 12
+    assert re.search(r"not used: here/results/\S+: damaged", shown.replace("\n", " "))
+    assert call("show", "here", "--save", "x.pickle") == 2
+    assert "--save takes a .csv or a .parquet" in capsys.readouterr().err
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    from unbounded import adversaries
+    from unbounded.bandits import algorithms
+
+    assert call("list") == 0
+    shown = capsys.readouterr().out
+    for name, cls in algorithms().items():
+        assert f"\n{name}: " in shown
+        assert cls.spec.reference in shown
+    for name in adversaries.__all__:
+        assert name == "Adversary" or f"\n{name}: " in shown
+    assert 'clip : {"scale", "range"}; default \'scale\'' in shown
+    assert call("list", "SCB") == 0
+    assert "Multiplies the learning rate" in capsys.readouterr().out
+    assert call("list", "SBC") == 2
+    assert "the nearest valid one is 'SCB'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "none.toml"], "none.toml: cannot be read"),
+        (["run", "bad.toml"], "bad.toml, line 1: unknown key 'arm'; the nearest valid one is"),
+        (["run", "quick.toml", "--engine", "dusk"], "the nearest valid one is 'dask'"),
+        (["run", "quick.toml", "--engine", "local", "--workers", "0"], "at least 1"),
+        (["run", "quick.toml", "--out", "quick.toml"], "File exists"),
+        (["show", "nowhere"], "cannot be read"),
+        (["run", "quick.toml", "--engin", "local"], "--engin"),
+        (["ruin", "quick.toml"], "ruin"),
+        (["run"], "file"),
+        (["run", "quick.toml", "--workers", "two"], "two"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_answered_in_one_sentence(
+    file: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.toml").write_text("arm = 3")
+    try:
+        status = call(*arguments)
+    except SystemExit as leave:  # how cyclopts ends
+        status = int(leave.code or 0)
+    assert status in (1, 2)
+    captured = capsys.readouterr()
+    said = " ".join((captured.err + captured.out).lower().replace("│", " ").split())
+    assert words.lower() in said
+
+
+def test_a_mistake_shows_no_traceback(file: Path) -> None:
+    file.write_text(QUICK.replace('"range"', '"rage"'))
+    done = subprocess.run(
+        [sys.executable, "-m", "unbounded.cli", "run", str(file)],
+        capture_output=True, text=True, timeout=120, env=helpers.ENVIRONMENT,
+    )  # fmt: skip
+    assert done.returncode == 2
+    line = QUICK.split("\n").index("clip = [") + 1
+    assert done.stderr.strip() == (
+        f"unbounded: {file}, line {line}: learners[0].clip cannot be 'rage'; "
+        "the nearest valid one is 'range' (valid: scale, range)"
+    )
+    assert done.stdout == ""
+
+
+class Driver:
+    """A run in a process group of its own."""
+
+    def __init__(self, file: Path, out: Path) -> None:
+        command = [sys.executable, "-m", "unbounded.cli", "run", str(file), "--out", str(out)]
+        self.out = out
+        self.process = subprocess.Popen(
+            [*command, "--workers", "2"], stderr=subprocess.PIPE, text=True,
+            start_new_session=True, env=helpers.ENVIRONMENT,
+        )  # fmt: skip
+
+    def workers(self) -> list[psutil.Process]:
+        try:
+            return psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def close(self) -> None:
+        helpers.killed_group(self.process.pid)
+        self.process.communicate(timeout=30)
+
+
+@pytest.fixture
+def drivers(tmp_path: Path) -> Iterator[list[Driver]]:
+    started: list[Driver] = []
+    yield started
+    for driver in started:
+        driver.close()
+
+
+def longer(tmp_path: Path, rounds: int) -> Path:
+    path = tmp_path / "longer.toml"
+    path.write_text(config.dumps(config.experiment({**helpers.PAIR, "rounds": rounds})))
+    return path
+
+
+def test_ctrl_c_says_how_to_resume(tmp_path: Path, drivers: list[Driver]) -> None:
+    """SIGINT to the whole group, as a terminal sends it: workers must not answer it."""
+    path = longer(tmp_path, 400_000)
+    drivers.append(Driver(path, tmp_path / "out"))
+    driver = drivers[0]
+    helpers.until(lambda: helpers.stored_files(driver.out) >= 2)
+    workers = driver.workers()
+    assert len(workers) >= 2
+    os.killpg(driver.process.pid, signal.SIGINT)
+    _, said = driver.process.communicate(timeout=30)
+    assert driver.process.returncode == 130
+    assert "Traceback" not in said
+    assert f"resume with: unbounded run {path} --out {tmp_path / 'out'}" in said
+    psutil.wait_procs(workers, timeout=10)
+    assert not [worker for worker in workers if worker.is_running()]
+
+
+def killed_and_resumed(
+    tmp_path: Path, drivers: list[Driver], moments: int, rounds: int, seed: int
+) -> int:
+    """Kill the driver at random moments; how often something had been stored before that."""
+    path, out = longer(tmp_path, rounds), tmp_path / "out"
+    rng = random.Random(seed)
+    progressed = 0
+    for _ in range(moments):
+        driver = Driver(path, out)
+        drivers.append(driver)
+        before = helpers.stored_files(out)
+        if rng.random() < 0.8:  # otherwise while it starts
+            helpers.until(
+                lambda driver=driver, before=before: (
+                    driver.process.poll() is not None or helpers.stored_files(out) > before
+                )
+            )
+        time.sleep(rng.random() * 0.5)
+        if driver.process.poll() is not None:  # nothing left to do
+            assert driver.process.returncode == 0
+            break
+        workers = driver.workers()
+        driver.process.kill()
+        driver.process.wait(10)
+        progressed += helpers.stored_files(out) > before
+        psutil.wait_procs(workers, timeout=10)
+    drivers.append(Driver(path, out))
+    _, said = drivers[-1].process.communicate(timeout=300)
+    assert drivers[-1].process.returncode == 0, said
+    assert "not used" not in said
+    resumed = lab.results(out).drop(lab.TIMING)
+    assert resumed.equals(lab.run(path).drop(lab.TIMING))
+    return progressed
+
+
+def test_driver_killed_at_3_moments(tmp_path: Path, drivers: list[Driver]) -> None:
+    assert killed_and_resumed(tmp_path, drivers, 3, 100_000, seed=1) >= 2
+
+
+@pytest.mark.long
+def test_driver_killed_at_20_moments(tmp_path: Path, drivers: list[Driver]) -> None:
+    assert killed_and_resumed(tmp_path, drivers, 20, 1_000_000, seed=2) >= 12
+
+
+def test_workers_of_a_killed_driver_leave(tmp_path: Path, drivers: list[Driver]) -> None:
+    drivers.append(Driver(longer(tmp_path, 100_000), tmp_path / "out"))
+    driver = drivers[0]
+    helpers.until(lambda: helpers.stored_files(driver.out) >= 1)
+    workers = driver.workers()
+    assert workers
+    driver.process.kill()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert alive == []
+
+
+def test_one_sentence_where_the_laboratory_is_not_installed() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['polars'] = None\n"
+        "from unbounded.cli import main\n"
+        "sys.exit(main(['list']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=helpers.ENVIRONMENT
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip() == "unbounded: polars is missing: pip install 'unbounded[lab]'"
