@@ -18,10 +18,10 @@ from unbounded.store import (
     Failure,
     Store,
     StoreError,
+    checked_content,
     frame_of,
     in_order,
     missing,
-    read_file,
 )
 from unbounded.task import Span
 
@@ -110,11 +110,11 @@ def test_a_file_cut_at_any_length_is_not_used(store: Store) -> None:
     for length in range(len(content)):
         path.unlink()  # overwriting a file waits for the disk
         path.write_bytes(content[:length])
-        assert read_file(path) == DAMAGED
+        assert checked_content(path) == DAMAGED
     path.write_bytes(content + b"\0")
-    assert read_file(path) == DAMAGED
+    assert checked_content(path) == DAMAGED
     path.write_bytes(content)
-    assert isinstance(read_file(path), pl.DataFrame)
+    assert checked_content(path) == content
 
 
 def test_a_file_with_any_byte_changed_is_not_used(store: Store) -> None:
@@ -127,7 +127,7 @@ def test_a_file_with_any_byte_changed_is_not_used(store: Store) -> None:
         path.unlink()
         path.write_bytes(content)
         content[at] = old
-        assert read_file(path) == DAMAGED
+        assert checked_content(path) == DAMAGED
 
 
 def test_a_damaged_file_is_set_aside_and_run_again(store: Store) -> None:

@@ -98,7 +98,8 @@ def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
 def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
     first, count = outcome.span.first, outcome.span.replicates
     settings = cell.settings
-    constant = {
+    height = count * outcome.rounds.size
+    constant: dict[str, Any] = {
         "cell": cell.key,
         "learner": settings.learner,
         "learner_settings": cell.learner_settings,
@@ -112,31 +113,35 @@ def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
         "seconds": outcome.seconds / count,
         "finished": datetime.now(UTC),
     }
-    columns = {
+    if not settings.pseudo_regret:
+        constant |= {"pseudo_regret": None, "relative_pseudo_regret": None}
+    changing = {
         "replicate": np.repeat(np.arange(first, first + count), outcome.rounds.size),
         "round": np.tile(outcome.rounds, count),
         **{name: values.ravel() for name, values in outcome.columns.items()},
     }
-    frame = pl.DataFrame(columns).with_columns(
-        [pl.lit(value, dtype=SCHEMA[name]).alias(name) for name, value in constant.items()]
-    )
-    if not settings.pseudo_regret:
-        names = ("pseudo_regret", "relative_pseudo_regret")
-        frame = frame.with_columns([pl.lit(None, pl.Float64).alias(name) for name in names])
-    return frame.select(list(SCHEMA))
+
+    def series(name: str) -> pl.Series:
+        if name in constant:
+            one = pl.Series(name, [constant[name]], dtype=SCHEMA[name])
+            return one.new_from_index(0, height)
+        return pl.Series(name, changing[name], dtype=SCHEMA[name])
+
+    return pl.DataFrame([series(name) for name in SCHEMA])
 
 
 def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
     """The rows of these cells and replicates, once each, in the order of the plan."""
-    position = pl.DataFrame(
-        {"cell": [cell.key for cell in plan], "_position": range(len(plan))},
-        schema={"cell": SCHEMA["cell"], "_position": pl.Int64},
-    )
-    frame = frame.filter(pl.col("replicate") < replicates).join(position, on="cell")
+    keys = [cell.key for cell in plan]
+    position = pl.col("cell").cast(pl.String).replace_strict(
+        keys, range(len(keys)), default=-1, return_dtype=pl.Int64
+    )  # fmt: skip
     row = ["_position", "replicate", "round"]
-    frame = frame.sort([*row, "finished"])
-    once = frame.unique(row, keep="first", maintain_order=True)
-    if once.height < frame.height:  # a run was stopped between merging files and deleting them
+    wanted = pl.col("_position").ge(0) & pl.col("replicate").lt(replicates)
+    frame = frame.with_columns(position.alias("_position")).filter(wanted).sort([*row, "finished"])
+    repeated = frame.select(pl.all_horizontal(pl.col(row) == pl.col(row).shift())).to_series()
+    if repeated.any():  # a run was stopped between merging files and deleting them
+        once = frame.unique(row, keep="first", maintain_order=True)
         numbers = [name for name in SCHEMA if name not in (*TIMING, "version")]
         differing = frame.unique([*row, *numbers]).height - once.height
         if differing:
@@ -144,7 +149,8 @@ def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.D
                 f"{differing} results are stored twice with different numbers: they come from "
                 "different machines or a faulty one; delete one of them, or use a new directory"
             )
-    return once.drop("_position")
+        frame = once
+    return frame.drop("_position")
 
 
 def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[Span]:
@@ -156,7 +162,10 @@ def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[
     }
     spans = []
     for i, cell in enumerate(plan):
-        have = np.array(counts.get(cell.key, []), dtype=np.int64)
+        if cell.key not in counts:
+            spans.append(Span(i, 0, replicates))
+            continue
+        have = np.array(counts[cell.key], dtype=np.int64)
         have = np.sort(have[have < replicates])
         ends = np.concatenate(([-1], have, [replicates]))
         gaps = np.flatnonzero(np.diff(ends) > 1)
@@ -212,7 +221,7 @@ class Store:
         """Add rows, all or none."""
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd", compression_level=1, statistics=False)
-        cells = " ".join(sorted(str(key) for key in frame["cell"].unique()))
+        cells = " ".join(sorted(set(frame["cell"].to_list())))
         name = f"{_hash(cells.encode())}-{_hash(buffer.getbuffer())}.parquet"
         path = self._results / name
         write_whole(path, buffer.getbuffer())
@@ -220,16 +229,16 @@ class Store:
 
     def read(self, *, move: bool = False) -> pl.DataFrame:
         """All rows of all sound files; ``move`` puts the others into ``set-aside/``."""
-        frames = []
+        sound = []
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else []:
             if path.suffix == _PART:
                 continue
-            frame = read_file(path)
-            if isinstance(frame, str):
-                self._put_aside(path, frame, move)
+            content = checked_content(path)
+            if isinstance(content, str):
+                self._put_aside(path, content, move)
             else:
-                frames.append(frame)
-        return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+                sound.append(content)
+        return _frame(sound)
 
     def merge(self, most: int = 64) -> None:
         """Write the sound files into one if there are more than ``most``."""
@@ -237,9 +246,11 @@ class Store:
         if len(paths) <= most:
             return
         sound = {
-            path: frame for path in sorted(paths) if not isinstance(frame := read_file(path), str)
+            path: content
+            for path in sorted(paths)
+            if isinstance(content := checked_content(path), bytes)
         }
-        merged = self.write(pl.concat(sound.values()).rechunk())
+        merged = self.write(_frame(list(sound.values())).rechunk())
         for path in sound:
             if path != merged:
                 path.unlink()
@@ -293,8 +304,8 @@ def failure_of(outcome: Outcome, cell: Cell) -> Failure:
     )  # fmt: skip
 
 
-def read_file(path: Path) -> pl.DataFrame | str:
-    """The rows of a file, or what is wrong with it."""
+def checked_content(path: Path) -> bytes | str:
+    """The bytes of a file of results, or what is wrong with it."""
     name = _NAME.fullmatch(path.name)
     if not name:
         return "not a file of results: its name is of another form"
@@ -305,10 +316,16 @@ def read_file(path: Path) -> pl.DataFrame | str:
     if _hash(content) != name[1]:
         return "damaged: its content does not have the hash in its name"
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
+        schema = pl.read_parquet_schema(io.BytesIO(content))
     except Exception as error:  # not ours after all: polars may raise anything
         return f"not Parquet: {error}"
-    return frame if dict(frame.schema) == SCHEMA else "its columns are not those of results"
+    return content if dict(schema) == SCHEMA else "its columns are not those of results"
+
+
+def _frame(contents: Sequence[bytes]) -> pl.DataFrame:
+    if not contents:
+        return pl.DataFrame(schema=SCHEMA)
+    return pl.read_parquet(list(contents))
 
 
 def _hash(content: bytes | memoryview) -> str:

@@ -1,0 +1,127 @@
+"""What the laboratory costs: planning, storing, and running a grid of a minute.
+
+python benchmarks/lab.py             # all figures of docs/laboratory.md, about three minutes
+python benchmarks/lab.py plan store  # some of them
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from unbounded import config, grid
+from unbounded.runner import run_cells
+from unbounded.store import SCHEMA, Store, frame_of, in_order, missing
+from unbounded.task import Outcome, Span
+
+
+def plan() -> None:
+    """A grid of 10,000 cells, from TOML to the list of what is missing."""
+    text = f"""
+        arms = [5, 10]
+        rounds = 1000
+        [[learners]]
+        name = "SCB"
+        clip = ["scale", "range"]
+        rate = {[1.0 + i / 50 for i in range(50)]}
+        [[adversaries]]
+        name = "StochasticGap"
+        gap = {[0.01 * i for i in range(1, 6)]}
+        scale = {[10.0**i for i in range(10)]}
+    """
+    started = time.perf_counter()
+    e = config.loads(text)
+    cells = grid.cells(e)
+    spans = missing(pl.DataFrame(schema=SCHEMA), cells, e.replicates)
+    seconds = time.perf_counter() - started
+    print(f"plan: {len(cells)} cells, {len(spans)} spans in {seconds:.2f} s (limit 2 s)")
+
+
+def store() -> None:
+    """A million rows: in a file for each cell, and in many small ones, merged afterwards."""
+    for replicates_a_file in (1000, 50):
+        _store(replicates_a_file)
+
+
+def _store(size: int) -> None:
+    e = config.experiment(
+        {
+            "learners": [{"name": "SCB", "clip": ["scale", "range"]}, {"name": "TsallisINF"}],
+            "adversaries": [{"name": "StochasticGap", "scale": [1.0, 1e3, 1e6, 1e9]}],
+            "arms": [5, 10, 20, 50],
+            "rounds": 10**6,
+            "replicates": 1000,
+            "checkpoints": 21,
+        }
+    )
+    cells = grid.cells(e)
+    points = np.unique(np.geomspace(10**6, 1, 21).round().astype(np.int64))
+    rng = np.random.default_rng(0)
+    names = [name for name, kind in SCHEMA.items() if kind == pl.Float64 and name != "seconds"]
+    with tempfile.TemporaryDirectory() as directory:
+        kept = Store(directory)
+        with kept.locked():
+            spans = [Span(i, r, size) for i in range(len(cells)) for r in range(0, 1000, size)]
+            columns = {name: rng.random((size, points.size)) for name in names}
+            columns["clipped"] = np.arange(size * points.size).reshape(size, points.size)
+            started = time.perf_counter()
+            for span in spans:
+                outcome = Outcome(span, cells[span.cell].code, 0.5, points, columns)
+                kept.write(frame_of([outcome], cells))
+            wrote = time.perf_counter()
+            frame = in_order(kept.read(), cells, 1000)
+            read = time.perf_counter()
+            kept.merge(most=1)
+            merged = time.perf_counter()
+            again = in_order(kept.read(), cells, 1000)
+            end = time.perf_counter()
+            assert again.equals(frame)
+            size = sum(path.stat().st_size for path in Path(directory).rglob("*.parquet"))
+    print(
+        f"store: {frame.height} rows in {len(spans)} files: written in {wrote - started:.2f} s, "
+        f"read in order in {read - wrote:.2f} s (limit 5 s together); merged in "
+        f"{merged - read:.2f} s, then read in {end - merged:.2f} s, {size / 1e6:.0f} MB"
+    )
+
+
+def overhead(workers: int = 2, minutes: float = 1.0) -> None:
+    """Everything but the computing itself, for a grid of a minute: start, tasks, files, end."""
+    document = {
+        "learners": [{"name": "SCB", "clip": ["scale", "range"]}, {"name": "AHB"}],
+        "adversaries": [{"name": "StochasticGap"}, {"name": "SpikeLeastLikely"}],
+        "arms": [5, 50],
+        "rounds": [10_000, 100_000],
+        "replicates": 4,
+    }
+    e = config.experiment(document)
+    trial = run_cells(grid.cells(e), 4, workers=workers)
+    replicates = round(4 * 60.0 * minutes * workers / sum(trial.task_seconds))
+    with tempfile.TemporaryDirectory() as directory:
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        started = time.perf_counter()
+        result = run_cells(grid.cells(e), replicates, store=Store(directory), workers=workers)
+        wall = time.perf_counter() - started
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    compute = np.array(result.task_seconds)
+    driver = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(
+        f"overhead: {wall:.1f} s on {workers} workers, {compute.sum():.1f} s of computing: "
+        f"{100 * (wall * workers / compute.sum() - 1):.1f}% more (limit 5%); the driver used "
+        f"{driver:.2f} s of CPU, {100 * driver / compute.sum():.1f}%"
+    )
+    print(
+        f"tasks: {compute.size}, {np.median(compute):.2f} s the median, "
+        f"{(compute < 0.1).sum()} shorter than 0.1 s, {compute.max():.2f} s the longest"
+    )
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or ["plan", "store", "overhead"]
+    for name in wanted:
+        {"plan": plan, "store": store, "overhead": overhead}[name]()
