@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     except expected as error:
         print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return status if isinstance(status, int) else 0
 
 
@@ -99,9 +103,8 @@ def _run(
         console.print(f"{len(plan)} cells, {total} replicates, {todo} to run, in {directory}")
         return 0
     store = lab.prepared(directory, e)
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with Display(console) as display:
+        with _termination_interrupts(), Display(console) as display:
             result = run_cells(
                 plan, e.replicates, store=store, engine=engine, workers=workers, watcher=display
             )
@@ -129,8 +132,18 @@ def _run(
     return 1 if failed else 0
 
 
-def _interrupt(number: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Answer SIGTERM, which batch systems send, as Ctrl-C."""
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show(directory: Path, *, save: Path | None = None) -> int:

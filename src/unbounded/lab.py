@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -80,17 +81,11 @@ def run(
     """
     e = checked(experiment)
     store = None if out is None else prepared(out, e)
-    watcher: Watcher | None = None
-    if progress:
-        from unbounded.display import Display
-
-        with Display() as watcher:
-            result = run_cells(
-                grid.cells(e), e.replicates,
-                store=store, engine=engine, workers=workers, watcher=watcher,
-            )  # fmt: skip
-    else:
-        result = run_cells(grid.cells(e), e.replicates, store=store, engine=engine, workers=workers)
+    with _display(progress) as watcher:
+        result = run_cells(
+            grid.cells(e), e.replicates,
+            store=store, engine=engine, workers=workers, watcher=watcher,
+        )  # fmt: skip
     for path, reason in store.set_aside if store else []:
         warnings.warn(f"{path} was set aside: {reason}", RuntimeWarning, stacklevel=2)
     if result.failures:
@@ -103,6 +98,14 @@ def run(
             stacklevel=2,
         )
     return result.frame
+
+
+def _display(wanted: bool) -> AbstractContextManager[Watcher | None]:
+    if not wanted:
+        return nullcontext()
+    from unbounded.display import Display
+
+    return Display()
 
 
 def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
@@ -123,6 +126,6 @@ def checked(experiment: Experiment | Mapping[str, Any] | str | os.PathLike[str])
 def prepared(out: str | os.PathLike[str], e: Experiment) -> Store:
     """The store in ``out``, with the experiment written beside it."""
     store = Store(out)
-    store.directory.mkdir(parents=True, exist_ok=True)
-    write_whole(store.directory / _FILE, config.dumps(e).encode())
+    with store.locked():
+        write_whole(store.directory / _FILE, config.dumps(e).encode())
     return store

@@ -24,7 +24,7 @@ from unbounded.task import Outcome, Settings, Span
 _LONG, _SHORT = 0.5, 0.15  # seconds that a task should last: in general, and towards the end
 _MOST_ROWS = 1 << 18  # of one task, so that neither memory nor a loss of work grows with speed
 _UNKNOWN_RATE = 1e-6  # seconds a round, where none could be measured
-_DEATHS = 3  # of a worker alone with a task, after which the task is called a failure
+_DEATHS = 3  # of workers that a task may cause; at the next it is called a failure
 
 Work = list[tuple[Span, Settings]]
 
