@@ -6,6 +6,7 @@ import re
 import string
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -153,8 +154,8 @@ def test_a_grid_that_is_too_large_is_refused_at_once() -> None:
     assert "the most is 1000000" in message
 
 
-def test_files_that_cannot_be_read(tmp_path: object) -> None:
-    path = tmp_path / "bad.toml"  # type: ignore[operator]
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         config.load(path)
     path.write_bytes(b"name = '\xff'")
@@ -162,6 +163,14 @@ def test_files_that_cannot_be_read(tmp_path: object) -> None:
         config.load(path)
     path.write_text("\ufeff" + TEXT)
     assert config.load(path) == config.loads(TEXT)
+
+
+def test_the_name_is_that_of_the_file_if_there_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "my grid.toml"
+    path.write_text(TEXT)
+    assert config.load(path).name == "example"
+    path.write_text(TEXT.replace('name = "example"', ""))
+    assert config.load(path).name == "my-grid"
 
 
 def test_round_trip() -> None:

@@ -138,7 +138,7 @@ def test_interrupted_between_any_two_tasks(
     reference: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped after every few replicates, and resumed each time."""
-    monkeypatch.setattr(runner, "_MOST_ROWS", 20)
+    monkeypatch.setattr(runner, "_MOST_ROWS", 10)
 
     def stop(progress: Progress) -> None:
         if progress.done > progress.already_stored:

@@ -75,7 +75,7 @@ def _run(
     Parameters
     ----------
     file
-        A TOML file.
+        An experiment, in TOML.
     out
         The directory of the results: out/NAME by default.
     engine
@@ -109,14 +109,14 @@ def _run(
                 plan, e.replicates, store=store, engine=engine, workers=workers, watcher=display
             )
     except KeyboardInterrupt:
-        _say_set_aside(console, store)
         again = ["unbounded", "run", str(file), "--out", str(directory), "--engine", engine]
         console.print(
             f"Stopped. What was finished is kept in {directory}; resume with: {shlex.join(again)}",
             markup=False,
         )
         return 130
-    _say_set_aside(console, store)
+    finally:
+        _say_set_aside(console, store)
     failed = sum(failure.count for failure in result.failures)
     done = total - failed
     console.print(

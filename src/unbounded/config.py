@@ -56,7 +56,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     name : str
-        Letters, digits, ``.``, ``_`` and ``-``.
+        Letters, digits, ``.``, ``_`` and ``-``; by default that of the file.
     learners, adversaries : tuple of Entry
     arms, rounds : tuple of int
     replicates : int
@@ -73,7 +73,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     adversaries: tuple[Entry, ...]
     arms: tuple[int, ...]
     rounds: tuple[int, ...]
-    name: str = "experiment"
+    name: str = ""
     replicates: int = 10
     seed: int = 0
     checkpoints: int | tuple[int, ...] = 20
@@ -109,7 +109,10 @@ def load(path: str | os.PathLike[str]) -> Experiment:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}): {error.reason}") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    return loads(text, os.fspath(path))
+    e = loads(text, os.fspath(path))
+    if e.name:
+        return e
+    return msgspec.structs.replace(e, name=re.sub(r"[^A-Za-z0-9_-]", "-", Path(path).stem)[:100])
 
 
 def loads(text: str, source: str = "experiment") -> Experiment:
@@ -163,6 +166,8 @@ def to_dict(e: Experiment) -> dict[str, Any]:
             for entry in document[field]
         ]
     document |= {"arms": _shortest(e.arms), "rounds": _shortest(e.rounds)}
+    if not e.name:
+        del document["name"]
     return {k: list(v) if isinstance(v, tuple) else v for k, v in document.items()}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from typing import Any, NamedTuple, Protocol
 
@@ -169,8 +169,10 @@ def _run(
         try:
             loop.run(engine, spans)
         except BaseException:
-            loop.save_finished()
-            engine.close(kill=True)
+            try:
+                loop.save_finished()
+            finally:
+                engine.close(kill=True)
             raise
         engine.close(kill=False)
     if store is not None:
@@ -181,6 +183,16 @@ def _run(
         progress.already_stored,
         loop.task_seconds,
     )
+
+
+def _submitted(engine: Engine, function: Callable[..., Any], argument: Any) -> Future[Any]:
+    """A future in any case: if submitting fails, the error is found in it later."""
+    try:
+        return engine.submit(function, argument)
+    except Exception as error:
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
 
 
 def _error_of(future: Future[Any]) -> BaseException | None:
@@ -244,7 +256,7 @@ class _Loop:
         of_learner: dict[str, list[Span]] = defaultdict(list)
         for span in spans:
             of_learner[self._plan[span.cell].settings.learner].append(span)
-        ready = engine.submit(task.warm, [])  # start the workers ...
+        ready = _submitted(engine, task.warm, [])  # start the workers ...
         for name in {self._plan[span.cell].settings.adversary for span in spans}:
             adversaries()[name].cls.rows()  # ... and compile this meanwhile
         _error_of(ready)
@@ -253,7 +265,7 @@ class _Loop:
             for span in its_spans:
                 settings = self._plan[span.cell].settings
                 sizes.setdefault(settings.arms, settings)
-            future = engine.submit(task.warm, list(sizes.values()))
+            future = _submitted(engine, task.warm, list(sizes.values()))
             self._warming[future] = list(sizes.values()), its_spans
 
     def _warmed(self, future: Future[Any]) -> None:
@@ -275,13 +287,7 @@ class _Loop:
             self._send(engine, self._next_work(engine.workers))
 
     def _send(self, engine: Engine, work: Work) -> None:
-        future: Future[Any]
-        try:
-            future = engine.submit(task.run, work)
-        except Exception as error:  # answered in `_take`, as if it had come back later
-            future = Future()
-            future.set_exception(error)
-        self._running[future] = work
+        self._running[_submitted(engine, task.run, work)] = work
         self._progress.started_work(work)
 
     def _next_work(self, workers: int) -> Work:

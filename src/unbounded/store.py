@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,7 +49,7 @@ SCHEMA: dict[str, Any] = {
     "clipped": pl.Int64,
     "threshold": pl.Float64,
     "code": _TEXT,
-    "version": _TEXT,
+    "versions": _TEXT,
     "seconds": pl.Float64,
     "finished": pl.Datetime("ms", "UTC"),
 }
@@ -76,17 +77,19 @@ class Failure(msgspec.Struct, frozen=True):
     traceback: str
     settings: dict[str, Any]
     code: str
-    version: str
+    versions: str
     finished: str
 
 
 @cache
-def package_version() -> str:
-    """The installed version of the package."""
+def versions() -> str:
+    """Of the package and of what its numbers depend on."""
     try:
-        return version("unbounded")
+        own = version("unbounded")
     except PackageNotFoundError:
-        return "not installed"
+        own = "not installed"
+    below = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"unbounded {own}, {below}, Numba {version('numba')}"
 
 
 def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
@@ -109,7 +112,7 @@ def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
         "rounds": settings.rounds,
         "seed": settings.seed,
         "code": outcome.code,
-        "version": package_version(),
+        "versions": versions(),
         "seconds": outcome.seconds / count,
         "finished": datetime.now(UTC),
     }
@@ -142,7 +145,7 @@ def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.D
     repeated = frame.select(pl.all_horizontal(pl.col(row) == pl.col(row).shift())).to_series()
     if repeated.any():  # a run was stopped between merging files and deleting them
         once = frame.unique(row, keep="first", maintain_order=True)
-        numbers = [name for name in SCHEMA if name not in (*TIMING, "version")]
+        numbers = [name for name in SCHEMA if name not in (*TIMING, "versions")]
         differing = frame.unique([*row, *numbers]).height - once.height
         if differing:
             raise StoreError(
@@ -299,7 +302,7 @@ def failure_of(outcome: Outcome, cell: Cell) -> Failure:
     return Failure(
         cell=cell.key, label=cell.label, first=outcome.span.first, count=outcome.span.replicates,
         error=outcome.error, traceback=outcome.traceback, settings=dict(settings),
-        code=cell.code, version=package_version(),
+        code=cell.code, versions=versions(),
         finished=datetime.now(UTC).isoformat(timespec="milliseconds"),
     )  # fmt: skip
 
