@@ -21,7 +21,7 @@ from unbounded.registry import adversaries
 from unbounded.store import Failure, Store, failure_of, frame_of, in_order, missing
 from unbounded.task import Outcome, Settings, Span
 
-_LONG, _SHORT = 0.5, 0.15  # seconds that a task should last: in general, and towards the end
+_LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end
 _MOST_ROWS = 1 << 18  # of one task, so that neither memory nor a loss of work grows with speed
 _UNKNOWN_RATE = 1e-6  # seconds a round, where none could be measured
 _DEATHS = 3  # of workers that a task may cause; at the next it is called a failure
@@ -153,14 +153,11 @@ def _run(
     workers: int | None,
     watcher: Watcher | None,
 ) -> Result:
-    frames = []
+    have = frame_of([], plan)
     if store is not None:
-        keys = pl.Series([cell.key for cell in plan], dtype=pl.String)
-        stored = store.read(move=True)
-        frames = [stored.filter(stored["cell"].cast(pl.String).is_in(keys.implode()))]
+        have = in_order(store.read(move=True), plan, replicates)
         store.failures(move=True)
         store.forget_failures()  # they are tried again
-    have = frames[0] if frames else frame_of([], plan)
     spans = missing(have, plan, replicates)
     progress = Progress(plan, replicates, spans)
     loop = _Loop(plan, progress, store, watcher)
@@ -291,7 +288,7 @@ class _Loop:
         self._progress.started_work(work)
 
     def _next_work(self, workers: int) -> Work:
-        """Spans that last about half a second together; shorter towards the end."""
+        """Spans that last ``_LONG`` together; less towards the end."""
         share = self._progress.seconds_left() / 3.0
         aim = max(_SHORT, min(_LONG, share), 0.02 * workers)  # one driver serves many workers
         work: Work = []

@@ -80,6 +80,8 @@ def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
         code = code_version(settings.learner, settings.adversary)
+        _load(settings)
+        started = time.perf_counter()
         result = play(settings, span.first, span.replicates)
         seconds = time.perf_counter() - started
         return Outcome(span, code, seconds, result.checkpoints, columns_of(result))
@@ -140,9 +142,20 @@ def warm(cells: Sequence[Settings]) -> list[float]:
     return [_seconds_a_round(settings) for settings in cells]
 
 
+_loaded: set[tuple[str, str]] = set()  # learners and adversaries that this process has run
+
+
+def _load(settings: Settings) -> None:
+    """Compile what a cell needs, or load it from the cache, so that it is not timed."""
+    pair = settings.learner, settings.adversary
+    if pair not in _loaded:
+        play(settings._replace(rounds=1, checkpoints=[1]), 0, 1)
+        _loaded.add(pair)
+
+
 def _seconds_a_round(settings: Settings) -> float:
+    _load(settings)
     rounds = min(32, settings.rounds)
-    play(settings._replace(rounds=1, checkpoints=[1]), 0, 1)
     while True:
         started = time.perf_counter()
         play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
