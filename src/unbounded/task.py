@@ -80,7 +80,7 @@ def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
         code = code_version(settings.learner, settings.adversary)
-        _load(settings)
+        load(settings)
         started = time.perf_counter()
         result = play(settings, span.first, span.replicates)
         seconds = time.perf_counter() - started
@@ -145,7 +145,7 @@ def warm(cells: Sequence[Settings]) -> list[float]:
 _loaded: set[tuple[str, str]] = set()  # learners and adversaries that this process has run
 
 
-def _load(settings: Settings) -> None:
+def load(settings: Settings) -> None:
     """Compile what a cell needs, or load it from the cache, so that it is not timed."""
     pair = settings.learner, settings.adversary
     if pair not in _loaded:
@@ -154,7 +154,7 @@ def _load(settings: Settings) -> None:
 
 
 def _seconds_a_round(settings: Settings) -> float:
-    _load(settings)
+    load(settings)
     rounds = min(32, settings.rounds)
     while True:
         started = time.perf_counter()
