@@ -54,6 +54,13 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
         and "dask://HOST:PORT" uses one that is there.
     workers : int, optional
         How many processes; by default one for each core.
+
+    Examples
+    --------
+    >>> from unbounded.engine import open_engine
+    >>> engine = open_engine("serial")
+    >>> engine.submit(max, 1, 2).result()
+    2
     """
     if workers is not None and workers < 1:
         raise EngineError(f"workers must be at least 1, got {workers}")

@@ -1,17 +1,4 @@
-"""The laboratory from Python: experiments in, polars frames out.
-
->>> from unbounded import lab
->>> frame = lab.run({
-...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}, {"name": "TsallisINF"}],
-...     "adversaries": [{"name": "StochasticGap", "gap": 0.2, "shift": 10.0}],
-...     "arms": 5,
-...     "rounds": 1000,
-...     "replicates": 4,
-...     "checkpoints": [100, 1000],
-... }, engine="serial")
->>> frame.shape
-(24, 22)
-"""
+"""The laboratory from Python: experiments in, polars frames out."""
 
 from __future__ import annotations
 
@@ -77,7 +64,22 @@ def run(
     Warns
     -----
     RuntimeWarning
-        If some replicates failed; they are not in the frame.
+        If some replicates failed (they are not in the frame), or if files in ``out`` were
+        damaged (they are set aside, and their replicates are run again).
+
+    Examples
+    --------
+    >>> from unbounded import lab
+    >>> frame = lab.run({
+    ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}, {"name": "TsallisINF"}],
+    ...     "adversaries": [{"name": "StochasticGap", "gap": 0.2, "shift": 10.0}],
+    ...     "arms": 5,
+    ...     "rounds": 1000,
+    ...     "replicates": 4,
+    ...     "checkpoints": [100, 1000],
+    ... }, engine="serial")
+    >>> frame.shape
+    (24, 22)
     """
     e = checked(experiment)
     store = None if out is None else prepared(out, e)
@@ -109,7 +111,19 @@ def _display(wanted: bool) -> AbstractContextManager[Watcher | None]:
 
 
 def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
-    """What is stored of the experiment in a directory, as `run` returns it; runs nothing."""
+    """What is stored of the experiment in a directory, as `run` returns it; runs nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unbounded import lab
+    >>> e = {"learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
+    ...      "arms": 3, "rounds": 100, "replicates": 2}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     frame = lab.run(e, out=out, engine="serial")
+    ...     lab.results(out).equals(frame)
+    True
+    """
     e = config.load(Path(directory) / _FILE)
     return in_order(Store(directory).read(), grid.cells(e), e.replicates)
 

@@ -138,6 +138,17 @@ def run_cells(
         See `unbounded.engine.open_engine`.
     watcher : callable, optional
         Called with the `Progress` several times a second.
+
+    Examples
+    --------
+    >>> from unbounded import config, grid
+    >>> from unbounded.runner import run_cells
+    >>> e = config.experiment({
+    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
+    ...     "arms": 3, "rounds": 100})
+    >>> result = run_cells(grid.cells(e), e.replicates, engine="serial")
+    >>> result.frame["replicate"].n_unique(), result.failures
+    (10, [])
     """
     if store is None:
         return _run(plan, replicates, None, engine, workers, watcher)

@@ -188,6 +188,18 @@ class Store:
     ----------
     set_aside : list of (Path, str)
         The files that were not what they should be, and why.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from unbounded.store import Store
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     store = Store(out)
+    ...     with store.locked():
+    ...         _ = Path(out, "results", "notes.txt").write_text("not a result")
+    ...         store.read().height, store.set_aside[0][1]
+    (0, 'not a file of results: its name is of another form')
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
