@@ -158,6 +158,11 @@ def test_checkpoints():
             simulate(Uniform(2), StochasticGap(), 1000, checkpoints=wrong)
 
 
+def test_one_checkpoint_is_the_last_round():
+    result = simulate(Uniform(2), StochasticGap(), 1000, checkpoints=1, seed=0)
+    assert result.checkpoints.tolist() == [1000]
+
+
 def test_progress_is_reported():
     seen = []
     simulate(
