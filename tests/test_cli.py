@@ -95,7 +95,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "bad.toml"], "bad.toml, line 1: unknown key 'arm'; the nearest valid one is"),
         (["run", "quick.toml", "--engine", "dusk"], "the nearest valid one is 'dask'"),
         (["run", "quick.toml", "--engine", "local", "--workers", "0"], "at least 1"),
-        (["run", "quick.toml", "--out", "quick.toml"], "File exists"),
+        (["run", "quick.toml", "--out", "quick.toml"], "Not a directory"),
         (["show", "nowhere"], "cannot be read"),
         (["run", "quick.toml", "--engin", "local"], "--engin"),
         (["ruin", "quick.toml"], "ruin"),
