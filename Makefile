@@ -23,8 +23,10 @@ format: .venv/.lint
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: .venv/.bench .venv/.test  ## ratios against peers and references
+bench: .venv/.bench .venv/.test  ## ratios against peers and references; needs gcc
 	$(BIN)/python benchmarks/bandits.py
+	$(BIN)/python benchmarks/many_arms.py
+	$(BIN)/python benchmarks/occupancy.py
 
 clean:
 	rm -rf .venv out
