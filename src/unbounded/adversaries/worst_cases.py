@@ -1,7 +1,8 @@
-"""The adversaries that a search found to separate range clipping from scale clipping.
+"""Adversaries that separate range clipping from scale clipping, after programs found by a search.
 
 The search is benchmarks/adversary_search.py; what it says about the learners is in
-docs/which-learner.md.
+docs/which-learner.md. The programs were simplified and rounded by hand; the reasons given for their
+effect are conjectures.
 """
 
 from __future__ import annotations
