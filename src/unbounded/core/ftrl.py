@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from unbounded._jit import kernel
 from unbounded.core.lanes import LANES, Vector, fold
+from unbounded.core.simplex import mix
 
 _EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
 _MOST_PASSES = 50
@@ -61,27 +62,52 @@ def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> 
     ``anchor.x`` must be below min L; ``anchor.S2 = 0`` says that its sums are not known. Fills
     ``p`` with (L_i - x)^-2, whose sum is the returned ``S2``.
     """
+    anchor, step = _solve(L, eta, anchor, p, lanes)
+    for i in range(p.size):
+        p[i] = _expanded(p[i], step)
+    return anchor
+
+
+@kernel
+def tsallis_mixed(
+    L: Vector, eta: float, anchor: Anchor, beta: float, q: Vector, lane_sums: Vector, lanes: Vector
+) -> Anchor:
+    """`tsallis`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
+    anchor, step = _solve(L, eta, anchor, q, lanes)
+    n = q.size
+    a, b = (1.0 - beta) / anchor.S2, beta / n
+    if n < LANES:
+        for i in range(n):
+            q[i] = a * _expanded(q[i], step) + b
+    else:
+        for i in range(n):
+            q[i] = _expanded(q[i], step)
+        mix(q, a, b, lane_sums)
+    return anchor
+
+
+@kernel
+def _solve(L: Vector, eta: float, anchor: Anchor, d: Vector, lanes: Vector) -> tuple[Anchor, float]:
+    """The anchor of the solution; ``d`` is left at 1 / (L_i - x) for an x that is a step away."""
     x, S2, S3, S4 = anchor.x, anchor.S2, anchor.S3, anchor.S4
     if S2 > 0.0:
         x += halley_step(S2, S3, S4, eta)
     step = 0.0
     for _ in range(_MOST_PASSES):
-        S2, S3, S4 = _power_sums(L, x, p, lanes)
+        S2, S3, S4 = _power_sums(L, x, d, lanes)
         step = halley_step(S2, S3, S4, eta)
         if abs(step) * math.sqrt(S2) <= _EXPANDED:
             break
         x += step
-    _expand(p, step)
-    return Anchor(x + step, S2 + step * (2.0 * S3 + step * (3.0 * S4)), S3 + 3.0 * step * S4, S4)
+    S2, S3 = S2 + step * (2.0 * S3 + step * (3.0 * S4)), S3 + 3.0 * step * S4
+    return Anchor(x + step, S2, S3, S4), step
 
 
 @kernel
-def _expand(p: Vector, step: float) -> None:
-    """From 1 / (L_i - x) to (L_i - x - step)^-2, to third order in the step."""
-    for i in range(p.size):
-        d = p[i]
-        s = step * d
-        p[i] = d * d * (1.0 + s * (2.0 + s * (3.0 + 4.0 * s)))
+def _expanded(d: float, step: float) -> float:
+    """From d = 1 / (L_i - x) to (L_i - x - step)^-2, to third order in the step."""
+    s = step * d
+    return d * d * (1.0 + s * (2.0 + s * (3.0 + 4.0 * s)))
 
 
 @kernel
@@ -91,7 +117,12 @@ def halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
     inverse = 1.0 / (S2 * S3)
     newton = S2 * S2 * (1.0 - root * (2.0 / eta)) * inverse
     bend = 1.5 * newton * (S2 * S4 - S3 * S3) * inverse
-    step = newton / (1.0 + bend) if abs(bend) < 0.5 else newton
+    if abs(bend) < 0.01:
+        step = newton * (1.0 - bend * (1.0 - bend))  # 1 / (1 + bend), without waiting for it
+    elif abs(bend) < 0.5:
+        step = newton / (1.0 + bend)
+    else:
+        step = newton
     return step if step * root <= 0.5 else 0.5 / root
 
 

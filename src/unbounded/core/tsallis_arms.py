@@ -13,10 +13,10 @@ import numpy as np
 
 from unbounded._jit import kernel
 from unbounded.core import lazy_tsallis
-from unbounded.core.ftrl import Anchor, tsallis, tsallis_cold, tsallis_moved
+from unbounded.core.ftrl import Anchor, tsallis_cold, tsallis_mixed, tsallis_moved
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.proposal import RECORD
-from unbounded.core.simplex import fill_uniform, mix, sample
+from unbounded.core.simplex import fill_uniform, sample
 
 MANY_ARMS = 64  # measured: benchmarks/many_arms.py
 
@@ -108,8 +108,7 @@ def solve(arms: Arms, eta: float, beta: float) -> Arms:
     else:
         if anchor.S2 == 0.0:
             anchor = tsallis_cold(arms.L, eta)
-        anchor = tsallis(arms.L, eta, anchor, arms.q, arms.lanes)
-        mix(arms.q, (1.0 - beta) / anchor.S2, beta / arms.q.size, arms.lane_sums)
+        anchor = tsallis_mixed(arms.L, eta, anchor, beta, arms.q, arms.lane_sums, arms.lanes)
     return _at(arms, anchor)
 
 
