@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba import types
 from numba.core import caching
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
@@ -72,6 +73,28 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
         compiled._cache = _Cache(function)
     compiled.compile()
     return compiled
+
+
+class Compiled(types.WrapperAddressProtocol):
+    """A kernel compiled for one signature, as a value that other kernels take as an argument.
+
+    Its machine code is then called and not copied: a caller of a long kernel compiles quickly.
+    """
+
+    def __init__(self, dispatcher: Any, signature: Any) -> None:
+        self._signature = signature
+        dispatcher.compile(signature)
+        result = dispatcher.overloads[signature.args]
+        self._library = result.library  # keeps the code alive
+        name = result.fndesc.llvm_cfunc_wrapper_name
+        self._address = int(result.library.get_pointer_to_function(name))
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+    def signature(self) -> Any:
+        """What the kernel takes and returns."""
+        return self._signature
 
 
 @intrinsic

@@ -1,0 +1,66 @@
+"""The two named sets of constants of SCB-RL, and the rates that follow from them.
+
+With S states, A actions, T episodes: eta = gamma = sqrt(H ln(S A T/delta)/(S A T)) and
+xi = beta = sqrt(S A/T), each times a factor; N = ceil(xi T) episodes of exploration a state, at
+most a fraction of T/S (erratum E18); beta at most 1/2 (E17).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from unbounded.core.layered import Layers
+
+
+class Constants(NamedTuple):
+    """What a profile sets; every field is also an argument of `SCBRL`."""
+
+    clip: str
+    eta_factor: float
+    gamma_factor: float
+    beta_factor: float
+    xi_factor: float
+    width_factor: float  # of the paper's boxes, constants 4 and 28/3
+    bonus: float | None  # c1 = c2 = c3 of the explorer's bonus; None: its own paper's
+    early_stop: int  # visits after which a state counts as found; 0: RF-ELP without stopping
+    share_counts: bool  # one model for all states to be explored
+    skip: float
+
+
+# The paper's constants, and MVP's.
+THEORY = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, None, 0, False, 0.0)
+# What has worked: docs/scb-rl.md.
+PRACTICAL = Constants("range", 1.0, 0.3, 0.5, 0.3, 0.2, 0.3, 16, True, 0.2)
+PROFILES = {"theory": THEORY, "practical": PRACTICAL}
+
+
+class Rates(NamedTuple):
+    """Learning rate, implicit and explicit exploration, episodes of exploration a state."""
+
+    eta: float
+    gamma: float
+    beta: float
+    N: int
+    capped: bool  # whether N was limited by the fraction of T/S
+
+
+def rates(
+    layers: Layers, T: int, delta: float, constants: Constants, cap: float, tight: bool
+) -> Rates:
+    """The paper's rates times the profile's factors.
+
+    ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
+
+    Examples
+    --------
+    >>> rates(Layers([3, 3], 2), 10_000, 0.1, THEORY, cap=0.5, tight=False).N
+    347
+    """
+    S, A, H = sum(layers.sizes), layers.n_actions, layers.horizon
+    eta = math.sqrt(H * math.log(S * A * T / delta) / (S * A * T))
+    beta = min(0.5, constants.beta_factor * math.sqrt(S * A / T))
+    states = max(layers.sizes) if tight else S
+    wanted = math.ceil(constants.xi_factor * math.sqrt(states * A / T) * T)
+    N = max(1, min(wanted, math.floor(cap * T / S)))
+    return Rates(constants.eta_factor * eta, constants.gamma_factor * eta, beta, N, wanted > N)

@@ -1,0 +1,30 @@
+"""The occupancy programs as values: kernels call them, and do not copy them when compiled."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from numba import types
+
+from unbounded._jit import Compiled
+from unbounded.core.occupancy_ftrl import solve
+from unbounded.core.occupancy_kl import kl_step
+
+_T = types.int64[:, ::1]
+_V = types.float64[::1]
+_F = types.float64
+FTRL_TYPE = types.boolean(_T, _V, _V, types.int64, _V, _V, _F, _V, _V, _V, _V, _V)
+MIRROR_TYPE = types.boolean(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V, _V)
+
+
+@cache
+def ftrl() -> Any:
+    """`unbounded.core.occupancy_ftrl.solve`."""
+    return Compiled(solve, FTRL_TYPE)
+
+
+@cache
+def mirror() -> Any:
+    """`unbounded.core.occupancy_kl.kl_step`."""
+    return Compiled(kl_step, MIRROR_TYPE)
