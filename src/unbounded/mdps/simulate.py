@@ -1,0 +1,287 @@
+"""Full-speed simulation of MDP learners, with exact regret by occupancy measures.
+
+Regret after t episodes is ``sum <q_tau, l_tau> - min_pi <q^pi, sum l_tau>`` with q_tau the true
+occupancy measure of what the learner plays in episode tau given its past, its explorers included.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+
+from unbounded._jit import source_hash, subroutine
+from unbounded.core.layered import Integers, LayeredMDP, Vector, backward_induction, draw
+from unbounded.core.random import stream_of, word_at
+from unbounded.learner import bit_generator
+from unbounded.mdps.adversaries import MDPAdversary, fill
+from unbounded.mdps.learner import MDPLearner, MDPSpec
+from unbounded.mdps.sections import EXPLORED, FALLBACKS, LIBRARY, SOLVES, UNSOLVED, VERSION, WORST
+
+_BLOCK = 1 << 12  # episodes for which random words are held at a time
+_TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
+_EXPECTED, _PLAYED, _SEEN = 0, 1, 2  # slots of the book
+
+
+@dataclass(frozen=True)
+class MDPSimulation:
+    """What happened in each replicate at each checkpoint; arrays (replicates, checkpoints).
+
+    Attributes
+    ----------
+    checkpoints : array of int, shape (checkpoints,)
+    regret : array
+        Exact expected regret against the best fixed policy in hindsight.
+    realised : array
+        The same with the losses that were paid.
+    low, high : array, shape (replicates, checkpoints, H)
+        Extreme losses of each layer so far, of any pair.
+    explored, solves, fallbacks, unsolved, worst_gap : array, shape (replicates,)
+        Episodes of exploration, and how well FTRL was solved.
+    """
+
+    checkpoints: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    realised: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    explored: NDArray[np.int64]
+    solves: NDArray[np.int64]
+    fallbacks: NDArray[np.int64]
+    unsolved: NDArray[np.int64]
+    worst_gap: NDArray[np.float64]
+    _states: int
+    _actions: int
+    _root: SeedSequence
+
+    def relative_regret(self) -> NDArray[np.float64]:
+        """Regret over (sum_h l_inf,h) S sqrt(A t)."""
+        scale = np.maximum(np.abs(self.low), np.abs(self.high)).sum(axis=2)
+        size = scale * self._states * np.sqrt(self._actions * self.checkpoints)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(size > 0.0, self.regret / size, 0.0)
+
+    def seed(self, replicate: int) -> SeedSequence:
+        """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
+        return _seed(self._root, replicate, 0)
+
+
+def simulate_mdp(
+    learner: MDPLearner,
+    mdp: LayeredMDP,
+    adversary: MDPAdversary,
+    episodes: int | None = None,
+    replicates: int = 1,
+    seed: int | SeedSequence | None = None,
+    *,
+    checkpoints: Sequence[int] | int = 20,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> MDPSimulation:
+    """Play a learner on an MDP against an adversary.
+
+    Parameters
+    ----------
+    learner : MDPLearner
+        Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
+    mdp : LayeredMDP
+        Its true transitions.
+    adversary : MDPAdversary
+    episodes : int, optional
+        How long; as many as the learner was made for by default.
+    replicates : int
+    seed : int or SeedSequence, optional
+        Of losses, transitions and choices. Learners simulated with equal seeds meet equal losses
+        (against adversaries that do not look).
+    checkpoints : int or sequence of int
+        At which episodes to record; an int means that many, log-spaced.
+    workers : int, optional
+        Threads; results do not depend on it.
+    progress : callable, optional
+        ``progress(done, replicates)`` after each replicate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import worlds
+    >>> from unbounded.mdps.baselines import UniformPolicy
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, MDPAdversary(), 1000, seed=1)
+    >>> bool(result.regret[0, -1] > 0)
+    True
+    """
+    if mdp.layers != learner.layers:
+        raise ValueError(f"the learner is for {learner.layers}, the MDP has {mdp.layers}")
+    T = episodes if episodes is not None else learner.settings.get("episodes")
+    if T is None or T < 1 or replicates < 1:
+        raise ValueError(f"episodes and replicates must be at least 1, got {T}, {replicates}")
+    points = _checkpoints(checkpoints, int(T))
+    root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    H = mdp.layers.horizon
+    table = np.empty((2, replicates, points.size))
+    extremes = np.empty((2, replicates, points.size, H))
+    counts = np.zeros((5, replicates))
+    run = _loop(learner.spec)  # made once, before threads want it
+    done = 0
+
+    def one(r: int) -> None:
+        nonlocal done
+        _play(
+            run, learner, mdp, adversary, points, root, r, table[:, r], extremes[:, r],
+            counts[:, r],
+        )  # fmt: skip
+        done += 1
+        if progress is not None:
+            progress(done, replicates)
+
+    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, replicates)) as pool:
+        list(pool.map(one, range(replicates)))
+    whole = counts.astype(np.int64)
+    return MDPSimulation(
+        points, table[0], table[1], extremes[0], extremes[1], whole[0], whole[1], whole[2],
+        whole[3], counts[4], sum(mdp.layers.sizes), mdp.layers.n_actions, root,
+    )  # fmt: skip
+
+
+def _checkpoints(wanted: Sequence[int] | int, T: int) -> NDArray[np.int64]:
+    if isinstance(wanted, int):
+        if wanted < 1:
+            raise ValueError(f"checkpoints must be at least 1, got {wanted}")
+        return np.unique(np.geomspace(1, T, wanted).round().astype(np.int64)[::-1])
+    points = np.unique(np.asarray(wanted, dtype=np.int64))
+    if points.size == 0 or points[0] < 1 or points[-1] > T:
+        raise ValueError(f"checkpoints must lie in 1 .. {T}, got {wanted!r}")
+    return points
+
+
+def _seed(root: SeedSequence, replicate: int, part: int) -> SeedSequence:
+    return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
+
+
+def _play(
+    run: Any,
+    learner: MDPLearner,
+    mdp: LayeredMDP,
+    adversary: MDPAdversary,
+    points: NDArray[np.int64],
+    root: SeedSequence,
+    replicate: int,
+    table: Vector,
+    extremes: Vector,
+    counts: Vector,
+) -> None:
+    layers = mdp.layers
+    H, X = layers.horizon, layers.n_pairs
+    player = type(learner)(**learner.settings, seed=0)
+    bits = bit_generator(_seed(root, replicate, 0))
+    key = int(_seed(root, replicate, 1).generate_state(1, np.uint64)[0]) >> 11
+    params = adversary.begin(mdp, int(points[-1]), key)
+    book = np.array([0.0, 0.0, -1.0])
+    low, high = np.full(H, np.inf), np.full(H, -np.inf)
+    cumulative, losses, q = np.zeros(X), np.empty(X), np.zeros(X)
+    cache = np.zeros(1 + 2 * X + layers.n_states)
+    value, pi = np.empty(layers.n_states), np.empty(X)
+    steps = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H)
+    t = 1
+    for j, point in enumerate(points):
+        while t <= point:
+            words = bits.random_raw(int(min(_BLOCK, point - t + 1)) * (1 + H)).reshape(-1, 1 + H)
+            first = 0
+            while first < len(words):
+                first += run(
+                    layers.table, player._params, player._state, player.spec.program(), mdp.P,
+                    words[first:], t + first, player._capacity, params, key, book, low, high,
+                    cumulative, losses, q, cache, pi, *steps,
+                )  # fmt: skip
+                player._make_room()
+            t += len(words)
+        best = backward_induction(layers.table, mdp.P, cumulative, value, pi)
+        table[:, j] = book[_EXPECTED] - best, book[_PLAYED] - best
+        extremes[:, j] = low, high
+    head = player._state.head
+    counts[:] = [head[slot] for slot in (EXPLORED, SOLVES, FALLBACKS, UNSOLVED, WORST)]
+
+
+@subroutine
+def tally(
+    lay: Integers, losses: Vector, q: Vector, book: Vector, low: Vector, high: Vector,
+    cumulative: Vector,
+) -> None:  # fmt: skip
+    """Enter the losses of an episode."""
+    expected = 0.0
+    for h in range(1, lay.shape[1] - 1):
+        for p in range(lay[3, h], lay[3, h + 1]):
+            x = losses[p]
+            low[h - 1] = min(low[h - 1], x)
+            high[h - 1] = max(high[h - 1], x)
+            expected += q[p] * x
+            cumulative[p] += x
+    book[_EXPECTED] += expected
+
+
+@subroutine
+def walk(
+    lay: Integers, P: Vector, pi: Vector, key: int, t: int, words: Any, losses: Vector,
+    book: Vector, states: Integers, actions: Integers, seen: Vector,
+) -> None:  # fmt: skip
+    """Play one episode: actions by the learner's words, states by the environment's stream."""
+    stream = stream_of(key + _TRANSITIONS, t)
+    i = 0
+    for h in range(lay.shape[1] - 2):
+        A = lay[1, h + 1]
+        stride = lay[0, h] * lay[1, h]
+        word = word_at(stream, h)
+        s = draw(P, lay[4, h] + i, stride, lay[0, h + 1], word)  # type: ignore[arg-type]
+        a = draw(pi, lay[3, h + 1] + s * A, 1, A, words[1 + h])
+        i = s * A + a
+        states[h] = s
+        actions[h] = a
+        seen[h] = losses[lay[3, h + 1] + i]
+        book[_PLAYED] += seen[h]
+
+
+_SOURCE = """
+def run(
+    lay, params, state, program, P, words, t, capacity, adversary, key, book, low, high,
+    cumulative, losses, q, cache, pi, states, actions, seen
+):
+    for i in range(words.shape[0]):
+        if state.head[LIBRARY] >= capacity - 1:
+            return i
+        if state.head[VERSION] != book[SEEN]:
+            expected(lay, params, state, P, cache, q)
+            book[SEEN] = state.head[VERSION]
+        fill(adversary, t + i, q, lay, losses)
+        tally(lay, losses, q, book, low, high, cumulative)
+        component = choose(lay, params, state, words[i, 0], pi)
+        walk(lay, P, pi, key, t + i, words[i], losses, book, states, actions, seen)
+        learn(lay, params, state, program, component, states, actions, seen)
+    return words.shape[0]
+"""
+
+
+@cache
+def _loop_of(choose: Any, learn: Any, expected: Any) -> Any:
+    namespace: dict[str, Any] = {
+        "choose": choose, "learn": learn, "expected": expected, "fill": fill, "tally": tally,
+        "walk": walk, "LIBRARY": LIBRARY, "VERSION": VERSION, "SEEN": _SEEN,
+        "__name__": __name__,
+    }  # fmt: skip
+    # The file name is one of the package's, so that it is cached what is compiled here; the
+    # function's name says which steps it runs, and of which sources.
+    exec(compile(_SOURCE, __file__, "exec"), namespace)
+    run, module = namespace["run"], learn.__module__
+    run.__qualname__ = f"run_{learn.__name__}_{module.rpartition('.')[2]}_{source_hash(module)}"
+    return subroutine(run)
+
+
+def _loop(spec: MDPSpec) -> Any:
+    """The loop over an algorithm's steps; its compiled code is cached on disk."""
+    return _loop_of(spec.choose, spec.learn, spec.expected)

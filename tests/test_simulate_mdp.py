@@ -1,0 +1,155 @@
+"""The simulator of MDPs: equal to ask and tell, exact regret, threads, adversaries."""
+
+import numpy as np
+import pytest
+
+from unbounded import worlds
+from unbounded.core.layered import LayeredMDP, draw
+from unbounded.core.policies import Markov, best_policy, occupancy
+from unbounded.core.random import stream_of, word_at
+from unbounded.mdps import adversaries, simulate
+from unbounded.mdps.adversaries import KINDS, MDPAdversary, hardest_state
+from unbounded.mdps.baselines import UniformPolicy
+from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.simulate import simulate_mdp
+
+MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
+LAYERS = MDP.layers
+T = 250
+
+
+def by_hand(result, adversary, replicate, seed):
+    """The same replicate through ask and tell; regret from the definitions."""
+    learner = SCBRL([2, 3], 2, T, seed=result.seed(replicate))
+    root = np.random.SeedSequence(seed)
+    key = int(simulate._seed(root, replicate, 1).generate_state(1, np.uint64)[0]) >> 11
+    params = adversary.begin(MDP, T, key)
+    lay, losses = LAYERS.table, np.empty(LAYERS.n_pairs)
+    paid, realised, total = 0.0, 0.0, np.zeros(LAYERS.n_pairs)
+    for t in range(1, T + 1):
+        plan = learner.ask()
+        q = occupancy(MDP, learner.policy())
+        if learner.phase == "playing":
+            beta = learner._params.beta
+            found = list(learner.explorers().values())
+            weights = [(1 - beta), *[beta / len(found)] * len(found)]
+            parts = [occupancy(MDP, m) for m in (learner.policy(), *found)]
+            q = sum(w * part for w, part in zip(weights, parts, strict=True))
+        else:
+            q = occupancy(MDP, Markov(LAYERS, plan._pi))
+        adversaries.fill(params, t, q, lay, losses)
+        stream = np.uint64(stream_of(key + simulate._TRANSITIONS, t))
+        i, states, actions = 0, [], []
+        for h in range(2):
+            word = np.uint64(word_at(stream, h))
+            s = draw(MDP.P, lay[4, h] + i, lay[0, h] * lay[1, h], lay[0, h + 1], word)
+            a = plan.act(h, s)
+            states.append(s)
+            actions.append(a)
+            i = s * 2 + a
+        seen = [losses[LAYERS.index(h + 1, states[h], actions[h])] for h in range(2)]
+        paid += q @ losses
+        realised += sum(seen)
+        total += losses
+        learner.tell(plan, states, actions, seen)
+    best, _ = best_policy(MDP, total)
+    return paid - best, realised - best, learner
+
+
+@pytest.mark.parametrize("kind", ["stochastic", "punish"])
+def test_equals_ask_and_tell(kind):
+    adversary = MDPAdversary(kind)
+    result = simulate_mdp(SCBRL([2, 3], 2, T), MDP, adversary, replicates=2, seed=5)
+    for r in range(2):
+        regret, realised, learner = by_hand(result, adversary, r, seed=5)
+        assert result.regret[r, -1] == pytest.approx(regret, abs=1e-9)
+        assert result.realised[r, -1] == pytest.approx(realised, abs=1e-9)
+        assert result.explored[r] == learner.exploration["episodes"]
+        assert result.solves[r] == learner.certificate.solves
+        assert result.worst_gap[r] == learner.certificate.worst_gap
+
+
+def test_results_do_not_depend_on_threads_or_checkpoints():
+    learner, adversary = SCBRL([2, 3], 2, T), MDPAdversary("switch")
+    one, two = (
+        simulate_mdp(learner, MDP, adversary, replicates=3, seed=6, workers=k) for k in (1, 3)
+    )
+    assert np.array_equal(one.regret, two.regret)
+    last = simulate_mdp(learner, MDP, adversary, replicates=3, seed=6, checkpoints=[T])
+    assert np.array_equal(last.regret[:, -1], one.regret[:, -1])
+    assert len({float(x) for x in one.regret[:, -1]}) == 3
+
+
+def test_a_common_factor_changes_nothing_but_the_unit():
+    learner = SCBRL([2, 3], 2, T)
+    a = simulate_mdp(learner, MDP, MDPAdversary("growth"), seed=7)
+    b = simulate_mdp(learner, MDP, MDPAdversary("growth", scale=2.0**-200), seed=7)
+    assert np.array_equal(np.ldexp(a.regret, -200), b.regret)
+    assert np.array_equal(a.relative_regret(), b.relative_regret())
+
+
+def test_regret_of_uniform_play_in_closed_form():
+    mdp = LayeredMDP([1.0], [], n_actions=2)
+    result = simulate_mdp(UniformPolicy([1], 2), mdp, MDPAdversary("punish"), 100, seed=8)
+    # the first action is "likeliest": it costs 1 each time, so uniform play loses 1/2 an episode
+    assert result.regret[0, -1] == 50.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adversaries(kind):
+    adversary = MDPAdversary(kind)
+    params = adversary.begin(MDP, 100, key=12345)
+    q = occupancy(MDP, UniformPolicy([2, 3], 2).policy())
+    rows = np.empty((100, LAYERS.n_pairs))
+    for t in range(100):
+        adversaries.fill(params, t + 1, q, LAYERS.table, rows[t])
+    assert np.all(rows[:, 0] == 0.0)
+    early, late = rows[:50, 1:], rows[50:, 1:]
+    h, s = hardest_state(MDP)
+    pairs = slice(LAYERS.index(h, s) - 1, LAYERS.index(h, s) + 1)
+    if kind in ("stochastic", "small gap", "switch", "alternating", "bad spike", "lure"):
+        assert np.all((early >= 0) & (early <= 1))
+    if kind == "negative":
+        assert np.all((rows[:, 1:] >= -1) & (rows[:, 1:] <= 0))
+    if kind == "switch":
+        assert np.corrcoef(early.mean(0), late.mean(0))[0, 1] < -0.5
+    if kind == "growth":
+        assert 2.0**18 < np.abs(late).max() / np.abs(early[0]).max() < 2.0**22
+    if "spike" in kind or "lure" in kind:
+        size = 64.0 if kind == "bad spike" else -64.0
+        hits = np.all(late[:, pairs] == size, axis=1)
+        assert 2 <= hits.sum() <= 20
+        assert not np.any(early == size)
+    if "lure" in kind:
+        layer = LAYERS.unpack_pairs(rows[10])[h - 1]
+        assert np.all(layer[s] >= 0.5)
+        assert np.all(np.delete(layer, s, axis=0) <= (0.0 if kind == "quiet lure" else 0.5))
+    if kind == "hide":
+        assert np.all((rows == -8.0).sum(axis=1) == 1)
+    assert adversary.adaptive == (kind in ("punish", "hide"))
+
+
+def test_exploration_policies_are_needed():
+    """Range clipping: a lure at the layer's minimum has estimates 0 and locks the learner in; only
+    the explorers see what happens elsewhere."""
+    lock = worlds.combination_lock(3, 2, np.random.default_rng(1))
+    assert hardest_state(lock) == (3, 0)
+    without = SCBRL(lock.layers.sizes, 2, 20_000, beta_factor=0.0, allow_no_exploration=True)
+    regret = {}
+    for name, learner in (("without", without), ("with", SCBRL(lock.layers.sizes, 2, 20_000))):
+        result = simulate_mdp(
+            learner, lock, MDPAdversary("quiet lure"), replicates=4, seed=9, checkpoints=[20_000]
+        )
+        regret[name] = result.relative_regret()[:, -1]
+    assert regret["with"].mean() < 0.5 * regret["without"].min()
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="kind must be one of"):
+        MDPAdversary("kind")
+    with pytest.raises(ValueError, match="the learner is for"):
+        simulate_mdp(UniformPolicy([2], 2), MDP, MDPAdversary(), 10)
+    with pytest.raises(ValueError, match="at least 1"):
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary())
+    with pytest.raises(ValueError, match="checkpoints"):
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary(), 10, checkpoints=[11])
