@@ -1,0 +1,164 @@
+"""Table of exact regret / (sum_h l_inf,h S sqrt(A T)): learners x adversaries x worlds.
+
+    python benchmarks/scb_rl_table.py results/ --episodes 1000 10000 --seeds 5
+    python benchmarks/scb_rl_table.py results/ --summary          # only print what is there
+
+Resumable: every cell (learner, world, adversary, T, seed) is one line of a file in the directory,
+written when it is done, and is not computed again. Nothing was tuned on these worlds and seeds.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from unbounded import worlds
+from unbounded.mdps.adversaries import KINDS, MDPAdversary
+from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.simulate import simulate_mdp
+from unbounded.mdps.uob_reps import UOBREPS
+
+FIRST_SEED = 1000
+WORLDS = {
+    "dirichlet 3-3-3": worlds.dirichlet([3, 3, 3], 2, np.random.default_rng(71)),
+    "lock H3": worlds.combination_lock(3, 2, np.random.default_rng(72)),
+    "hard 2-3-3": worlds.hard_to_reach([2, 3, 3], 2, np.random.default_rng(73), reach=1e-2),
+}
+LEARNERS = (
+    "SCB-RL practical",
+    "SCB-RL theory",
+    "SCB-RL practical, scale clipping",
+    "UOB-REPS, true range",
+    "UOB-REPS, true range, practical",
+    "UOB-REPS, assumes [-1, 1]",
+    "independent SCB",
+    "explore-then-commit",
+    "uniform",
+)
+
+
+def make(name, mdp, T, ranges):
+    """``ranges`` (H, 2): the true ranges of the layers."""
+    sizes, A = mdp.layers.sizes, mdp.layers.n_actions
+    told = {"loss_range": ranges}
+    return {
+        "SCB-RL practical": lambda: SCBRL(sizes, A, T),
+        "SCB-RL theory": lambda: SCBRL(sizes, A, T, profile="theory"),
+        "SCB-RL practical, scale clipping": lambda: SCBRL(sizes, A, T, clip="scale"),
+        "UOB-REPS, true range": lambda: UOBREPS(sizes, A, T, **told),
+        "UOB-REPS, true range, practical": lambda: UOBREPS(
+            sizes, A, T, **told, eta_factor=2.0, gamma_factor=0.3, width_factor=0.4
+        ),
+        "UOB-REPS, assumes [-1, 1]": lambda: UOBREPS(sizes, A, T, loss_range=(-1, 1)),
+        "independent SCB": lambda: IndependentSCB(sizes, A),
+        "explore-then-commit": lambda: ExploreThenCommit(sizes, A, T),
+        "uniform": lambda: UniformPolicy(sizes, A),
+    }[name]()
+
+
+def true_ranges(mdp, adversary, T, seed):
+    """Extreme losses of each layer: from uniform play, which meets the same losses."""
+    seen = simulate_mdp(UniformPolicy(mdp.layers.sizes, mdp.layers.n_actions), mdp, adversary, T,
+                        seed=seed, checkpoints=[T])  # fmt: skip
+    low, high = seen.low[0, -1], seen.high[0, -1]
+    return np.stack([low, np.where(high > low, high, low + 1.0)], axis=1)
+
+
+def cell(name, world, kind, T, seed):
+    mdp, adversary = WORLDS[world], MDPAdversary(kind)
+    learner = make(name, mdp, T, true_ranges(mdp, adversary, T, seed))
+    start = time.process_time()
+    result = simulate_mdp(learner, mdp, adversary, T, seed=seed, checkpoints=10, workers=1)
+    return {
+        "learner": name, "world": world, "adversary": kind, "T": T, "seed": seed,
+        "checkpoints": result.checkpoints.tolist(),
+        "relative_regret": result.relative_regret()[0].tolist(),
+        "explored": int(result.explored[0]), "solves": int(result.solves[0]),
+        "fallbacks": int(result.fallbacks[0]), "unsolved": int(result.unsolved[0]),
+        "worst_gap": float(result.worst_gap[0]), "seconds": time.process_time() - start,
+    }  # fmt: skip
+
+
+def load(directory):
+    rows = []
+    for path in sorted(directory.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError:  # the last line of an interrupted run
+                continue
+    return rows
+
+
+def key(row):
+    return row["learner"], row["world"], row["adversary"], row["T"], row["seed"]
+
+
+def summary(rows):
+    """Mean / 90% quantile over all cells, then the worst cell (mean over seeds)."""
+    by = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        value = row["relative_regret"][-1]
+        by[row["learner"], row["T"]][row["world"], row["adversary"]].append(value)
+    Ts = sorted({T for _, T in by})
+    print(
+        "| learner | " + " | ".join(f"T={T:g}" for T in Ts) + " |\n" + "|---" * (len(Ts) + 1) + "|"
+    )
+    for name in LEARNERS:
+        entries = []
+        for T in Ts:
+            cells = by.get((name, T))
+            if not cells:
+                entries.append("")
+                continue
+            every = np.concatenate([np.array(v) for v in cells.values()])
+            worst = max(cells, key=lambda c: np.mean(cells[c]))
+            entries.append(
+                f"{every.mean():.2f} / {np.quantile(every, 0.9):.2f}, worst "
+                f"{np.mean(cells[worst]):.2f} ({', '.join(worst)})"
+            )
+        print(f"| {name} | " + " | ".join(entries) + " |")
+    unsolved = sum(row["unsolved"] for row in rows)
+    fallbacks, solves = (sum(row[k] for row in rows) for k in ("fallbacks", "solves"))
+    print(f"\n{len(rows)} cells, {solves:,} solves, {fallbacks} fallbacks, {unsolved} unsolved")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--learners", nargs="+", default=LEARNERS, choices=LEARNERS)
+    parser.add_argument("--adversaries", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this long")
+    parser.add_argument("--summary", action="store_true")
+    given = parser.parse_args()
+    given.directory.mkdir(parents=True, exist_ok=True)
+    done = {key(row) for row in load(given.directory)}
+    deadline = time.monotonic() + 60 * given.minutes
+    if not given.summary:
+        with open(given.directory / f"{os.getpid()}.jsonl", "a") as file:
+            for T in given.episodes:
+                for seed in range(FIRST_SEED, FIRST_SEED + given.seeds):
+                    for world in given.worlds:
+                        for kind in given.adversaries:
+                            for name in given.learners:
+                                if (name, world, kind, T, seed) in done:
+                                    continue
+                                if time.monotonic() > deadline:
+                                    sys.exit("time is up; run again to go on")
+                                row = cell(name, world, kind, T, seed)
+                                file.write(json.dumps(row) + "\n")
+                                file.flush()
+    summary(load(given.directory))
+
+
+if __name__ == "__main__":
+    main()
