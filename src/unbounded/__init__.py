@@ -23,18 +23,31 @@ from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
 from unbounded.learner import Choice, Learner
+from unbounded.mdps.adversaries import MDPAdversary
+from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+from unbounded.mdps.learner import MDPLearner, Plan
+from unbounded.mdps.o_reps import OREPS
+from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.seekers import MVP, RFELP
+from unbounded.mdps.simulate import MDPSimulation, simulate_mdp
+from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.simulate import Simulation, simulate
 
 __all__ = [
     "AHB",
     "INF",
+    "MVP",
+    "OREPS",
+    "RFELP",
     "SCB",
     "SCBIX",
+    "SCBRL",
     "SFMAB",
     "SOLOFTRL",
     "UCB1",
     "UMABG",
     "UMABNN",
+    "UOBREPS",
     "AdaFTRL",
     "AdaHedge",
     "Banker",
@@ -45,11 +58,19 @@ __all__ = [
     "Exp3Auer",
     "Exp3IX",
     "Exp3P",
+    "ExploreThenCommit",
+    "IndependentSCB",
     "Learner",
+    "MDPAdversary",
+    "MDPLearner",
+    "MDPSimulation",
+    "Plan",
     "Simulation",
     "TsallisINF",
     "TsallisINFRV",
     "UniINF",
     "Uniform",
+    "UniformPolicy",
     "simulate",
+    "simulate_mdp",
 ]

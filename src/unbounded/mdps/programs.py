@@ -21,10 +21,14 @@ MIRROR_TYPE = types.boolean(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V, _V)
 @cache
 def ftrl() -> Any:
     """`unbounded.core.occupancy_ftrl.solve`."""
-    return Compiled(solve, FTRL_TYPE)
+    return _value(solve, FTRL_TYPE)
 
 
 @cache
 def mirror() -> Any:
     """`unbounded.core.occupancy_kl.kl_step`."""
-    return Compiled(kl_step, MIRROR_TYPE)
+    return _value(kl_step, MIRROR_TYPE)
+
+
+def _value(step: Any, signature: Any) -> Any:
+    return Compiled(step, signature) if hasattr(step, "overloads") else step  # NUMBA_DISABLE_JIT

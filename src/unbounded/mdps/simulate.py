@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from unbounded._jit import source_hash, subroutine
+from unbounded._jit import borrowed, source_hash, subroutine
 from unbounded.core.layered import Integers, LayeredMDP, Vector, backward_induction, draw
 from unbounded.core.random import stream_of, word_at
 from unbounded.learner import bit_generator
@@ -252,6 +252,7 @@ def run(
     lay, params, state, program, P, words, t, capacity, adversary, key, book, low, high,
     cumulative, losses, q, cache, pi, states, actions, seen
 ):
+    state = {state}
     for i in range(words.shape[0]):
         if state.head[LIBRARY] >= capacity - 1:
             return i
@@ -267,16 +268,31 @@ def run(
 """
 
 
+def _borrowed(kind: Any, value: str, names: dict[str, Any]) -> str:
+    """Source of a copy of the NamedTuple ``value`` whose arrays have no reference counts.
+
+    Counting references to some forty arrays in every call was half of a short episode.
+    """
+    fields = []
+    for name, hint in get_type_hints(kind).items():
+        field = f"{value}.{name}"
+        nested = hasattr(hint, "_fields")
+        fields.append(_borrowed(hint, field, names) if nested else f"borrowed({field})")
+    names[kind.__name__] = kind
+    return f"{kind.__name__}({', '.join(fields)})"
+
+
 @cache
-def _loop_of(choose: Any, learn: Any, expected: Any) -> Any:
+def _loop_of(kind: Any, choose: Any, learn: Any, expected: Any) -> Any:
     namespace: dict[str, Any] = {
         "choose": choose, "learn": learn, "expected": expected, "fill": fill, "tally": tally,
         "walk": walk, "LIBRARY": LIBRARY, "VERSION": VERSION, "SEEN": _SEEN,
-        "__name__": __name__,
+        "borrowed": borrowed, "__name__": __name__,
     }  # fmt: skip
+    source = _SOURCE.format(state=_borrowed(kind, "state", namespace))
     # The file name is one of the package's, so that it is cached what is compiled here; the
     # function's name says which steps it runs, and of which sources.
-    exec(compile(_SOURCE, __file__, "exec"), namespace)
+    exec(compile(source, __file__, "exec"), namespace)
     run, module = namespace["run"], learn.__module__
     run.__qualname__ = f"run_{learn.__name__}_{module.rpartition('.')[2]}_{source_hash(module)}"
     return subroutine(run)
@@ -284,4 +300,4 @@ def _loop_of(choose: Any, learn: Any, expected: Any) -> Any:
 
 def _loop(spec: MDPSpec) -> Any:
     """The loop over an algorithm's steps; its compiled code is cached on disk."""
-    return _loop_of(spec.choose, spec.learn, spec.expected)
+    return _loop_of(spec.State, spec.choose, spec.learn, spec.expected)
