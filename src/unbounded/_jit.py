@@ -132,19 +132,25 @@ def source_hash(module: str) -> str:
 
 def _imported_modules(module: str) -> set[str]:
     found: set[str] = set()
-    waiting = [module]
+    waiting = {module}
     while waiting:
         name = waiting.pop()
-        if name in found or not _source(name).is_file():
-            continue
-        found.add(name)
-        for node in ast.walk(ast.parse(_source(name).read_bytes())):
-            if isinstance(node, ast.Import):
-                waiting += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                waiting.append(node.module)
-                waiting += [f"{node.module}.{alias.name}" for alias in node.names]
+        if name not in found and _source(name).is_file():
+            found.add(name)
+            waiting |= _named_in(name)
     return found
+
+
+@cache
+def _named_in(module: str) -> set[str]:
+    """The modules that a module's import statements may mean."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(_source(module).read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name.startswith("unbounded")}
 
 
 @cache
@@ -197,10 +203,14 @@ class _Results(caching.CompileResultCacheImpl):
 class _Files:
     """One file for each compiled signature of one function: NAME.SOURCES.SIGNATURE.nbc."""
 
-    def __init__(self, directory: Path, name: str, sources: str) -> None:
+    def __init__(self, directory: Path, name: str, module: str) -> None:
         self._directory = directory
         self._name = name
-        self._sources = sources
+        self._module = module
+
+    @property
+    def _sources(self) -> str:
+        return source_hash(self._module)  # not before it is needed: importing stays quick
 
     def _path(self, key: Any) -> Path:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
@@ -233,9 +243,7 @@ class _Cache(caching.FunctionCache):
         super().__init__(function)
         module = function.__module__
         name = f"{module.removeprefix('unbounded.')}-{function.__qualname__}".replace("<", "")
-        self._cache_file = _Files(
-            Path(self._cache_path), name.replace(">", ""), source_hash(module)
-        )
+        self._cache_file = _Files(Path(self._cache_path), name.replace(">", ""), module)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # A function made inside another says in its __qualname__ what it closes over; Numba would
