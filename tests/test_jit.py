@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import unbounded
+from unbounded._jit import _named_in
 
 PACKAGE = Path(unbounded.__file__).parent
 
@@ -63,6 +65,21 @@ def test_an_edit_of_a_callee_in_another_file_is_seen(package):
     assert run(package)[:2] == ["40.0", "0"]
     write_callee(package, "x + 1.0")
     assert run(package)[0] == "30.0"
+
+
+def test_no_import_is_overlooked():
+    """The hash follows import statements by a pattern; the syntax tree knows them all."""
+    for path in PACKAGE.rglob("*.py"):
+        parts = ("unbounded", *path.relative_to(PACKAGE).with_suffix("").parts)
+        imported = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module is not None, f"a relative import in {path}"
+                imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        ours = {name for name in imported if name.split(".")[0] == "unbounded"}
+        assert ours <= _named_in(".".join(parts).removesuffix(".__init__")), path
 
 
 def test_a_damaged_cache_is_compiled_again(package):

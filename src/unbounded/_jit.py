@@ -11,10 +11,10 @@ that processes that compile the same kernel at once cannot hand each other the w
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import pickle
+import re
 import sys
 import tempfile
 import uuid
@@ -141,16 +141,16 @@ def _imported_modules(module: str) -> set[str]:
     return found
 
 
+_IMPORT = re.compile(r"^\s*(?:from|import) +(unbounded[\w.]*)(?: +import +(\([^)]*\)|.*))?", re.M)
+
+
 @cache
 def _named_in(module: str) -> set[str]:
     """The modules that a module's import statements may mean."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(_source(module).read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {name for name in names if name.startswith("unbounded")}
+    for name, parts in _IMPORT.findall(_source(module).read_text(encoding="utf-8")):
+        names |= {name, *(f"{name}.{part}" for part in re.findall(r"\w+", parts))}
+    return names
 
 
 @cache
