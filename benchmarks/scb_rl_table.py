@@ -63,10 +63,15 @@ def make(name, mdp, T, ranges):
 
 
 def true_ranges(mdp, adversary, T, seed):
-    """Extreme losses of each layer: from uniform play, which meets the same losses."""
+    """Extreme losses of each layer: from uniform play, which meets the same losses.
+
+    Where they depend on the learner, what the adversary may do in any layer.
+    """
     seen = simulate_mdp(UniformPolicy(mdp.layers.sizes, mdp.layers.n_actions), mdp, adversary, T,
                         seed=seed, checkpoints=[T])  # fmt: skip
     low, high = seen.low[0, -1], seen.high[0, -1]
+    if adversary.adaptive:
+        low[:], high[:] = low.min(), high.max()
     return np.stack([low, np.where(high > low, high, low + 1.0)], axis=1)
 
 
@@ -101,6 +106,17 @@ def key(row):
 
 
 def summary(rows):
+    """For oblivious and for adaptive adversaries; then how well the programs were solved."""
+    for adaptive in (False, True):
+        some = [row for row in rows if MDPAdversary(row["adversary"]).adaptive == adaptive]
+        print(f"\n{'Adaptive' if adaptive else 'Oblivious'} adversaries, {len(some)} cells\n")
+        table(some)
+    unsolved = sum(row["unsolved"] for row in rows)
+    fallbacks, solves = (sum(row[k] for row in rows) for k in ("fallbacks", "solves"))
+    print(f"\n{len(rows)} cells, {solves:,} solves, {fallbacks} fallbacks, {unsolved} unsolved")
+
+
+def table(rows):
     """Mean / 90% quantile over all cells, then the worst cell (mean over seeds)."""
     by = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -124,9 +140,6 @@ def summary(rows):
                 f"{np.mean(cells[worst]):.2f} ({', '.join(worst)})"
             )
         print(f"| {name} | " + " | ".join(entries) + " |")
-    unsolved = sum(row["unsolved"] for row in rows)
-    fallbacks, solves = (sum(row[k] for row in rows) for k in ("fallbacks", "solves"))
-    print(f"\n{len(rows)} cells, {solves:,} solves, {fallbacks} fallbacks, {unsolved} unsolved")
 
 
 def main():
