@@ -1,5 +1,8 @@
 """Learning when nobody knows the scale of the losses."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ahb import AHB
@@ -23,15 +26,41 @@ from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
 from unbounded.learner import Choice, Learner
-from unbounded.mdps.adversaries import MDPAdversary
-from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
-from unbounded.mdps.learner import MDPLearner, Plan
-from unbounded.mdps.o_reps import OREPS
-from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.seekers import MVP, RFELP
-from unbounded.mdps.simulate import MDPSimulation, simulate_mdp
-from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.simulate import Simulation, simulate
+
+if TYPE_CHECKING:
+    from unbounded.mdps.adversaries import MDPAdversary
+    from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+    from unbounded.mdps.learner import MDPLearner, Plan
+    from unbounded.mdps.o_reps import OREPS
+    from unbounded.mdps.scb_rl import SCBRL
+    from unbounded.mdps.seekers import MVP, RFELP
+    from unbounded.mdps.simulate import MDPSimulation, simulate_mdp
+    from unbounded.mdps.uob_reps import UOBREPS
+
+# The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
+_LATER = {
+    "ExploreThenCommit": "unbounded.mdps.baselines",
+    "IndependentSCB": "unbounded.mdps.baselines",
+    "MDPAdversary": "unbounded.mdps.adversaries",
+    "MDPLearner": "unbounded.mdps.learner",
+    "MDPSimulation": "unbounded.mdps.simulate",
+    "MVP": "unbounded.mdps.seekers",
+    "OREPS": "unbounded.mdps.o_reps",
+    "Plan": "unbounded.mdps.learner",
+    "RFELP": "unbounded.mdps.seekers",
+    "SCBRL": "unbounded.mdps.scb_rl",
+    "UOBREPS": "unbounded.mdps.uob_reps",
+    "UniformPolicy": "unbounded.mdps.baselines",
+    "simulate_mdp": "unbounded.mdps.simulate",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "AHB",
