@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+# One thread each, set before NumPy loads; the reference programs are among the tests. Hence imports
+# that are not at the top.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
