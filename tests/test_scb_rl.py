@@ -150,9 +150,9 @@ def test_upper_bounds_hold_while_the_transitions_are_in_the_set():
 
 @pytest.mark.parametrize("settings", [{}, {"profile": "theory"}, {"literal": True}])
 def test_thresholds_and_certificates(settings):
-    losses = random_losses(LAYERS, 400, seed=10)
-    losses[200:] *= 1000.0
-    learner = make(T=400, **settings)
+    losses = random_losses(LAYERS, 1000, seed=10)
+    losses[500:] *= 1000.0
+    learner = make(T=1000, **settings)
     play(learner, MDP, losses, seed=11)
     for h in range(3):
         seen = losses[:, LAYERS.table[3, h + 1] : LAYERS.table[3, h + 2]]

@@ -138,10 +138,12 @@ def test_exploration_policies_are_needed():
     regret = {}
     for name, learner in (("without", without), ("with", SCBRL(lock.layers.sizes, 2, 20_000))):
         result = simulate_mdp(
-            learner, lock, MDPAdversary("quiet lure"), replicates=4, seed=9, checkpoints=[20_000]
+            learner, lock, MDPAdversary("quiet lure"), replicates=12, seed=9, checkpoints=[20_000]
         )
         regret[name] = result.relative_regret()[:, -1]
-    assert regret["with"].mean() < 0.5 * regret["without"].min()
+    # Without, a run is saved only if it happens to be at the right place when the first pay comes.
+    assert regret["with"].mean() < 0.5 * regret["without"].mean()
+    assert np.mean(regret["without"] > 1.0) > 0.7
 
 
 def test_errors():

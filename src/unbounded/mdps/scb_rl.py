@@ -84,8 +84,10 @@ class SCBRL(MDPLearner):
     share_counts : bool
         One transition model for all states to be explored.
     skip : float
-        FTRL is solved again when some pair's estimates since the last solve exceed this multiple of
-        its weight, or when a weight or the confidence set changed.
+        FTRL is solved again when the estimates of some pair since the last solve exceed
+        ``skip * n_states * n_actions`` times the layer's range, or when a weight or the confidence
+        set changed. A policy that is older than that by a constant lets an adversary that watches
+        it gain linearly in T.
     estimator : {"mixture", "ftrl_only"}
         Erratum E12.
     explorer : {"mvp", "ucbvi", "oracle"}
@@ -202,7 +204,7 @@ class SCBRL(MDPLearner):
             gamma=self._rates.gamma,
             beta=self._rates.beta,
             kappa=float(kappa),
-            skip=float(constants.skip),
+            skip=2.0 * self._rates.eta * constants.skip,
             tolerance=float(tolerance),
             c1=constants.width_factor * PAPER.c1,
             c2=constants.width_factor * PAPER.c2,

@@ -59,7 +59,7 @@ class Params(NamedTuple):
     gamma: float
     beta: float
     kappa: float  # floor of the weights (E16)
-    skip: float  # solve when some pair's lhat/w since the last solve exceeds this
+    skip: float  # solve when some pair's lhat since the last solve exceeds this x w_h |S_h| A
     tolerance: float
     c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N
     c2: float
@@ -198,7 +198,7 @@ def learn(
             estimate = gain / (u + params.gamma)
             state.L_hat[p] += estimate
             state.since[p] += estimate
-            if state.since[p] > params.skip * state.w[h - 1]:
+            if state.since[p] > params.skip * (lay[3, h + 1] - lay[3, h]) * state.w[h - 1]:
                 due = True
     if _weigh(lay, params, state):  # E15: the weight of q~_{t+1} has C_{t+1}
         due = True
