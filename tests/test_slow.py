@@ -13,8 +13,8 @@ ROUNDS = 300
 SLOW = slow_bandits.SLOW | slow_experts.SLOW
 
 
-def losses_of(kind: str, n: int) -> np.ndarray:
-    rng = np.random.default_rng(12)
+def losses_of(kind: str, n: int, seed: int = 12) -> np.ndarray:
+    rng = np.random.default_rng(seed)
     if kind == "in [0, 1]":
         losses = rng.uniform(size=(ROUNDS, n))
         losses[:, 2] *= 0.4
@@ -43,6 +43,35 @@ def test_probabilities_agree_with_the_slow_implementation(example, kind, n):
         example.tell(learner, choice, row)
         expected = slow.send((choice.arm, row))
     np.testing.assert_allclose(learner.probabilities(), expected, rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+@pytest.mark.parametrize("kind", ["in [0, 1]", "of both signs"])
+def test_probabilities_agree_as_well_as_the_recursion_allows(example, kind, seed):
+    """Losses that were not chosen: some of them amplify rounding beyond 1e-9.
+
+    By how much, three slow players tell whose losses are off by 1e-14, relatively.
+    """
+    n = 4
+    losses = losses_of(kind, n, seed)
+    noise = np.random.default_rng(seed).uniform(-1e-14, 1e-14, size=(3, *losses.shape))
+    learner = example.make(n, seed=4)
+    slow = [SLOW[example.spec.name](n, **example.settings) for _ in range(4)]
+    expected, *others = [next(player) for player in slow]
+    sensitivity = 0.0
+    for t, row in enumerate(losses):
+        sensitivity = max(sensitivity, *(np.abs(other - expected).max() for other in others))
+        np.testing.assert_allclose(
+            learner.probabilities(), expected, rtol=0.0, atol=1e-12 + 10.0 * sensitivity,
+            err_msg=f"round {t + 1}",
+        )  # fmt: skip
+        choice = learner.ask()
+        example.tell(learner, choice, row)
+        expected = slow[0].send((choice.arm, row))
+        others = [
+            player.send((choice.arm, row * (1.0 + noise[i, t])))
+            for i, player in enumerate(slow[1:])
+        ]
 
 
 def test_ada_ftrl_is_ada_hedge_with_the_right_strength():
