@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from occupancy_reference import fill_counts, upper_bound_by_lp
+from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
 from unbounded.core.confidence import JIN, PAPER, ConfidenceSet, check_boxes, known, log_term
 from unbounded.core.layered import LayeredMDP, Layers
 from unbounded.core.policies import Markov, Mixture, occupancy
-from unbounded.core.upper_occupancy import greedy_transitions, upper_occupancy
+from unbounded.core.upper_occupancy import descending, greedy_transitions, upper_occupancy
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -189,6 +189,40 @@ def test_visited_states_get_the_same_bounds_as_all_states(seed):
         first = mdp.layers.index(h, s)
         where = slice(first, first + mdp.layers.n_actions)
         assert np.array_equal(some[where], everything[where])
+
+
+@pytest.mark.parametrize("n_actions", [1, 3, 4, 5, 7])
+@pytest.mark.parametrize("sizes", [(1, 2, 3), (5, 4, 6), (9, 8, 1), (2, 11, 10)])
+def test_upper_bounds_of_layers_of_every_width(sizes, n_actions):
+    """Pairs are taken 16 and 4 at a time: against a recursion with one pair at a time."""
+    rng = np.random.default_rng([*sizes, n_actions])
+    mdp = worlds.dirichlet(sizes, n_actions, rng)
+    width = rng.choice([0.0, 0.1, 1.0], size=mdp.layers.n_transitions)
+    lo, hi = np.maximum(mdp.P - width, 0.0), np.minimum(mdp.P + width, 1.0)
+    tables = [rng.dirichlet(np.full(n_actions, 0.5), size=n) for n in sizes]
+    policy = Markov(mdp.layers, np.concatenate([[1.0], *[t.ravel() for t in tables]]))
+    u = mdp.layers.unpack_pairs(upper_occupancy(policy, lo, hi))
+    lows, highs = boxes_as_arrays(mdp.layers, lo), boxes_as_arrays(mdp.layers, hi)
+    for k, n in enumerate(sizes, start=1):
+        for t in range(n):
+            f = np.eye(n)[t]
+            for h in range(k - 1, -1, -1):
+                best = [
+                    [greedy_value(*box, f) for box in zip(*rows, strict=True)]
+                    for rows in zip(lows[h], highs[h], strict=True)
+                ]
+                f = np.sum(best * (tables[h - 1] if h else np.ones((1, 1))), axis=1)
+            assert np.allclose(u[k - 1][t], f[0] * tables[k - 1][t], rtol=0, atol=1e-14)
+
+
+def test_ties_are_ordered_by_number():
+    rng = np.random.default_rng(4)
+    for n in (1, 2, 3, 4, 5, 8, 13, 40):
+        f, order = np.empty(n + 3), np.empty(n, dtype=np.int64)
+        f[:n] = rng.integers(-2, 3, size=n)
+        expected = np.argsort(-f[:n], kind="stable")
+        descending(n, f, order)
+        assert np.array_equal(order, expected)
 
 
 def test_known_transitions_give_the_occupancy_itself():

@@ -15,10 +15,14 @@ term bounds its component, so ``u >= q`` holds.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import subroutine
+from unbounded._jit import borrowed, kernel, subroutine
+from unbounded.core import vec4
 from unbounded.core.confidence import _numbers, check_boxes
 from unbounded.core.layered import Integers, Layers, Vector
 from unbounded.core.policies import Markov, Mixture
@@ -114,7 +118,7 @@ def greedy_transitions(
 def scratch(layers: Layers) -> tuple[Vector, Integers]:
     """Work arrays of the kernels below, made once."""
     n = max(layers.sizes)
-    return np.empty(n + 2 * n * layers.n_actions), np.empty(n, dtype=np.int64)
+    return np.empty(n + vec4.WIDTH - 1 + n * layers.n_actions), np.empty(n, dtype=np.int64)
 
 
 # Kernels. ``room`` = 1 - sum(lo) of each pair, once an epoch.
@@ -140,18 +144,47 @@ def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
         room[p] = 0.0
 
 
-@subroutine
+@kernel
 def descending(n: int, f: Vector, order: Integers) -> None:
-    """order: 0..n-1 by decreasing f, ties by number (insertion sort: n is small)."""
+    """order: 0..n-1 by decreasing f, ties by number; writes into the 3 entries of f after them.
+
+    By counting what is larger: no branch depends on f but for ties.
+    """
+    for j in range(n, n + vec4.WIDTH - 1):
+        f[j] = -math.inf
     for j in range(n):
-        k = j
-        while k > 0 and f[order[k - 1]] < f[j]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = j
+        order[j] = -1
+    for j in range(n):
+        x = vec4.fill(f[j])
+        larger = vec4.fill(0.0)
+        for k in range(0, n, vec4.WIDTH):
+            larger = vec4.add(larger, vec4.above(vec4.load(f, k), x))
+        rank = int(vec4.total(larger))
+        while order[rank] >= 0:
+            rank += 1
+        order[rank] = j
 
 
-@subroutine
+@kernel
+def _give_two(
+    lo: Vector, hi: Vector, j: int, k: int, f0: Any, f1: Any, rest: Any, value: Any
+) -> tuple[Any, Any]:
+    """Hand mass to two states, whose entries for four pairs begin at ``j`` and ``k``."""
+    r = vec4.add(rest, vec4.load(lo, j))
+    give = vec4.smaller(r, vec4.load(hi, j))
+    r = vec4.add(r, vec4.subtract(vec4.load(lo, k), give))
+    more = vec4.smaller(r, vec4.load(hi, k))
+    gain = vec4.add(vec4.multiply(give, f0), vec4.multiply(more, f1))
+    return vec4.subtract(r, more), vec4.add(value, gain)
+
+
+@kernel
+def _give_last(lo: Vector, hi: Vector, j: int, f0: Any, rest: Any, value: Any) -> Any:
+    give = vec4.smaller(vec4.add(rest, vec4.load(lo, j)), vec4.load(hi, j))
+    return vec4.add(value, vec4.multiply(give, f0))
+
+
+@kernel
 def best_values(
     m: int,
     n: int,
@@ -159,42 +192,76 @@ def best_values(
     hi: Vector,
     start: int,
     room: Vector,
+    first: int,
     f: Vector,
     order: Integers,
     value: Vector,
-    rest: Vector,
 ) -> None:
-    """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once."""
+    """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once.
+
+    Sixteen pairs at a time, then four, so that what is left of their mass stays in registers; the
+    last four may be computed twice. ``room[first]`` is that of the layer's first pair.
+    """
     descending(n, f, order)
-    for i in range(m):
-        value[i] = 0.0
-        rest[i] = room[i]
     used = n
     while used > 0 and f[order[used - 1]] <= 0.0:
         used -= 1
-    for g in range(0, used - 1, 2):  # two states at a time: half the traffic
-        j = start + order[g] * m
-        k = start + order[g + 1] * m
-        f0 = f[order[g]]
-        f1 = f[order[g + 1]]
-        a = lo[j : j + m]
-        b = hi[j : j + m]
-        c = lo[k : k + m]
-        d = hi[k : k + m]
-        for i in range(m):
-            r = rest[i] + a[i]
-            give = min(r, b[i])
-            r += c[i] - give
-            more = min(r, d[i])
-            value[i] += give * f0 + more * f1
-            rest[i] = r - more
-    if used % 2 == 1:
-        j = start + order[used - 1] * m
-        f0 = f[order[used - 1]]
-        a = lo[j : j + m]
-        b = hi[j : j + m]
-        for i in range(m):
-            value[i] += min(rest[i] + a[i], b[i]) * f0
+    even = used - used % 2
+    i = 0
+    while i + 16 <= m:
+        r0, r1 = vec4.load(room, first + i), vec4.load(room, first + i + 4)
+        r2, r3 = vec4.load(room, first + i + 8), vec4.load(room, first + i + 12)
+        v0 = v1 = v2 = v3 = vec4.fill(0.0)
+        for g in range(0, even, 2):
+            j = start + order[g] * m + i
+            k = start + order[g + 1] * m + i
+            f0, f1 = vec4.fill(f[order[g]]), vec4.fill(f[order[g + 1]])
+            r0, v0 = _give_two(lo, hi, j, k, f0, f1, r0, v0)
+            r1, v1 = _give_two(lo, hi, j + 4, k + 4, f0, f1, r1, v1)
+            r2, v2 = _give_two(lo, hi, j + 8, k + 8, f0, f1, r2, v2)
+            r3, v3 = _give_two(lo, hi, j + 12, k + 12, f0, f1, r3, v3)
+        if even < used:
+            j = start + order[even] * m + i
+            f0 = vec4.fill(f[order[even]])
+            v0 = _give_last(lo, hi, j, f0, r0, v0)
+            v1 = _give_last(lo, hi, j + 4, f0, r1, v1)
+            v2 = _give_last(lo, hi, j + 8, f0, r2, v2)
+            v3 = _give_last(lo, hi, j + 12, f0, r3, v3)
+        vec4.store(value, i, v0)
+        vec4.store(value, i + 4, v1)
+        vec4.store(value, i + 8, v2)
+        vec4.store(value, i + 12, v3)
+        i += 16
+    while i < m and m >= 4:
+        i = min(i, m - 4)
+        r0, v0 = vec4.load(room, first + i), vec4.fill(0.0)
+        for g in range(0, even, 2):
+            j = start + order[g] * m + i
+            k = start + order[g + 1] * m + i
+            f0, f1 = vec4.fill(f[order[g]]), vec4.fill(f[order[g + 1]])
+            r0, v0 = _give_two(lo, hi, j, k, f0, f1, r0, v0)
+        if even < used:
+            f0 = vec4.fill(f[order[even]])
+            v0 = _give_last(lo, hi, start + order[even] * m + i, f0, r0, v0)
+        vec4.store(value, i, v0)
+        i += 4
+    while i < m:
+        r = room[first + i]
+        v = 0.0
+        for g in range(0, even, 2):
+            j = start + order[g] * m + i
+            k = start + order[g + 1] * m + i
+            r += lo[j]
+            give = min(r, hi[j])
+            r += lo[k] - give
+            more = min(r, hi[k])
+            v += give * f[order[g]] + more * f[order[g + 1]]
+            r -= more
+        if even < used:
+            j = start + order[even] * m + i
+            v += min(r + lo[j], hi[j]) * f[order[even]]
+        value[i] = v
+        i += 1
 
 
 @subroutine
@@ -209,13 +276,16 @@ def greedy(
     order: Integers,
 ) -> None:
     """P(.|s, a) = argmax over the box of <P, v>, every pair."""
+    padded = order.size + vec4.WIDTH - 1
+    f = work[:padded]
+    rest = work[padded:]
     for h in range(lay.shape[1] - 2):
         m = lay[0, h] * lay[1, h]
         n = lay[0, h + 1]
-        rest = work[:m]
         for i in range(m):
             rest[i] = room[lay[3, h] + i]
-        descending(n, v[lay[2, h + 1] : lay[2, h + 1] + n], order)
+        f[:n] = v[lay[2, h + 1] : lay[2, h + 1] + n]
+        descending(n, f, order)
         for j in order[:n]:
             k = lay[4, h] + j * m
             a = lo[k : k + m]
@@ -227,7 +297,7 @@ def greedy(
                 rest[i] -= give
 
 
-@subroutine
+@kernel
 def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
     """f(s) = sum_a pi(a|s) value(s, a)."""
     for s in range(n):
@@ -250,11 +320,11 @@ def u_state(
     order: Integers,
 ) -> float:
     """Largest probability of reaching state ``t`` of layer ``k >= 1``."""
-    n_max = order.size
-    m_max = (work.size - n_max) // 2
-    f = work[:n_max]
-    value = work[n_max : n_max + m_max]
-    rest = work[n_max + m_max :]
+    lay, lo, hi, room = borrowed(lay), borrowed(lo), borrowed(hi), borrowed(room)
+    pi, work, order = borrowed(pi), borrowed(work), borrowed(order)
+    padded = order.size + vec4.WIDTH - 1
+    f = work[:padded]
+    value = work[padded:]
     for h in range(k - 1, -1, -1):
         A = lay[1, h]
         m = lay[0, h] * A
@@ -265,7 +335,7 @@ def u_state(
             for i in range(m):
                 value[i] = a[i] + min(b[i] - a[i], r[i])
         else:
-            best_values(m, lay[0, h + 1], lo, hi, lay[4, h], r, f, order, value, rest)
+            best_values(m, lay[0, h + 1], lo, hi, lay[4, h], room, lay[3, h], f, order, value)
         average(lay[0, h], A, pi[lay[3, h] : lay[3, h] + m], value, f)
     return float(min(f[0], 1.0))
 
