@@ -155,3 +155,69 @@ def test_errors():
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary())
     with pytest.raises(ValueError, match="checkpoints"):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary(), 10, checkpoints=[11])
+
+
+class InPython:
+    """A compiled kind through the contract of adversaries in Python."""
+
+    def __init__(self, kind, seed):
+        self.kind, self.root, self.replicate = kind, np.random.SeedSequence(seed), -1
+
+    def __call__(self, t, last, q, rng):
+        if t == 1:
+            self.replicate += 1
+            key = int(simulate._seed(self.root, self.replicate, 1).generate_state(1, np.uint64)[0])
+            self.params = MDPAdversary(self.kind).begin(MDP, T, key >> 11)
+        losses = np.empty(LAYERS.n_pairs)
+        flat = LAYERS.pack_pairs(q, first=1.0)
+        adversaries.fill(self.params, t, flat, LAYERS.table, losses)
+        return LAYERS.unpack_pairs(losses)
+
+
+@pytest.mark.parametrize("kind", ["growth switch", "punish", "hide"])
+def test_an_adversary_in_python_equals_the_compiled_one(kind):
+    learner = SCBRL([2, 3], 2, T)
+    ours = simulate_mdp(learner, MDP, MDPAdversary(kind), replicates=2, seed=10, workers=1)
+    other = simulate_mdp(learner, MDP, InPython(kind, 10), replicates=2, seed=10)
+    assert ours.solves[0] > 0
+    for name in ("regret", "realised", "low", "high", "explored", "solves", "worst_gap"):
+        assert np.array_equal(getattr(ours, name), getattr(other, name)), name
+
+
+def test_what_an_adversary_in_python_sees():
+    seen = []
+
+    def watch(t, last, q, rng):
+        seen.append((t, last, q, rng.random()))
+        for table in q:
+            table[:] = np.nan  # a copy: nobody minds
+        return [np.zeros((2, 2)), np.ones((3, 2))]
+
+    runs = [simulate_mdp(UniformPolicy([2, 3], 2), MDP, watch, 5, seed=s) for s in (11, 11, 12)]
+    assert [float(run.regret[0, -1]) for run in runs] == pytest.approx([0.0] * 3, abs=1e-15)
+    assert [entry[0] for entry in seen] == [1, 2, 3, 4, 5] * 3
+    assert seen[0][1] is None
+    states, actions = seen[1][1]
+    assert states.shape == actions.shape == (2,)
+    assert np.all(states < [2, 3])
+    draws = [entry[3] for entry in seen]
+    assert draws[:5] == draws[5:10]
+    assert draws[5:10] != draws[10:]
+    trips = [[np.ravel(last).tolist() for _, last, _, _ in seen[a + 1 : a + 5]] for a in (0, 5, 10)]
+    assert trips[0] == trips[1] != trips[2]
+
+
+def test_what_an_adversary_in_python_returns_is_checked():
+    def play(returned):
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, lambda t, last, q, rng: returned, 3)
+
+    for wrong in (None, 1.0, [np.zeros((2, 2))], [np.zeros((2, 2)), np.zeros((2, 3))], ["a", "b"]):
+        with pytest.raises(ValueError, match=r"shapes \[\(2, 2\), \(3, 2\)\].* at t = 1"):
+            play(wrong)
+    for value in (np.nan, np.inf):
+        losses = [np.zeros((2, 2)), np.zeros((3, 2))]
+        losses[1][2, 0] = value
+        with pytest.raises(ValueError, match=r"finite losses, got .* in layer 1 at t = 1"):
+            play(losses)
+    with pytest.raises(TypeError, match="must be an MDPAdversary or a function"):
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, "punish", 3)

@@ -8,11 +8,14 @@ measure q_t. All kinds are one compiled kernel.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unbounded._jit import subroutine
-from unbounded.core.layered import Integers, LayeredMDP, Vector
+from unbounded.core.layered import Integers, LayeredMDP, Layers, Vector
 from unbounded.core.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.learner import checked_option
@@ -35,6 +38,12 @@ KINDS = (
 _ADAPTIVE = ("punish", "hide")
 _SPIKE, _CHANCE, _HIDDEN = 64.0, 0.2, 8.0
 _PATH = 6  # where params tell which pairs lead to the spike
+
+PythonMDPAdversary = Callable[
+    [int, tuple[Integers, Integers] | None, list[Vector], np.random.Generator],
+    Sequence[npt.ArrayLike],
+]
+"""``losses = adversary(t, last, q, rng)``; see `unbounded.simulate_mdp`."""
 
 
 class MDPAdversary:
@@ -137,3 +146,37 @@ def fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None:
             if q[p] < q[least]:
                 least = p
         out[least] = -_HIDDEN * factor
+
+
+class PythonPlay(NamedTuple):
+    """An adversary in Python, and what it sees of a play."""
+
+    adversary: PythonMDPAdversary
+    layers: Layers
+    rng: np.random.Generator
+    states: Integers  # of the last episode
+    actions: Integers
+
+
+def fill_python(play: PythonPlay, t: int, q: Vector, lay: Any, out: Vector) -> None:
+    """As `fill`, by a call of the adversary; it gets copies of everything."""
+    last = None if t == 1 else (play.states.copy(), play.actions.copy())
+    given = play.adversary(t, last, play.layers.unpack_pairs(q.copy()), play.rng)
+    shapes = [(n, play.layers.n_actions) for n in play.layers.sizes]
+    try:
+        tables = [np.asarray(table, dtype=np.float64) for table in given]
+    except (TypeError, ValueError):
+        tables = []
+    if [table.shape for table in tables] != shapes:
+        got = [table.shape for table in tables] or repr(given)
+        raise ValueError(
+            f"the adversary must return one table of losses a layer, of shapes {shapes}; got "
+            f"{got} at t = {t}"
+        )
+    for h, table in enumerate(tables):
+        if not np.all(np.isfinite(table)):
+            raise ValueError(
+                f"the adversary must return finite losses, got {table.tolist()} in layer {h} at "
+                f"t = {t}"
+            )
+    out[:] = play.layers.pack_pairs(tables)

@@ -21,7 +21,13 @@ from unbounded._jit import borrowed, source_hash, subroutine
 from unbounded.core.layered import Integers, LayeredMDP, Vector, backward_induction, draw
 from unbounded.core.random import stream_of, word_at
 from unbounded.learner import bit_generator
-from unbounded.mdps.adversaries import MDPAdversary, fill
+from unbounded.mdps.adversaries import (
+    MDPAdversary,
+    PythonMDPAdversary,
+    PythonPlay,
+    fill,
+    fill_python,
+)
 from unbounded.mdps.learner import MDPLearner, MDPSpec
 from unbounded.mdps.sections import EXPLORED, FALLBACKS, LIBRARY, SOLVES, UNSOLVED, VERSION, WORST
 
@@ -76,7 +82,7 @@ class MDPSimulation:
 def simulate_mdp(
     learner: MDPLearner,
     mdp: LayeredMDP,
-    adversary: MDPAdversary,
+    adversary: MDPAdversary | PythonMDPAdversary,
     episodes: int | None = None,
     replicates: int = 1,
     seed: int | SeedSequence | None = None,
@@ -93,7 +99,11 @@ def simulate_mdp(
         Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
     mdp : LayeredMDP
         Its true transitions.
-    adversary : MDPAdversary
+    adversary : MDPAdversary or callable
+        A compiled adversary, or ``losses = adversary(t, last, q, rng)`` in Python. It gets the
+        number of the episode 1, 2, ..., the states and actions of the episode before (None in the
+        first), the learner's true occupancy measure q_t and a generator, and returns the losses;
+        q and losses are tables (n_h, A), one a layer.
     episodes : int, optional
         How long; as many as the learner was made for by default.
     replicates : int
@@ -103,7 +113,7 @@ def simulate_mdp(
     checkpoints : int or sequence of int
         At which episodes to record; an int means that many, log-spaced.
     workers : int, optional
-        Threads; results do not depend on it.
+        Threads; results do not depend on it. Adversaries in Python get one.
     progress : callable, optional
         ``progress(done, replicates)`` after each replicate.
 
@@ -116,7 +126,18 @@ def simulate_mdp(
     >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, MDPAdversary(), 1000, seed=1)
     >>> bool(result.regret[0, -1] > 0)
     True
+
+    An adversary in Python that charges the first action of the second layer:
+
+    >>> def unfair(t, last, q, rng):
+    ...     return [np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]])]
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, unfair, 10)
+    >>> round(float(result.regret[0, -1]), 12)
+    5.0
     """
+    in_python = not isinstance(adversary, MDPAdversary)
+    if in_python and not callable(adversary):
+        raise TypeError(f"adversary must be an MDPAdversary or a function, not {adversary!r}")
     if mdp.layers != learner.layers:
         raise ValueError(f"the learner is for {learner.layers}, the MDP has {mdp.layers}")
     T = episodes if episodes is not None else learner.settings.get("episodes")
@@ -128,7 +149,8 @@ def simulate_mdp(
     table = np.empty((2, replicates, points.size))
     extremes = np.empty((2, replicates, points.size, H))
     counts = np.zeros((5, replicates))
-    run = _loop(learner.spec)  # made once, before threads want it
+    # made once, before threads want it
+    run = _python_loop(learner.spec) if in_python else _loop(learner.spec)
     done = 0
 
     def one(r: int) -> None:
@@ -141,7 +163,8 @@ def simulate_mdp(
         if progress is not None:
             progress(done, replicates)
 
-    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, replicates)) as pool:
+    threads = 1 if in_python else min(workers or os.cpu_count() or 1, replicates)
+    with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, range(replicates)))
     whole = counts.astype(np.int64)
     return MDPSimulation(
@@ -169,7 +192,7 @@ def _play(
     run: Any,
     learner: MDPLearner,
     mdp: LayeredMDP,
-    adversary: MDPAdversary,
+    adversary: MDPAdversary | PythonMDPAdversary,
     points: NDArray[np.int64],
     root: SeedSequence,
     replicate: int,
@@ -182,13 +205,18 @@ def _play(
     player = type(learner)(**learner.settings, seed=0)
     bits = bit_generator(_seed(root, replicate, 0))
     key = int(_seed(root, replicate, 1).generate_state(1, np.uint64)[0]) >> 11
-    params = adversary.begin(mdp, int(points[-1]), key)
     book = np.array([0.0, 0.0, -1.0])
     low, high = np.full(H, np.inf), np.full(H, -np.inf)
     cumulative, losses, q = np.zeros(X), np.empty(X), np.zeros(X)
     cache = np.zeros(1 + 2 * X + layers.n_states)
     value, pi = np.empty(layers.n_states), np.empty(X)
     steps = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H)
+    params: Any
+    if isinstance(adversary, MDPAdversary):
+        params = adversary.begin(mdp, int(points[-1]), key)
+    else:
+        rng = np.random.Generator(bit_generator(_seed(root, replicate, 1)))
+        params = PythonPlay(adversary, layers, rng, steps[0], steps[1])
     t = 1
     for j, point in enumerate(points):
         while t <= point:
@@ -282,13 +310,18 @@ def _borrowed(kind: Any, value: str, names: dict[str, Any]) -> str:
     return f"{kind.__name__}({', '.join(fields)})"
 
 
-@cache
-def _loop_of(kind: Any, choose: Any, learn: Any, expected: Any) -> Any:
-    namespace: dict[str, Any] = {
+def _names(choose: Any, learn: Any, expected: Any) -> dict[str, Any]:
+    """What the source of a loop names."""
+    return {
         "choose": choose, "learn": learn, "expected": expected, "fill": fill, "tally": tally,
         "walk": walk, "LIBRARY": LIBRARY, "VERSION": VERSION, "SEEN": _SEEN,
         "borrowed": borrowed, "__name__": __name__,
     }  # fmt: skip
+
+
+@cache
+def _loop_of(kind: Any, choose: Any, learn: Any, expected: Any) -> Any:
+    namespace = _names(choose, learn, expected)
     source = _SOURCE.format(state=_borrowed(kind, "state", namespace))
     # The file name is one of the package's, so that it is cached what is compiled here; the
     # function's name says which steps it runs, and of which sources.
@@ -301,3 +334,10 @@ def _loop_of(kind: Any, choose: Any, learn: Any, expected: Any) -> Any:
 def _loop(spec: MDPSpec) -> Any:
     """The loop over an algorithm's steps; its compiled code is cached on disk."""
     return _loop_of(spec.State, spec.choose, spec.learn, spec.expected)
+
+
+def _python_loop(spec: MDPSpec) -> Any:
+    """The same loop, not compiled itself, around an adversary in Python."""
+    namespace = {**_names(spec.choose, spec.learn, spec.expected), "fill": fill_python}
+    exec(compile(_SOURCE.format(state="state"), __file__, "exec"), namespace)
+    return namespace["run"]
