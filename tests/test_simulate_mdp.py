@@ -1,5 +1,7 @@
 """The simulator of MDPs: equal to ask and tell, exact regret, threads, adversaries."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from unbounded.core.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
 from unbounded.mdps import adversaries, simulate
 from unbounded.mdps.adversaries import KINDS, MDPAdversary, hardest_state
-from unbounded.mdps.baselines import UniformPolicy
+from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.simulate import simulate_mdp
 
@@ -80,12 +82,64 @@ def test_results_do_not_depend_on_threads_or_checkpoints():
     assert len({float(x) for x in one.regret[:, -1]}) == 3
 
 
-def test_a_common_factor_changes_nothing_but_the_unit():
+@pytest.mark.parametrize("k", [-900, -301, 13, 300, 900])
+@pytest.mark.parametrize("kind", ["growth", "lure", "hide"])
+def test_a_common_factor_changes_nothing_but_the_unit(kind, k):
     learner = SCBRL([2, 3], 2, T)
-    a = simulate_mdp(learner, MDP, MDPAdversary("growth"), seed=7)
-    b = simulate_mdp(learner, MDP, MDPAdversary("growth", scale=2.0**-200), seed=7)
-    assert np.array_equal(np.ldexp(a.regret, -200), b.regret)
+    a = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=7)
+    b = simulate_mdp(learner, MDP, MDPAdversary(kind, scale=2.0**k), seed=7)
+    assert np.array_equal(np.ldexp(a.regret, k), b.regret)
+    assert np.array_equal(np.ldexp(a.realised, k), b.realised)
     assert np.array_equal(a.relative_regret(), b.relative_regret())
+    assert np.all(a.regret[0, -5:] != 0.0)
+
+
+@pytest.mark.parametrize("kind", ["stochastic", "negative", "punish"])
+def test_regret_beyond_float64(kind):
+    learner = SCBRL([2, 3], 2, T)
+    a = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=12)
+    b = simulate_mdp(learner, MDP, MDPAdversary(kind, scale=2.0**1023), seed=12)
+    assert a.regret[0, -1] > 2.0
+    assert b.regret[0, -1] == np.inf  # it truly is too large
+    assert np.array_equal(a.relative_regret(), b.relative_regret())
+    with np.errstate(over="ignore"):
+        assert np.array_equal(np.ldexp(a.regret, 1023), b.regret)
+    largest = np.finfo(float).max
+    c = simulate_mdp(learner, MDP, MDPAdversary(kind, scale=largest), seed=12)
+    assert np.all(np.isfinite(c.relative_regret()))
+    assert c.relative_regret()[0, -1] > 0.0
+
+
+def test_baselines_take_the_largest_losses():
+    largest = np.finfo(float).max
+    learners = (
+        IndependentSCB([2, 3], 2),
+        ExploreThenCommit([2, 3], 2, T),
+        UniformPolicy([2, 3], 2),
+    )
+    for learner in learners:
+        result = simulate_mdp(learner, MDP, MDPAdversary("negative", largest), T, seed=13)
+        assert np.all(np.isfinite(result.relative_regret())), learner
+
+
+def test_a_first_small_and_then_a_huge_loss():
+    """The unit moves over the whole range of float64; small losses are lost to rounding only."""
+    steps = [0.0, 5e-324, 1e-300, 1.0, 1e300, np.finfo(float).max, -np.finfo(float).max]
+
+    def rising(t, last, q, rng):
+        return [np.full((1, 2), [steps[t - 1], 0.0])]
+
+    mdp = LayeredMDP([1.0], [], n_actions=2)
+    result = simulate_mdp(
+        UniformPolicy([1], 2), mdp, rising, len(steps), checkpoints=range(1, len(steps) + 1)
+    )
+    # uniform play pays half the sum; the best action is the other one
+    total = Fraction(0)
+    for step, regret in zip(steps[2:], result.regret[0, 2:], strict=True):
+        total += Fraction(step)
+        assert regret == pytest.approx(float(total / 2), rel=1e-15, abs=1e-15 * abs(step))
+    assert result.regret[0, 0] == 0.0
+    assert result.relative_regret()[0, 1] == 0.5 / np.sqrt(2 * 2)
 
 
 def test_regret_of_uniform_play_in_closed_form():
@@ -149,6 +203,9 @@ def test_exploration_policies_are_needed():
 def test_errors():
     with pytest.raises(ValueError, match="kind must be one of"):
         MDPAdversary("kind")
+    for kind, scale in (("stochastic", np.nan), ("growth", 1e305), ("lure", -1e307)):
+        with pytest.raises(ValueError, match="times scale, must be finite"):
+            MDPAdversary(kind, scale)
     with pytest.raises(ValueError, match="the learner is for"):
         simulate_mdp(UniformPolicy([2], 2), MDP, MDPAdversary(), 10)
     with pytest.raises(ValueError, match="at least 1"):

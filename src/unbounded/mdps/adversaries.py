@@ -37,6 +37,13 @@ KINDS = (
 )
 _ADAPTIVE = ("punish", "hide")
 _SPIKE, _CHANCE, _HIDDEN = 64.0, 0.2, 8.0
+_GROWTH = 2.0**20
+# Bounds on the absolute losses of the kinds where it is not 1.
+_MOST = {
+    **dict.fromkeys(("growth", "growth switch"), _GROWTH),
+    **dict.fromkeys(("good spike", "bad spike", "lure", "quiet lure"), _SPIKE),
+    "hide": _HIDDEN,
+}
 _PATH = 6  # where params tell which pairs lead to the spike
 
 PythonMDPAdversary = Callable[
@@ -64,8 +71,11 @@ class MDPAdversary:
 
     def __init__(self, kind: str = "stochastic", scale: float = 1.0) -> None:
         self._number = checked_option("kind", kind, KINDS)
-        if not math.isfinite(scale):
-            raise ValueError(f"scale must be finite, got {scale!r}")
+        most = _MOST.get(kind, 1.0)
+        if not math.isfinite(scale * most):
+            raise ValueError(
+                f"the largest loss, {most:g} times scale, must be finite; got scale={scale!r}"
+            )
         self.kind = kind
         self.scale = float(scale)
 

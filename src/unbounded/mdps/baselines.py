@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from unbounded.learner import Seed, checked_option
 from unbounded.mdps import markov_play
 from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_count, checked_layers
 from unbounded.mdps.sections import HEAD, TOLD, VERSION, Sizes
+
+_LARGEST = sys.float_info.max
 
 # ---------------------------------------------------------------------- uniform
 
@@ -227,7 +230,7 @@ def _local_learn(
     state.head[VERSION] += 1.0
     to_go = 0.0
     for h in range(lay.shape[1] - 2, 0, -1):
-        to_go += losses[h - 1]
+        to_go = min(max(to_go + losses[h - 1], -_LARGEST), _LARGEST)  # any finite loss is legal
         k = lay[2, h] + states[h - 1]
         A = lay[1, h]
         first = lay[3, h] + states[h - 1] * A

@@ -2,10 +2,14 @@
 
 Regret after t episodes is ``sum <q_tau, l_tau> - min_pi <q^pi, sum l_tau>`` with q_tau the true
 occupancy measure of what the learner plays in episode tau given its past, its explorers included.
+
+Sums are kept times a unit, a power of two that brings the largest loss so far below 1, so that none
+overflows and a common factor 2^k of all losses changes the unit and nothing else.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +37,8 @@ from unbounded.mdps.sections import EXPLORED, FALLBACKS, LIBRARY, SOLVES, UNSOLV
 
 _BLOCK = 1 << 12  # episodes for which random words are held at a time
 _TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
-_EXPECTED, _PLAYED, _SEEN = 0, 1, 2  # slots of the book
+_EXPECTED, _PLAYED, _SEEN, _UNIT, _LARGEST = range(5)  # slots of the book
+_LEAST_EXPONENT = -1000  # 2^1000 is a unit, 2^1074 is not a float
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,6 @@ class MDPSimulation:
     Attributes
     ----------
     checkpoints : array of int, shape (checkpoints,)
-    regret : array
-        Exact expected regret against the best fixed policy in hindsight.
-    realised : array
-        The same with the losses that were paid.
     low, high : array, shape (replicates, checkpoints, H)
         Extreme losses of each layer so far, of any pair.
     explored, solves, fallbacks, unsolved, worst_gap : array, shape (replicates,)
@@ -54,8 +55,6 @@ class MDPSimulation:
     """
 
     checkpoints: NDArray[np.int64]
-    regret: NDArray[np.float64]
-    realised: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     explored: NDArray[np.int64]
@@ -66,13 +65,33 @@ class MDPSimulation:
     _states: int
     _actions: int
     _root: SeedSequence
+    # Times a unit, so that none overflows.
+    _regret: NDArray[np.float64]
+    _realised: NDArray[np.float64]
+    _unit: NDArray[np.float64]
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """Exact expected regret against the best fixed policy in hindsight."""
+        with np.errstate(over="ignore"):
+            return self._regret / self._unit
+
+    @property
+    def realised(self) -> NDArray[np.float64]:
+        """The same with the losses that were paid."""
+        with np.errstate(over="ignore"):
+            return self._realised / self._unit
 
     def relative_regret(self) -> NDArray[np.float64]:
-        """Regret over (sum_h l_inf,h) S sqrt(A t)."""
-        scale = np.maximum(np.abs(self.low), np.abs(self.high)).sum(axis=2)
+        """Regret over (sum_h l_inf,h) S sqrt(A t).
+
+        Finite at every scale, even where the regret itself exceeds float64.
+        """
+        largest = np.maximum(np.abs(self.low), np.abs(self.high))
+        scale = (largest * self._unit[:, :, None]).sum(axis=2)
         size = scale * self._states * np.sqrt(self._actions * self.checkpoints)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(size > 0.0, self.regret / size, 0.0)
+            return np.where(size > 0.0, self._regret / size, 0.0)
 
     def seed(self, replicate: int) -> SeedSequence:
         """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
@@ -146,7 +165,7 @@ def simulate_mdp(
     points = _checkpoints(checkpoints, int(T))
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     H = mdp.layers.horizon
-    table = np.empty((2, replicates, points.size))
+    table = np.empty((3, replicates, points.size))
     extremes = np.empty((2, replicates, points.size, H))
     counts = np.zeros((5, replicates))
     # made once, before threads want it
@@ -168,8 +187,8 @@ def simulate_mdp(
         list(pool.map(one, range(replicates)))
     whole = counts.astype(np.int64)
     return MDPSimulation(
-        points, table[0], table[1], extremes[0], extremes[1], whole[0], whole[1], whole[2],
-        whole[3], counts[4], sum(mdp.layers.sizes), mdp.layers.n_actions, root,
+        points, extremes[0], extremes[1], whole[0], whole[1], whole[2], whole[3], counts[4],
+        sum(mdp.layers.sizes), mdp.layers.n_actions, root, table[0], table[1], table[2],
     )  # fmt: skip
 
 
@@ -205,7 +224,7 @@ def _play(
     player = type(learner)(**learner.settings, seed=0)
     bits = bit_generator(_seed(root, replicate, 0))
     key = int(_seed(root, replicate, 1).generate_state(1, np.uint64)[0]) >> 11
-    book = np.array([0.0, 0.0, -1.0])
+    book = np.array([0.0, 0.0, -1.0, 1.0, 0.0])
     low, high = np.full(H, np.inf), np.full(H, -np.inf)
     cumulative, losses, q = np.zeros(X), np.empty(X), np.zeros(X)
     cache = np.zeros(1 + 2 * X + layers.n_states)
@@ -231,7 +250,7 @@ def _play(
                 player._make_room()
             t += len(words)
         best = backward_induction(layers.table, mdp.P, cumulative, value, pi)
-        table[:, j] = book[_EXPECTED] - best, book[_PLAYED] - best
+        table[:, j] = book[_EXPECTED] - best, book[_PLAYED] - best, book[_UNIT]
         extremes[:, j] = low, high
     head = player._state.head
     counts[:] = [head[slot] for slot in (EXPLORED, SOLVES, FALLBACKS, UNSOLVED, WORST)]
@@ -243,14 +262,29 @@ def tally(
     cumulative: Vector,
 ) -> None:  # fmt: skip
     """Enter the losses of an episode."""
-    expected = 0.0
+    largest = 0.0
     for h in range(1, lay.shape[1] - 1):
         for p in range(lay[3, h], lay[3, h + 1]):
             x = losses[p]
             low[h - 1] = min(low[h - 1], x)
             high[h - 1] = max(high[h - 1], x)
-            expected += q[p] * x
-            cumulative[p] += x
+        largest = max(largest, -low[h - 1], high[h - 1])
+    if largest > book[_LARGEST]:
+        book[_LARGEST] = largest
+        unit = math.ldexp(1.0, -max(math.frexp(largest)[1], _LEAST_EXPONENT))
+        if unit != book[_UNIT]:
+            ratio = unit / book[_UNIT]
+            book[_UNIT] = unit
+            book[_EXPECTED] *= ratio
+            book[_PLAYED] *= ratio
+            for p in range(cumulative.size):
+                cumulative[p] *= ratio
+    unit = book[_UNIT]
+    expected = 0.0
+    for p in range(1, losses.size):
+        x = losses[p] * unit
+        expected += q[p] * x
+        cumulative[p] += x
     book[_EXPECTED] += expected
 
 
@@ -272,7 +306,7 @@ def walk(
         states[h] = s
         actions[h] = a
         seen[h] = losses[lay[3, h + 1] + i]
-        book[_PLAYED] += seen[h]
+        book[_PLAYED] += seen[h] * book[_UNIT]
 
 
 _SOURCE = """
