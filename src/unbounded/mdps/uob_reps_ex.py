@@ -28,7 +28,8 @@ from unbounded.core.occupancy_dual import work_size
 from unbounded.core.occupancy_ftrl import INFO, floor_weights, new_memory
 from unbounded.core.simplex import uniform
 from unbounded.core.upper_occupancy import scratch, spare_mass, u_state
-from unbounded.mdps import mvp, rf_elp
+from unbounded.mdps import explorer_bounds, mvp, rf_elp
+from unbounded.mdps.explorer_bounds import Scratch, library_bounds
 from unbounded.mdps.mvp import Bonus, Model
 from unbounded.mdps.rf_elp import Library, Search
 from unbounded.mdps.sections import (
@@ -102,20 +103,18 @@ class State(NamedTuple):
     e_before: Vector  # scratch, layers
     C: Vector  # scratch, layers
     w_before: Vector  # scratch, layers
-    pi_explorer: Vector  # scratch, pairs
     zeros: Vector  # layers
     work: Vector  # scratch of the solver
     values: Vector  # scratch of the upper bounds
     order: Integers
+    explorer_bounds: Scratch
 
 
 def sizes(layers: Layers, capacity: int) -> Sizes:
     """Lengths of the vectors of a `State`."""
     H, X, T = layers.horizon, layers.n_pairs, layers.n_transitions
     values, order = scratch(layers)
-    pairs = dict.fromkeys(
-        ("pi", "N", "N_before", "room", "L_hat", "since", "q", "u_explorers", "pi_explorer"), X
-    )
+    pairs = dict.fromkeys(("pi", "N", "N_before", "room", "L_hat", "since", "q", "u_explorers"), X)
     horizon = dict.fromkeys(
         ("W", "e", "low", "high", "w", "l_plus", "e_before", "C", "w_before", "zeros"), H
     )
@@ -125,6 +124,7 @@ def sizes(layers: Layers, capacity: int) -> Sizes:
         "library": rf_elp.sizes(layers, capacity), "u_main": layers.n_states,
         "memory": new_memory(layers).size, "info": INFO, "work": int(work_size(layers.table)),
         "values": values.size, "order": order.size,
+        "explorer_bounds": explorer_bounds.sizes(layers),
     }  # fmt: skip
 
 
@@ -253,18 +253,11 @@ def _bounds(lay: Integers, params: Params, state: State, states: Integers) -> No
             state.u_main[at] = u_state(
                 lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order
             )
-        first = lay[3, h] + s * lay[1, h]
-        if params.mixture and state.u_explorers[first] < 0.0:
-            for p in range(first, first + lay[1, h]):
-                state.u_explorers[p] = 0.0
-            for k in range(int(state.head[LIBRARY])):
-                pi = state.pi_explorer
-                rf_elp.component(lay, state.library, k, pi)
-                u = state.library.weight[k] * u_state(
-                    lay, state.lo, state.hi, state.room, pi, h, s, state.values, state.order
-                )
-                for p in range(first, first + lay[1, h]):
-                    state.u_explorers[p] += u * pi[p]
+    if params.mixture:
+        library_bounds(
+            lay, state.lo, state.hi, state.room, state.library, int(state.head[LIBRARY]), states,
+            state.u_explorers, state.explorer_bounds,
+        )  # fmt: skip
 
 
 @subroutine

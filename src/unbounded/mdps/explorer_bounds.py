@@ -1,0 +1,153 @@
+"""Upper occupancy bounds of all exploration policies at once, for the visited states.
+
+A policy of the library that seeks a state of layer j takes one action in each state before layer j
+and all actions evenly from there on. So in the recursion backwards from a visited state (see
+`core.upper_occupancy`) all policies share the even part, which is done once. Before layer j only
+one pair a state counts: the boxes of those pairs are gathered once a policy and serve all visited
+states. The numbers are those of `u_state`, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from unbounded._jit import subroutine
+from unbounded.core import vec4
+from unbounded.core.layered import Integers, Layers, Vector
+from unbounded.core.upper_occupancy import best_values
+from unbounded.mdps.rf_elp import Library, place
+
+
+class Scratch(NamedTuple):
+    """Work arrays; n is the size of the largest layer."""
+
+    wanted: Vector  # (H): 1 where a bound is to be computed
+    even: Vector  # (H, n_states): values for the target of each layer under even actions
+    f: Vector  # (H, n + 3): values for the target of each layer, one policy
+    value: Vector  # (n * A)
+    lo: Vector  # (n, n): boxes of the chosen pairs
+    hi: Vector
+    room: Vector  # (n)
+    order: Integers  # (n)
+    chosen: Integers  # (n): pair of each state
+
+
+def sizes(layers: Layers) -> dict[str, int]:
+    """Lengths of the vectors of a `Scratch`."""
+    H, n = layers.horizon, max(layers.sizes)
+    return {
+        "wanted": H, "even": H * layers.n_states, "f": H * (n + vec4.WIDTH - 1),
+        "value": n * layers.n_actions, "lo": n * n, "hi": n * n, "room": n, "order": n,
+        "chosen": n,
+    }  # fmt: skip
+
+
+@subroutine
+def library_bounds(
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, library: Library, count: int,
+    states: Integers, u: Vector, work: Scratch,
+) -> None:  # fmt: skip
+    """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
+    H = lay.shape[1] - 2
+    S = lay[2, H + 1]
+    width = work.order.size + vec4.WIDTH - 1
+    last = 0
+    for h in range(1, H + 1):
+        A = lay[1, h]
+        first = lay[3, h] + states[h - 1] * A
+        work.wanted[h - 1] = 1.0 if u[first] < 0.0 else 0.0
+        if work.wanted[h - 1] == 1.0:
+            last = h
+            u[first : first + A] = 0.0
+            _even_values(lay, lo, hi, room, h, states[h - 1], work)
+    for k in range(count if last > 0 else 0):
+        weight = library.weight[k]
+        if weight == 0.0:
+            continue
+        j, _ = place(lay, int(library.target[k]))
+        choice = library.choice[k * S : (k + 1) * S]
+        for g in range(min(j, last) - 1, -1, -1):
+            _step(lay, lo, hi, room, choice, g, j, last, states, work)
+        for h in range(1, last + 1):
+            if work.wanted[h - 1] == 0.0:
+                continue
+            A = lay[1, h]
+            bound = weight * min(work.f[(h - 1) * width], 1.0)
+            first = lay[3, h] + states[h - 1] * A
+            if h < j:
+                u[first + int(choice[lay[2, h] + states[h - 1]])] += bound
+            else:
+                for p in range(first, first + A):
+                    u[p] += bound * (1.0 / A)
+
+
+@subroutine
+def _even_values(
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, k: int, t: int, work: Scratch
+) -> None:
+    """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
+    S = lay[2, lay.shape[1] - 1]
+    width = work.order.size + vec4.WIDTH - 1
+    f = work.f[(k - 1) * width : k * width]
+    value = work.value
+    for h in range(k - 1, 0, -1):
+        n = lay[0, h]
+        A = lay[1, h]
+        m = n * A
+        start = lay[4, h]
+        if h == k - 1:
+            for i in range(m):
+                a = lo[start + t * m + i]
+                value[i] = a + min(hi[start + t * m + i] - a, room[lay[3, h] + i])
+        else:
+            best_values(m, lay[0, h + 1], lo, hi, start, room, lay[3, h], f, work.order, value)
+        for s in range(n):
+            total = 0.0
+            for a in range(A):
+                total += (1.0 / A) * value[s * A + a]
+            f[s] = total
+            work.even[(k - 1) * S + lay[2, h] + s] = total
+
+
+@subroutine
+def _step(
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, choice: Vector, h: int, j: int, last: int,
+    states: Integers, work: Scratch,
+) -> None:  # fmt: skip
+    """From the values of layer h + 1 to those of layer h, for all targets of later layers.
+
+    The policy takes the actions ``choice`` before layer ``j > h``.
+    """
+    S = lay[2, lay.shape[1] - 1]
+    width = work.order.size + vec4.WIDTH - 1
+    n = lay[0, h]
+    m = n * lay[1, h]
+    after = lay[0, h + 1]
+    start = lay[4, h]
+    for s in range(n):
+        work.chosen[s] = s * lay[1, h] + int(choice[lay[2, h] + s])
+    if work.wanted[h] == 1.0:
+        row = start + states[h] * m
+        for s in range(n):
+            a = lo[row + work.chosen[s]]
+            free = room[lay[3, h] + work.chosen[s]]
+            work.f[h * width + s] = a + min(hi[row + work.chosen[s]] - a, free)
+    if last <= h + 1:
+        return
+    for s in range(n):
+        work.room[s] = room[lay[3, h] + work.chosen[s]]
+    for y in range(after):
+        for s in range(n):
+            work.lo[y * n + s] = lo[start + y * m + work.chosen[s]]
+            work.hi[y * n + s] = hi[start + y * m + work.chosen[s]]
+    for k in range(h + 2, last + 1):
+        if work.wanted[k - 1] == 0.0:
+            continue
+        f = work.f[(k - 1) * width : k * width]
+        if h == j - 1:
+            even = (k - 1) * S + lay[2, j]
+            for s in range(after):
+                f[s] = work.even[even + s]
+        best_values(n, after, work.lo, work.hi, 0, work.room, 0, f, work.order, work.value)
+        for s in range(n):
+            f[s] = work.value[s]
