@@ -114,6 +114,14 @@ def borrowed(typing_context: Any, array: Any) -> Any:
     return array(array), generate
 
 
+def _unchanged(array: Any) -> Any:
+    return array
+
+
+if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
+    borrowed = _unchanged
+
+
 def _is_ours(function: Callable[..., Any]) -> bool:
     """Only code inside the package is covered by `source_hash`, so only that is cached."""
     ours = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
