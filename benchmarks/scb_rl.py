@@ -34,6 +34,7 @@ from unbounded.core.layered import condition  # noqa: E402
 from unbounded.mdps import programs  # noqa: E402
 from unbounded.mdps.adversaries import MDPAdversary  # noqa: E402
 from unbounded.mdps.baselines import UniformPolicy  # noqa: E402
+from unbounded.mdps.profiles import PRACTICAL  # noqa: E402
 from unbounded.mdps.scb_rl import SCBRL  # noqa: E402
 from unbounded.mdps.simulate import simulate_mdp  # noqa: E402
 
@@ -164,7 +165,7 @@ def table(sizes, T, repeat):
     )
     for H, n, A in sizes:
         episodes = T if n < 20 else 2_000
-        for skip in (0.0, 0.2):
+        for skip in (0.0, PRACTICAL.skip):
             us, result = split(H, n, A, episodes, skip, repeat if n < 20 else 1)
             print(
                 f"| {H},{n},{A} | {skip:g} | {1e6 / us[0]:,.0f} | "
@@ -176,14 +177,14 @@ def table(sizes, T, repeat):
 
 
 def growth(T, repeat):
-    """Exponents of the time of an episode, skip = 0.2."""
+    """Exponents of the time of an episode, with the practical skip."""
     print("\nTime an episode ~ size^exponent, with the solver's part and the rest:\n")
     for name, sizes, axis in (
         ("n", [(5, k, 4) for k in (3, 5, 8, 12)], 1),
         ("A", [(5, 5, k) for k in (2, 4, 8, 12)], 2),
         ("H", [(k, 5, 4) for k in (2, 4, 6, 9)], 0),
     ):
-        us = np.array([split(*size, T, 0.2, repeat)[0] for size in sizes])
+        us = np.array([split(*size, T, PRACTICAL.skip, repeat)[0] for size in sizes])
         parts = np.column_stack([us[:, 0], us[:, 1], us[:, 0] - us[:, 1]])
         x = np.log([size[axis] for size in sizes])
         whole, solver, rest = np.polyfit(x, np.log(parts), 1)[0]
@@ -200,7 +201,7 @@ def beside_cvxpy(sizes, episodes):
     )
     for (H, n, A), E in zip(sizes, episodes, strict=True):
         mdp = world(H, n, A)
-        for skip in (0.0, 0.2):
+        for skip in (0.0, PRACTICAL.skip):
             given = {"explorer": "oracle", "transitions": mdp.P, "skip": skip}
             CVXPY["solver"] = solver = CvxpySolver(mdp.layers)
             learner = WithCvxpy([n] * H, A, 20_000, **given)
