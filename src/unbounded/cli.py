@@ -58,6 +58,7 @@ def _app() -> App:
     )
     app.command(_run, name="run")
     app.command(_show, name="show")
+    app.command(_report, name="report")
     app.command(_list, name="list")
     return app
 
@@ -196,6 +197,29 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
             frame.write_parquet(save)
         else:
             raise ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
+    return 0
+
+
+def _report(directory: Path, *, output: Path | None = None, figures: bool = True) -> int:
+    """Make one self-contained page, and figures for print, of what is stored.
+
+    Parameters
+    ----------
+    directory
+        As given to ``run`` as ``--out``, or a directory of several such.
+    output
+        The page: DIRECTORY/report.html by default. Figures go into ``figures`` beside it.
+    figures
+        Whether to write figures (SVG and PDF) too.
+    """
+    from unbounded.report import report
+
+    written = report(directory, output=output, figures=figures)
+    if written.figures:
+        print(f"{len(written.figures)} figures: {written.figures[0].parent}")
+    if written.without_figures:
+        print(written.without_figures)
+    print(f"The page: {written.page}")
     return 0
 
 

@@ -1,0 +1,256 @@
+"""The theorems' bounds on regret, in the units in which the laboratory keeps regret.
+
+Only bounds with explicit constants are here, and only for the settings that they are proved for:
+a learner whose theorem says O(...) has none. The laboratory divides regret by the range of the
+losses that occurred; a bound in terms of the largest absolute loss, or of the range that a learner
+was told, is converted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from unbounded.bandits import scb, scb_ix
+from unbounded.registry import learners
+
+DELTA = 0.1
+"""Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
+
+_ZIMMERT = "Zimmert & Seldin 2021, Theorem 1"
+
+
+class Losses(NamedTuple):
+    """What a bound needs to know of the losses that occurred in some replicates.
+
+    Attributes
+    ----------
+    low, high : float
+        The extremes over all replicates.
+    size : float
+        The largest absolute loss over the range of the losses, averaged over replicates.
+    inverse_range : float
+        1 / range, averaged over replicates.
+    """
+
+    low: float
+    high: float
+    size: float
+    inverse_range: float
+
+
+class Bound(NamedTuple):
+    """A theorem's bound on the regret of one learner with its settings.
+
+    Attributes
+    ----------
+    text, reference : str
+        The formula for people, and where it is proved.
+    of : callable
+        ``of(n, T, delta)``, in the theorem's own unit.
+    unit : {"range", "scale", "told"}
+        The range of the losses, the largest absolute loss, or the range that the learner was told
+        (the bound then holds only for losses inside of it).
+    with_probability : bool
+        Whether it holds with probability 1 - delta for realised regret, or for the mean.
+    told : (float, float)
+        The range that the learner was told.
+    rounds : int or None
+        The number of rounds that it was told; the bound holds only then.
+    """
+
+    text: str
+    reference: str
+    of: Callable[[int, int, float], float]
+    unit: Literal["range", "scale", "told"] = "range"
+    with_probability: bool = False
+    told: tuple[float, float] = (0.0, 1.0)
+    rounds: int | None = None
+
+    def over_range(self, n: int, T: int, losses: Losses, delta: float = DELTA) -> float:
+        """The bound divided by the range of the losses; NaN where it says nothing."""
+        if n < 2 or self.rounds not in (None, T):
+            return math.nan
+        factor = {"range": 1.0, "scale": losses.size}.get(self.unit)
+        if factor is None:
+            if losses.low < self.told[0] or losses.high > self.told[1]:
+                return math.nan
+            factor = (self.told[1] - self.told[0]) * losses.inverse_range
+        return self.of(n, T, delta) * factor
+
+
+def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
+    """The bound of a learner with these settings, if one with constants is known.
+
+    Examples
+    --------
+    >>> from unbounded.bounds import Losses, bound_of
+    >>> bound = bound_of("SCB", {"clip": "range", "rate": 2.0})
+    >>> bound.text
+    '7 R √(nT) + (2n + 1) R'
+    >>> bound.over_range(4, 10_000, Losses(0.0, 5.0, 1.0, 0.2))
+    1409.0
+    >>> bound_of("SCB", {"rate": 3.0}) is None  # proved for the paper's rate only
+    True
+    """
+    given = _changed(learner, settings)
+    make = _BOUNDS.get(learner)
+    return None if make is None or given is None else make(given)
+
+
+def _changed(learner: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The settings that differ from the defaults."""
+    if learner not in learners():
+        return None
+    known = learners()[learner].parameters
+    unset = object()
+
+    def default(name: str) -> Any:
+        value = known[name].default if name in known else unset
+        return list(value) if isinstance(value, tuple) else value
+
+    return {
+        name: value
+        for name, value in settings.items()
+        if (list(value) if isinstance(value, tuple) else value) != default(name)
+    }
+
+
+def _scb(given: dict[str, Any]) -> Bound | None:
+    rate = given.pop("rate", 1.0)
+    if given == {"clip": "range"}:
+        rest = " + (2n + 1) R"
+        factor = 3.0 + 4.0 / rate + rate
+        text = f"{factor:.3g} R √(nT){rest}"
+        if rate > 2.0:
+            text = f"({3.0 + 4.0 / rate:.3g} + {rate:.3g} s) R √(nT){rest}"
+        return Bound(
+            text,
+            "docs/range-clipping.md, Theorem 1",
+            lambda n, T, delta: scb.range_bound(n, T, rate),
+        )
+    if given or rate != 1.0:
+        return None
+    return Bound(
+        "27 ℓ∞ √(nT) + 2n ℓ∞",
+        "docs/range-clipping.md, section 7; Chen & Zhang 2024, Theorem 1",
+        lambda n, T, delta: scb.scale_bound(n, T),
+        "scale",
+    )
+
+
+def _scb_ix(given: dict[str, Any]) -> Bound | None:
+    if given != {"clip": "range"}:  # for the paper's clipping no constants are known
+        return None
+    return Bound(
+        "8.5 R √(nT ln n) + R √(nT/ln n) ln(3/δ) + ...",
+        "docs/range-clipping.md, Theorem 2",
+        scb_ix.range_bound,
+        with_probability=True,
+    )
+
+
+def _told(
+    text: str, reference: str, of: Callable[[int, int, float], float], *, with_probability: bool
+) -> Callable[[dict[str, Any]], Bound | None]:
+    """For a learner that is told the range, and perhaps the number of rounds."""
+
+    def make(given: dict[str, Any]) -> Bound | None:
+        low, high = given.pop("loss_range", (0.0, 1.0))
+        rounds = given.pop("rounds", None)
+        if given:
+            return None
+        told = float(low), float(high)
+        return Bound(text, reference, of, "told", with_probability, told, rounds)
+
+    return make
+
+
+def _exp3(given: dict[str, Any]) -> Bound | None:
+    reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.1"
+    if given.get("rounds") is None:
+        return _told("2 √(nT ln n)", reference, _spec("Exp3"), with_probability=False)(given)
+
+    def of(n: int, T: int, delta: float) -> float:
+        return math.sqrt(2.0 * n * T * math.log(n))
+
+    return _told("√(2 nT ln n)", reference, of, with_probability=False)(given)
+
+
+def _exp3_ix(given: dict[str, Any]) -> Bound | None:
+    if given.get("rounds") is None:
+
+        def of(n: int, T: int, delta: float) -> float:
+            root = 2.0 * math.sqrt(n * T / math.log(n))
+            return 4.0 * math.sqrt(n * T * math.log(n)) + (root + 1.0) * math.log(2.0 / delta)
+
+        text = "4 √(nT ln n) + (2 √(nT/ln n) + 1) ln(2/δ)"
+    else:
+
+        def of(n: int, T: int, delta: float) -> float:
+            root = math.sqrt(2.0 * n * T / math.log(n))
+            spread = (root + 1.0) * math.log(2.0 / delta)
+            return 2.0 * math.sqrt(2.0 * n * T * math.log(n)) + spread
+
+        text = "2 √(2 nT ln n) + (√(2 nT/ln n) + 1) ln(2/δ)"
+    return _told(text, "Neu 2015, Theorem 1", of, with_probability=True)(given)
+
+
+def _exp3_p(given: dict[str, Any]) -> Bound | None:
+    """Only for the delta that it was told, in the form of Bubeck."""
+    told = given.pop("delta", learners()["Exp3P"].parameters["delta"].default)
+
+    def of(n: int, T: int, delta: float) -> float:
+        if delta < told:
+            return math.nan
+        return 5.15 * math.sqrt(n * T * math.log(n / told))
+
+    reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.3"
+    return _told("5.15 √(nT ln(n/δ))", reference, of, with_probability=True)(given)
+
+
+def _spec(learner: str) -> Callable[[int, int, float], float]:
+    """The bound that the algorithm's own file states."""
+
+    def of(n: int, T: int, delta: float) -> float:
+        bound = learners()[learner].cls.spec.bound
+        return float(bound(n, T))
+
+    return of
+
+
+def _plain(
+    learner: str, text: str, reference: str, unit: Literal["range", "scale"] = "range"
+) -> Callable[[dict[str, Any]], Bound | None]:
+    """For a learner that is told nothing, with its default settings."""
+
+    def make(given: dict[str, Any]) -> Bound | None:
+        return None if given else Bound(text, reference, _spec(learner), unit)
+
+    return make
+
+
+def _simple(learner: str, text: str, reference: str) -> Callable[[dict[str, Any]], Bound | None]:
+    return _told(text, reference, _spec(learner), with_probability=False)
+
+
+_BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
+    "SCB": _scb,
+    "SCBIX": _scb_ix,
+    "AHB": _plain(
+        "AHB", "(3 + 2√2.5 + ...) R √(nT ln n) + nR", "Hadiji & Stoltz 2023, Theorem 5"
+    ),
+    "AdaHedge": _plain(
+        "AdaHedge", "R √(T ln n) + (4/3 ln n + 2) R", "De Rooij et al. 2014, Theorem 8"
+    ),
+    "AdaFTRL": _plain("AdaFTRL", "1.12 (1 + ln n) R √T", "Orabona & Pal 2018"),
+    "SOLOFTRL": _plain("SOLOFTRL", "3.32 ℓ∞ √(T ln n) + 7 ℓ∞", "Orabona & Pal 2018", "scale"),
+    "Exp3": _exp3,
+    "Exp3Auer": _simple("Exp3Auer", "2.63 √(nT ln n)", "Auer et al. 2002, Corollary 3.2"),
+    "Exp3IX": _exp3_ix,
+    "Exp3P": _exp3_p,
+    "INF": _simple("INF", "8 √(nT)", "Audibert & Bubeck 2010, Theorem 11"),
+    "TsallisINF": _simple("TsallisINF", "4 √(nT) + 1", _ZIMMERT),
+    "TsallisINFRV": _simple("TsallisINFRV", "2 √(nT) + 14 n ln T + 16", _ZIMMERT),
+}

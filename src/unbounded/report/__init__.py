@@ -1,0 +1,88 @@
+"""From directories of results to one page, and to figures for print.
+
+Data flow: `source` reads the store, `data` prepares the rows, `views` (`curves`, `comparisons`)
+make charts of plain numbers (`model`), and `page` and `figures` draw those.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from unbounded.report import page
+from unbounded.report.model import Report
+from unbounded.report.sections import assembled
+from unbounded.report.source import directories, read
+from unbounded.store import StoreError, write_whole
+
+__all__ = ["Written", "report"]
+
+
+class Written(NamedTuple):
+    """What `report` wrote: the page, the figures, and why there are no figures if so."""
+
+    page: Path
+    figures: list[Path]
+    without_figures: str
+
+
+def report(
+    directory: str | os.PathLike[str],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    figures: bool = True,
+) -> Written:
+    """Make a page, and figures for print, of what is stored of one or several experiments.
+
+    Parameters
+    ----------
+    directory : path
+        Results as `run` leaves them, or a directory of several such.
+    output : path, optional
+        The page; by default ``report.html`` in ``directory``. The figures go into ``figures``
+        beside it.
+    figures : bool
+        Whether to write figures, as SVG and PDF. They need matplotlib.
+
+    Returns
+    -------
+    Written
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unbounded import lab
+    >>> from unbounded.report import report
+    >>> e = {"learners": [{"name": "SCB"}, {"name": "Uniform"}], "rounds": 100, "arms": 3,
+    ...      "adversaries": [{"name": "StochasticGap"}], "replicates": 2}
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     frame = lab.run(e, out=out, engine="serial")
+    ...     written = report(out, figures=False)
+    ...     written.page.name, written.page.read_text(encoding="utf-8")[:15]
+    ('report.html', '<!doctype html>')
+    """
+    target = Path(directory) / "report.html" if output is None else Path(output)
+    made = contents(directory)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, page.html(made).encode())
+    if not figures:
+        return Written(target, [], "")
+    try:
+        from unbounded.report.figures import draw
+    except ImportError as error:
+        missing = f"no figures: {error.name} is missing: pip install 'unbounded[plot]'"
+        return Written(target, [], missing)
+    return Written(target, draw(made, target.parent / "figures"), "")
+
+
+def contents(directory: str | os.PathLike[str]) -> Report:
+    """The numbers of a report, before they are drawn."""
+    found = [read(path) for path in directories(directory)]
+    if all(results.frame.height == 0 for results in found):
+        file = found[0].directory / "experiment.toml"
+        raise StoreError(
+            f"no results are stored in {directory}: `unbounded run {file} --out "
+            f"{found[0].directory}` makes them"
+        )
+    return assembled(found, Path(directory))

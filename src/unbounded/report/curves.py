@@ -1,0 +1,286 @@
+"""Charts of curves: over time, and against n, T, S, A, scale, shift and delta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from unbounded.report.data import STATISTICS, Data, losses_of
+from unbounded.report.model import Axis, Chart, Line, Panel, Series, number, numbers
+from unbounded.report.names import Variant, settings_of, short_names
+from unbounded.report.statistics import tail_levels, tail_quantiles
+
+MOST_PANELS = 2000  # of a chart; the rest is left out, and the note says so
+
+_BAND = "10% to 90% of replicates"
+_DOTTED = "Thin dotted lines are the theorems' bounds."
+
+
+def over_time(data: Data) -> Chart | str:
+    """Regret over time."""
+    if data.frame.group_by("cell").agg(pl.col("round").n_unique())["round"].max() in (None, 1):
+        return "needs more than one checkpoint"
+    panels = _panels(data, data.over_time, data.case, "round", normalised=False)
+    return _chart(
+        "time", "Regret over time",
+        f"Realised regret over rounds 1..t, divided by the {data.unit} of the losses so far. "
+        f"Bands hold the middle 80% of replicates. {_DOTTED}",
+        Axis("episode t" if data.mdp else "round t", "log"),
+        Axis(f"regret / {data.unit}", "auto"), panels,
+    )  # fmt: skip
+
+
+def thresholds(data: Data) -> Chart | str:
+    """The learners' own idea of the scale."""
+    frame = data.frame.filter(pl.col("threshold") > 0.0).with_columns(value="threshold")
+    if frame.height == 0 or data.frame["round"].n_unique() < 2:
+        return "needs learners that keep a threshold, and more than one checkpoint"
+    table = data.thinned(frame).group_by("learner", *data.case, "round").agg(*STATISTICS)
+    panels = _panels(data, table, data.case, "round", normalised=False, bounded=False)
+    return _chart(
+        "thresholds", "Thresholds over time",
+        "What each learner takes for the scale or the range of the losses, in the units of the "
+        "losses. Bands hold the middle 80% of replicates; zeros are left out.",
+        Axis("episode t" if data.mdp else "round t", "log"), Axis("threshold", "auto"), panels,
+    )  # fmt: skip
+
+
+def against_arms(data: Data) -> Chart | str:
+    """Normalised regret against the number of arms."""
+    return _against(data, "arms", ["adversary", "rounds"], "arms", "number of arms n")
+
+
+def against_states(data: Data) -> Chart | str:
+    """Normalised regret against the number of states."""
+    by = ["adversary", "world_name", "actions", "rounds"]
+    return _against(data, "states", by, "states", "number of states S")
+
+
+def against_actions(data: Data) -> Chart | str:
+    """Normalised regret against the number of actions."""
+    by = ["adversary", "world_name", "states", "rounds"]
+    return _against(data, "actions", by, "actions", "number of actions A")
+
+
+def _against(data: Data, view: str, by: list[str], x: str, label: str) -> Chart | str:
+    if data.count(x) < 2:
+        return f"needs two values of {x}"
+    panels = _panels(data, data.grouped([*by, x]), by, x, normalised=True)
+    return _chart(
+        view, f"Regret against the {label}",
+        f"Regret at the last round, divided by {data.norm}: flat means that the theorem's rate "
+        f"is right. Bands hold the middle 80% of replicates. {_DOTTED}",
+        Axis(label, "log"), Axis(f"regret / {data.norm}", "auto"), panels,
+    )  # fmt: skip
+
+
+def against_rounds(data: Data) -> Chart | str:
+    """Normalised regret against the number of rounds, or at the checkpoints of one run."""
+    by = [column for column in data.case if column != "rounds"]
+    several = data.count("rounds") > 1
+    if several:
+        table = data.grouped([*by, "rounds"])
+        source = "Each T is a run of its own"
+    else:
+        normalised = (pl.col("relative") / pl.col("norm")).alias("value")
+        frame = data.thinned(data.frame.with_columns(normalised))
+        losses = data.over_time.drop("mean", "median", "low", "high", "count")
+        table = (
+            frame.group_by("learner", *data.case, "round")
+            .agg(*STATISTICS, pl.col("norm").mean())
+            .join(losses, on=["learner", *data.case, "round"], nulls_equal=True)
+            .drop("rounds")
+            .rename({"round": "rounds"})
+        )
+        source = "The checkpoints of one run"
+    if table["rounds"].n_unique() < 2:
+        return "needs two values of rounds, or two checkpoints"
+    panels = _panels(data, table, by, "rounds", normalised=True)
+    return _chart(
+        "rounds", "Regret against the number of rounds T",
+        f"Regret divided by {data.norm}: flat means that the theorem's rate is right. {source}. "
+        f"Bands hold the middle 80% of replicates. {_DOTTED}",
+        Axis("number of rounds T", "log"), Axis(f"regret / {data.norm}", "auto"), panels,
+    )  # fmt: skip
+
+
+def against_scale(data: Data) -> Chart | str:
+    """Normalised regret against the scale of the losses."""
+    return _against_setting(data, "scale", "Does a change of units matter?")
+
+
+def against_shift(data: Data) -> Chart | str:
+    """Normalised regret against a constant that is added to all losses."""
+    return _against_setting(data, "shift", "Does a constant that is added to all losses matter?")
+
+
+def _against_setting(data: Data, setting: str, question: str) -> Chart | str:
+    """Against a number in the settings of adversaries that are equal but for it."""
+    values: list[float | None] = []
+    families: list[Variant] = []
+    for name, text in data.adversaries:
+        settings = settings_of(text)
+        value = settings.pop(setting, None)
+        values.append(float(value) if isinstance(value, int | float) else None)
+        families.append((name, repr(sorted(settings.items()))))
+    of_family: dict[Variant, list[int]] = {}
+    for i, family in enumerate(families):
+        if values[i] is not None:
+            of_family.setdefault(family, []).append(i)
+    several = {family: members for family, members in of_family.items() if len(members) > 1}
+    if not several:
+        return f"needs an adversary with two values of {setting}"
+    members = {i: k for k, family in enumerate(several.values()) for i in family}
+    rest = [dict(settings_of(data.adversaries[family[0]][1])) for family in several.values()]
+    for settings in rest:
+        settings.pop(setting)
+    names = _family_names([family[0] for family in several], rest)
+    by = ["family", *data.case[1:]]
+    rows = data.last.filter(pl.col("adversary").is_in(list(members))).with_columns(
+        pl.col("adversary").replace_strict(members, return_dtype=pl.Int64).alias("family"),
+        pl.col("adversary").replace_strict(
+            {i: values[i] for i in members}, return_dtype=pl.Float64).alias("x"),
+    )  # fmt: skip
+    grouped = Data(rows, data.learners, (), (), data.mdp, data.replicates)
+    grouped.__dict__["last"] = rows  # already with its values
+    table = grouped.grouped([*by, "x"])
+    panels = _panels(data, table, by, "x", normalised=True, families=names)
+    positive = all(values[i] is not None and values[i] > 0.0 for i in members)  # type: ignore[operator]
+    return _chart(
+        setting, f"Regret against the {setting} of the losses",
+        f"{question} Regret at the last round, divided by {data.norm}. Bands hold the middle 80% "
+        f"of replicates. {_DOTTED}",
+        Axis(f"{setting} of the losses", "log" if positive else "steps"),
+        Axis(f"regret / {data.norm}", "auto"), panels,
+    )  # fmt: skip
+
+
+def _family_names(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    import json
+
+    variants = [(name, json.dumps(own)) for name, own in zip(names, settings, strict=True)]
+    short = short_names(variants)
+    return [short[variant] for variant in variants]
+
+
+def quantiles(data: Data) -> Chart | str:
+    """The (1 - delta) quantile against log(1 / delta)."""
+    panels = []
+    for case, rows in cases(data.last, data.case):
+        series, lines = [], []
+        for (learner,), own in rows.group_by("learner", maintain_order=True):
+            values = own["value"].to_numpy()
+            deltas = tail_levels(values.size)
+            level, low, high = tail_quantiles(values, deltas)
+            x = [-math.log(delta) for delta in deltas]
+            series.append(
+                Series(int(learner), numbers(x), numbers(level), numbers(low), numbers(high),
+                       replicates=values.size)
+            )  # fmt: skip
+            bound = data.bounds.get(int(learner))
+            if bound is None or not bound.with_probability:
+                continue
+            one = own.row(0, named=True)
+            losses = losses_of(
+                {"low_loss": own["low_loss"].min(), "high_loss": own["high_loss"].max(),
+                 "size": own["size"].mean(), "inverse_range": own["inverse_range"].mean()}
+            )  # fmt: skip
+            y = [
+                bound.over_range(one["arms"], one["round"], losses, delta) / one["norm"]
+                for delta in deltas
+            ]
+            _add_line(lines, int(learner), bound.text, x, y)
+        panels.append(Panel(data.keys(case), series, lines))
+    return _chart(
+        "quantiles", "Tails: the (1 - δ) quantile of regret",
+        f"Of realised regret at the last round, divided by {data.norm}, against ln(1/δ); a bound "
+        "that holds with probability 1 - δ for every δ is a line there. Bands are 95% intervals, "
+        "from order statistics.",
+        Axis("ln(1/δ)"), Axis(f"quantile of regret / {data.norm}"), panels,
+        band="95% interval of the quantile",
+    )  # fmt: skip
+
+
+def cases(table: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pl.DataFrame]]:
+    """The parts of a table, in order, with what they have in common."""
+    ordered = table.sort([*by, "learner"], maintain_order=True)
+    parts = ordered.group_by(list(by), maintain_order=True)
+    return [(dict(zip(by, key, strict=True)), part) for key, part in parts][:MOST_PANELS]
+
+
+def _panels(
+    data: Data,
+    table: pl.DataFrame,
+    by: list[str],
+    x: str,
+    *,
+    normalised: bool,
+    bounded: bool = True,
+    families: Sequence[str] = (),
+) -> list[Panel]:
+    """A panel for each combination of the columns ``by``, with a curve for each learner."""
+    panels = []
+    for case, rows in cases(table.sort(x), by):
+        series, lines = [], []
+        for (learner,), own in rows.group_by("learner", maintain_order=True):
+            series.append(
+                Series(
+                    int(learner),
+                    numbers(own[x]),
+                    numbers(own["mean"]),
+                    numbers(own["low"]),
+                    numbers(own["high"]),
+                    numbers(own["median"]),
+                    int(own["count"].max()),  # type: ignore[arg-type]
+                )
+            )
+            bound = data.bounds.get(int(learner)) if bounded else None
+            if bound is not None:
+                y = []
+                for row in own.iter_rows(named=True):
+                    n = row.get("arms", case.get("arms"))
+                    T = row.get("round", row.get("rounds", case.get("rounds")))
+                    value = bound.over_range(n, T, losses_of(row))
+                    y.append(value / row["norm"] if normalised else value)
+                _add_line(lines, int(learner), bound.text, own[x].to_list(), y)
+        keys = dict(case)
+        family = keys.pop("family", None)
+        words = data.keys(keys)
+        if family is not None:
+            words = {"adversary": families[family], **words}
+        panels.append(Panel(words, series, lines))
+    return panels
+
+
+def _add_line(
+    lines: list[Line], learner: int, text: str, x: Sequence[float], y: Sequence[float]
+) -> None:
+    points = [(a, b) for a, b in zip(x, y, strict=True) if b is not None and not math.isnan(b)]
+    if points:
+        xs, ys = zip(*points, strict=True)
+        lines.append(Line(learner, text, numbers(xs), [number(b) for b in ys]))
+
+
+def _chart(
+    view: str, title: str, note: str, x: Axis, y: Axis, panels: list[Panel], band: str = _BAND
+) -> Chart:
+    if not any(panel.bounds for panel in panels):
+        note = note.replace(f" {_DOTTED}", "")
+    if len(panels) == MOST_PANELS:
+        note += f" Only the first {MOST_PANELS} cases are shown."
+    return Chart(view, title, note, "lines", x, y, band, panels=panels, start=largest(panels))
+
+
+def largest(panels: Sequence[Panel]) -> int:
+    """The panel to show first: the first adversary, and the largest of each number."""
+
+    def size(i: int) -> tuple[float, int]:
+        texts = [panels[i].keys.get(key, "0").replace(",", "") for key in ("n", "T", "S", "A")]
+        return math.prod(1.0 + float(text) for text in texts), -i
+
+    first = {key: panels[0].keys[key] for key in ("adversary", "world") if key in panels[0].keys}
+    same = [i for i, p in enumerate(panels) if all(p.keys[k] == v for k, v in first.items())]
+    return max(same, key=size)

@@ -1,0 +1,196 @@
+"""One experiment's rows, ready to be grouped: small numbers for names, one column to divide by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unbounded.bounds import Bound, Losses, bound_of
+from unbounded.report.names import Variant, settings_of, short_names, thousands
+
+Array = NDArray[Any]
+
+MOST_POINTS = 120_000  # of curves over time: more would make the page heavy, not clearer
+LOW, HIGH = 0.1, 0.9  # the bands
+
+STATISTICS = (
+    pl.col("value").mean().alias("mean"),
+    pl.col("value").median().alias("median"),
+    pl.col("value").quantile(LOW, "linear").alias("low"),
+    pl.col("value").quantile(HIGH, "linear").alias("high"),
+    pl.len().alias("count"),
+)
+_LOSSES = (
+    pl.col("low_loss").min(),
+    pl.col("high_loss").max(),
+    pl.col("size").mean(),
+    pl.col("inverse_range").mean(),
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows with the columns ``learner``, ``adversary`` and ``world`` as positions in lists.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        ``relative`` is the regret over the range of the losses (in an MDP, over the sum of the
+        layers' largest losses); ``norm`` is sqrt(n t) (in an MDP, S sqrt(A t)).
+    learners : mapping of int to (name, settings)
+        By the position in the page's list.
+    adversaries, worlds : list of (name, settings)
+    mdp : bool
+    replicates : int
+        How many the experiment asks for.
+    """
+
+    frame: pl.DataFrame
+    learners: Mapping[int, Variant]
+    adversaries: Sequence[Variant]
+    worlds: Sequence[Variant]
+    mdp: bool
+    replicates: int
+
+    @cached_property
+    def last(self) -> pl.DataFrame:
+        """The rows of the last checkpoint of each cell, with ``value`` = relative / norm."""
+        at_end = pl.col("round") == pl.col("round").max().over("cell")
+        return self.frame.filter(at_end).with_columns(
+            (pl.col("relative") / pl.col("norm")).alias("value")
+        )
+
+    @cached_property
+    def over_time(self) -> pl.DataFrame:
+        """Statistics of relative regret at each checkpoint of each cell, thinned if too many."""
+        frame = self.frame.with_columns(pl.col("relative").alias("value"))
+        points = self.thinned(frame)
+        return points.group_by("learner", *self.case, "round").agg(*STATISTICS, *_LOSSES)
+
+    def thinned(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Every k-th checkpoint, counted from the last, so that not too many points are drawn."""
+        points = frame.select("cell", "round").unique()
+        every = math.ceil(points.height / MOST_POINTS)
+        if every == 1:
+            return frame
+        rank = pl.col("round").rank("dense", descending=True).over("cell")
+        return frame.filter((rank - 1) % every == 0)
+
+    @property
+    def case(self) -> list[str]:
+        """What tells the cells of one learner apart."""
+        return ["adversary", "world", "rounds"] if self.mdp else ["adversary", "arms", "rounds"]
+
+    @cached_property
+    def names(self) -> dict[str, list[str]]:
+        """Of the adversaries and worlds."""
+        adversaries, worlds = short_names(self.adversaries), short_names(self.worlds)
+        return {
+            "adversary": [adversaries[variant] for variant in self.adversaries],
+            "world": [worlds[variant] for variant in self.worlds],
+        }
+
+    def count(self, column: str) -> int:
+        """How many values a column has."""
+        return self.frame[column].drop_nulls().n_unique()
+
+    def keys(self, case: Mapping[str, Any]) -> dict[str, str]:
+        """A case, for people: ``{"adversary": "Switch", "n": "10"}``."""
+        words = {"arms": "n", "rounds": "T", "states": "S", "actions": "A", "world_name": "world"}
+        return {
+            words.get(column, column): (
+                self.names[column][value]
+                if column in self.names
+                else thousands(value)
+                if isinstance(value, int)
+                else str(value)
+            )
+            for column, value in case.items()
+        }
+
+    def grouped(self, by: Sequence[str]) -> pl.DataFrame:
+        """Statistics of ``value`` at the last checkpoint."""
+        groups = ["learner", *by]
+        return self.last.group_by(groups).agg(*STATISTICS, *_LOSSES, pl.col("norm").mean())
+
+    @cached_property
+    def bounds(self) -> dict[int, Bound]:
+        """Of the learners that have one."""
+        if self.mdp:
+            return {}
+        found = {i: bound_of(name, settings_of(text)) for i, (name, text) in self.learners.items()}
+        return {i: bound for i, bound in found.items() if bound is not None}
+
+    @property
+    def unit(self) -> str:
+        """What the regret is divided by, in ``relative``."""
+        return "Σₕ ℓ∞,ₕ" if self.mdp else "range"
+
+    @property
+    def norm(self) -> str:
+        """And in ``value``."""
+        return "(Σₕ ℓ∞,ₕ · S √(AT))" if self.mdp else "(range · √(nT))"
+
+
+def losses_of(row: Mapping[str, Any]) -> Losses:
+    """From a row of statistics."""
+    values = (row[name] for name in ("low_loss", "high_loss", "size", "inverse_range"))
+    return Losses(*(math.nan if value is None else value for value in values))
+
+
+def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates: int) -> Data:
+    """Rows as `source.read` gives them, with positions for names."""
+    positions, variants = {}, {}
+    for what in ("learner", "adversary", "world"):
+        pair = [pl.col(what).cast(pl.String), pl.col(f"{what}_settings").cast(pl.String)]
+        kinds = frame.select(pair).unique(maintain_order=True).rows()
+        variants[what] = [(name, text or "") for name, text in kinds if name is not None]
+        if what == "learner":
+            numbers = [learner_ids[name, text or ""] for name, text in kinds]
+        else:
+            numbers = [None if kind[0] is None else i for i, kind in enumerate(kinds)]
+        joined = pl.concat_str(pair, separator="\0", ignore_nulls=True)
+        texts = ["\0".join(part for part in kind if part is not None) for kind in kinds]
+        positions[what] = joined.replace_strict(texts, numbers, return_dtype=pl.Int32)
+    width = pl.col("high") / 2.0 - pl.col("low") / 2.0  # halves, because the range may overflow
+    largest = pl.max_horizontal(pl.col("low").abs(), pl.col("high").abs())
+    mdp = frame.height > 0 and frame["states"].null_count() == 0
+    size, actions = (
+        (pl.col("states"), pl.col("actions")) if mdp else (pl.lit(1), pl.col("arms"))
+    )
+    slim = frame.select(
+        *(expression.alias(what) for what, expression in positions.items()),
+        pl.col("world").cast(pl.String).alias("world_name"),
+        "cell", "arms", "rounds", "replicate", "round", "threshold",
+        "states", "actions", "horizon", "explored", "reach",
+        pl.col("relative_regret").alias("relative"),
+        (size * (actions.cast(pl.Float64) * pl.col("round")).sqrt()).alias("norm"),
+        pl.col("low").alias("low_loss"),
+        pl.col("high").alias("high_loss"),
+        pl.when(width > 0.0).then(largest / width / 2.0).alias("size"),
+        pl.when(width > 0.0).then(0.5 / width).alias("inverse_range"),
+    )  # fmt: skip
+    return Data(
+        frame=slim,
+        learners={learner_ids[variant]: variant for variant in variants["learner"]},
+        adversaries=variants["adversary"],
+        worlds=variants["world"],
+        mdp=mdp,
+        replicates=replicates,
+    )
+
+
+def by_replicate(rows: pl.DataFrame, column: str, value: str) -> tuple[Array, Array]:
+    """The values of ``column``, and a matrix of ``value``: replicates by them, NaN where missing."""
+    kinds, column_of = np.unique(rows[column].to_numpy(), return_inverse=True)
+    replicates, row_of = np.unique(rows["replicate"].to_numpy(), return_inverse=True)
+    values = np.full((replicates.size, kinds.size), np.nan)
+    values[row_of, column_of] = rows[value].to_numpy()
+    return kinds, values

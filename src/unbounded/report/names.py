@@ -1,0 +1,54 @@
+"""Short names for learners, adversaries and worlds: only the settings that tell them apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+Variant = tuple[str, str]
+"""The name of a class, and all of its settings as JSON."""
+
+
+def short_names(variants: Sequence[Variant]) -> dict[Variant, str]:
+    """A name for each variant.
+
+    Examples
+    --------
+    >>> from unbounded.report.names import short_names
+    >>> short_names([("SCB", '{"clip":"range","rate":1.0}'), ("SCB", '{"clip":"scale","rate":1.0}'),
+    ...              ("AHB", '{"gamma_const":2.5}')]).values()
+    dict_values(['SCB clip=range', 'SCB clip=scale', 'AHB'])
+    """
+    settings = {variant: settings_of(variant[1]) for variant in variants}
+    names = {}
+    for variant in settings:
+        own = settings[variant]
+        others = [settings[other] for other in settings if other[0] == variant[0]]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in others)]
+        parts = [f"{key}={brief(own[key])}" for key in differing]
+        names[variant] = " ".join([variant[0], ", ".join(parts)]).strip()
+    return names
+
+
+def settings_of(text: str | None) -> dict[str, Any]:
+    """Settings from their JSON."""
+    return json.loads(text) if text else {}
+
+
+def brief(value: Any) -> str:
+    """A value of a setting, for people."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, float):
+        return f"{value:g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    if isinstance(value, list | tuple):
+        text = f"[{', '.join(brief(one) for one in value)}]"
+    else:
+        text = str(value)
+    return text if len(text) <= 32 else f"{text[:29]}..."
+
+
+def thousands(value: float) -> str:
+    """A whole number with separators: ``20,000``."""
+    return f"{value:,.0f}"

@@ -1,0 +1,132 @@
+"""A report as one HTML page that needs nothing else: no network, no library, no font.
+
+Text is escaped here; numbers travel as JSON and are drawn by ``page.js``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+
+import msgspec
+
+from unbounded.report.model import Chart, Report, Section
+from unbounded.store import versions
+
+# Nothing may be loaded, whatever a name or a claim contains.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+)
+
+
+def html(report: Report) -> str:
+    """The page."""
+    own = files("unbounded.report")
+    style = (own / "page.css").read_text(encoding="utf-8")
+    script = (own / "page.js").read_text(encoding="utf-8")
+    several = len(report.sections) > 1
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{escape(report.title)}</title>",
+        f"<style>{style}</style></head><body>",
+        '<header class="top">',
+        f"<h1>{escape(report.title)}</h1>" if several else "",
+        _contents(report.sections) if several else "",
+        "</header><main>",
+        "<noscript><p class=warning>The charts of this page are drawn by its script, which is "
+        "switched off.</p></noscript>",
+        *(_section(section, i, "h2" if several else "h1") for i, section in enumerate(report.sections)),
+        "</main>",
+        f"<footer>Made by {escape(versions())}.</footer>",
+        f'<script type="application/json" id="report-data">{embedded(report)}</script>',
+        f"<script>{script}</script>",
+        "</body></html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def embedded(report: Report) -> str:
+    """The charts as JSON that cannot end the element that it stands in."""
+    document = {
+        "learners": report.learners,
+        "sections": [
+            {"learners": section.learners, "charts": section.charts} for section in report.sections
+        ],
+    }
+    text = msgspec.json.encode(document).decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    entries = (f'<li><a href="#{s.id}">{escape(s.title)}</a></li>' for s in sections)
+    return f'<nav aria-label="Contents"><ol>{"".join(entries)}</ol></nav>'
+
+
+def _section(section: Section, i: int, heading: str) -> str:
+    anchor = escape(section.id)
+    claim = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in section.claim)
+    warnings = "".join(f"<li>{escape(line)}</li>" for line in section.warnings)
+    return "\n".join(
+        [
+            f'<section id="{anchor}" class="experiment" data-section="{i}">',
+            f"<{heading}>{escape(section.title)}</{heading}>",
+            f'<div class="claim">{claim}</div>' if claim else "",
+            f'<ul class="warning">{warnings}</ul>' if warnings else "",
+            '<div class="legend" role="group" aria-label="Learners shown"></div>',
+            '<div class="charts">',
+            *(_chart(chart, i, j) for j, chart in enumerate(section.charts)),
+            "</div>",
+            _origin(section),
+            "</section>",
+        ]
+    )
+
+
+def _chart(chart: Chart, i: int, j: int) -> str:
+    wide = " wide" if chart.kind in ("heat", "table", "paired") else ""
+    name = f"chart-{i}-{j}"
+    return (
+        f'<figure class="chart{wide}" id="{name}" data-view="{escape(chart.view)}" '
+        f'data-chart="{j}" aria-labelledby="{name}-title">'
+        f'<figcaption><h3 id="{name}-title">{escape(chart.title)}</h3>'
+        f"<p>{escape(chart.note)}</p></figcaption>"
+        '<div class="controls"></div><div class="plot"></div></figure>'
+    )
+
+
+def _origin(section: Section) -> str:
+    """Where the numbers come from."""
+    facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in section.facts)
+    made = "".join(f"<dt>versions</dt><dd>{escape(text)}</dd>" for text in section.versions)
+    return "\n".join(
+        [
+            '<div class="origin"><h3>Where the numbers come from</h3>',
+            f"<pre>{escape(section.command)}</pre>",
+            f"<dl>{facts}{made}</dl>",
+            "<details><summary>The experiment</summary>",
+            f"<pre>{escape(section.experiment)}</pre></details>",
+            "<details><summary>The learners, with all settings</summary>",
+            _table(["on this page", "class", "settings", "reference"], section.settings),
+            "</details><details><summary>Hashes of the code</summary>",
+            _table(["code", "learner", "adversary"], section.code),
+            "</details></div>",
+        ]
+    )
+
+
+def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
+    )
+    return (
+        '<div class="scroll" tabindex="0"><table class="plain">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )

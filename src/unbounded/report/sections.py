@@ -1,0 +1,120 @@
+"""The sections of a report: charts, and where their numbers come from."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from unbounded.display import span_of
+from unbounded.registry import learners as registered
+from unbounded.report.data import prepared
+from unbounded.report.model import Report, Section
+from unbounded.report.names import Variant, brief, settings_of, short_names, thousands
+from unbounded.report.source import Results
+from unbounded.report.views import charts, checked
+
+_MOST_LINES = 20  # of warnings of one kind
+
+
+def assembled(found: Sequence[Results], directory: Path) -> Report:
+    """A report with a section for each experiment."""
+    variants = dict.fromkeys(variant for results in found for variant in _learners(results))
+    names = short_names(list(variants))
+    ids = {variant: i for i, variant in enumerate(variants)}
+    sections = [_section(results, ids, names) for results in found]
+    title = sections[0].title if len(sections) == 1 else directory.resolve().name
+    return Report(title, [names[variant] for variant in variants], sections)
+
+
+def _learners(results: Results) -> list[Variant]:
+    kinds = results.frame.select(pl.col("learner", "learner_settings").cast(pl.String))
+    return [(name, text or "") for name, text in kinds.unique(maintain_order=True).iter_rows()]
+
+
+def _section(
+    results: Results, ids: Mapping[Variant, int], names: Mapping[Variant, str]
+) -> Section:
+    e, frame = results.experiment, results.frame
+    own = _learners(results)
+    claim = str(getattr(e, "claim", "") or "")
+    views = checked(
+        getattr(e, "views", None) or (), f"{results.directory / 'experiment.toml'}: views"
+    )
+    drawn = charts(prepared(frame, ids, e.replicates), views) if frame.height else []
+    return Section(
+        id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
+        title=str(getattr(e, "title", "") or e.name),
+        claim=[" ".join(part.split()) for part in re.split(r"\n\s*\n", claim) if part.strip()],
+        facts=_facts(results),
+        warnings=_warnings(results),
+        learners=[ids[variant] for variant in own],
+        settings=[_described(variant, names[variant]) for variant in own],
+        charts=drawn,
+        command=shlex.join(
+            ["unbounded", "run", str(results.directory / "experiment.toml"),
+             "--out", str(results.directory)]
+        ),
+        experiment=results.text,
+        versions=sorted(set(frame["versions"].cast(pl.String).unique().to_list())),
+        code=_code(frame),
+    )  # fmt: skip
+
+
+def _facts(results: Results) -> list[list[str]]:
+    e, frame = results.experiment, results.frame
+    once = frame.unique(["cell", "replicate"])
+    facts = [
+        ["name", e.name],
+        ["cells", thousands(frame["cell"].n_unique())],
+        ["replicates", f"{thousands(e.replicates)} of each cell, {thousands(once.height)} in all"],
+        ["rows", thousands(frame.height)],
+        ["seed", str(e.seed)],
+        ["computing time", span_of(float(once["seconds"].sum()))],
+    ]
+    first, last = frame["finished"].min(), frame["finished"].max()
+    if frame.height:
+        facts.append(["finished", f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"])
+    return facts
+
+
+def _warnings(results: Results) -> list[str]:
+    warnings = []
+    if results.missing:
+        count = sum(lacking for _, lacking in results.missing)
+        total = results.experiment.replicates
+        warnings.append(
+            f"Unfinished: {thousands(count)} replicates of {thousands(len(results.missing))} cells "
+            "are missing. The command below runs them."
+        )
+        lines = [f"{label}: {lacking} of {total} missing" for label, lacking in results.missing]
+        warnings += _some(lines)
+    if results.other_code:
+        warnings.append(
+            f"The rows of {thousands(results.other_code)} cells were made by other code, or with "
+            "other versions, than is installed where this page was made."
+        )
+    warnings += _some([f"Failed: {failure.label}: {failure.error}" for failure in results.failures])
+    warnings += _some([f"Not used: {path}: {reason}" for path, reason in results.set_aside])
+    return warnings
+
+
+def _some(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], f"and {more} more"] if more > 0 else lines
+
+
+def _described(variant: Variant, name: str) -> list[str]:
+    """The name on the page, the class, its settings, its reference."""
+    settings = ", ".join(f"{key}={brief(value)}" for key, value in settings_of(variant[1]).items())
+    known = registered().get(variant[0])
+    return [name, variant[0], settings, known.reference if known else ""]
+
+
+def _code(frame: pl.DataFrame) -> list[list[str]]:
+    """The hashes of the sources, and what they are the sources of."""
+    columns = [pl.col(name).cast(pl.String) for name in ("code", "learner", "adversary")]
+    return [list(row) for row in frame.select(columns).unique(maintain_order=True).iter_rows()]

@@ -1,0 +1,127 @@
+"""From directories of results to frames; nothing is run and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from unbounded import config, grid
+from unbounded.config import Experiment
+from unbounded.grid import Cell
+from unbounded.store import Failure, Store, StoreError, in_order, missing
+
+_FILE = "experiment.toml"
+_LATER: dict[str, Any] = {  # columns that directories of earlier versions lack
+    "world": pl.Categorical,
+    "world_settings": pl.Categorical,
+    "states": pl.Int64,
+    "actions": pl.Int64,
+    "horizon": pl.Int64,
+    "explored": pl.Float64,
+    "reach": pl.Float64,
+}
+_SETTINGS = (
+    "learner", "learner_settings", "adversary", "adversary_settings", "world", "world_settings",
+    "arms", "rounds", "seed",
+)  # fmt: skip
+
+
+class Results(NamedTuple):
+    """What is stored of one experiment.
+
+    Attributes
+    ----------
+    missing : list of (str, int)
+        Cells that lack replicates, and how many they lack.
+    other_code : int
+        Cells whose rows were made by other code than is installed here.
+    """
+
+    directory: Path
+    experiment: Experiment
+    text: str
+    frame: pl.DataFrame
+    missing: list[tuple[str, int]]
+    failures: list[Failure]
+    set_aside: list[tuple[Path, str]]
+    other_code: int
+
+
+def directories(directory: str | os.PathLike[str]) -> list[Path]:
+    """The directory itself if it holds an experiment, otherwise those inside that do."""
+    top = Path(directory)
+    if not top.is_dir():
+        raise StoreError(f"{top} is not a directory: give one that `unbounded run` has written to")
+    if (top / _FILE).is_file():
+        return [top]
+    found = sorted(path.parent for path in top.glob(f"*/{_FILE}"))
+    if not found:
+        raise StoreError(
+            f"there is no {_FILE} in {top} nor in the directories in it: give a directory that "
+            "`unbounded run` has written to, such as out/NAME"
+        )
+    return found
+
+
+def read(directory: Path) -> Results:
+    """All that is stored of the experiment in one directory."""
+    file = directory / _FILE
+    e = config.load(file)
+    store = Store(directory)
+    everything = store.read()
+    lacking = [
+        pl.lit(None, dtype=kind).alias(name)
+        for name, kind in _LATER.items()
+        if name not in everything.columns
+    ]
+    everything = everything.with_columns(lacking)
+    cells = grid.cells(e)
+    plan, other_code = _with_stored_keys(everything, cells)
+    frame = in_order(everything, plan, e.replicates)
+    counts: dict[int, int] = {}
+    for span in missing(frame, plan, e.replicates):
+        counts[span.cell] = counts.get(span.cell, 0) + span.replicates
+    return Results(
+        directory=directory,
+        experiment=e,
+        text=file.read_text(encoding="utf-8-sig"),
+        frame=frame,
+        missing=[(cells[i].label, count) for i, count in counts.items()],
+        failures=store.failures(),
+        set_aside=store.set_aside,
+        other_code=other_code,
+    )
+
+
+def _with_stored_keys(frame: pl.DataFrame, plan: Sequence[Cell]) -> tuple[list[Cell], int]:
+    """The plan, where a cell without rows takes the key of the newest rows of equal settings.
+
+    A report shows what was measured, also after the code that measured it has changed.
+    """
+    stored = (
+        frame.group_by("cell", *_SETTINGS)
+        .agg(pl.col("finished").max())
+        .sort("finished")
+        .with_columns(pl.col(pl.Categorical).cast(pl.String))
+    )
+    keys = set(stored["cell"].to_list())
+    newest = {tuple(row[1:-1]): row[0] for row in stored.iter_rows()}
+    found = []
+    for cell in plan:
+        key = cell.key if cell.key in keys else newest.get(_settings_of(cell), cell.key)
+        found.append(cell._replace(key=key))
+    others = sum(a.key != b.key for a, b in zip(plan, found, strict=True))
+    return found, others
+
+
+def _settings_of(cell: Cell) -> tuple[Any, ...]:
+    s = cell.settings
+    return (
+        s.learner, cell.learner_settings, s.adversary, cell.adversary_settings,
+        getattr(s, "world", None), getattr(cell, "world_settings", None),
+        s.arms, s.rounds, s.seed,
+    )  # fmt: skip
