@@ -238,9 +238,7 @@ def _simple(learner: str, text: str, reference: str) -> Callable[[dict[str, Any]
 _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
     "SCB": _scb,
     "SCBIX": _scb_ix,
-    "AHB": _plain(
-        "AHB", "(3 + 2√2.5 + ...) R √(nT ln n) + nR", "Hadiji & Stoltz 2023, Theorem 5"
-    ),
+    "AHB": _plain("AHB", "(3 + 2√2.5 + ...) R √(nT ln n) + nR", "Hadiji & Stoltz 2023, Theorem 5"),
     "AdaHedge": _plain(
         "AdaHedge", "R √(T ln n) + (4/3 ln n + 2) R", "De Rooij et al. 2014, Theorem 8"
     ),

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from unbounded.bounds import DELTA
-from unbounded.report.curves import cases, largest
+from unbounded.report.curves import cases, largest, saying
 from unbounded.report.data import HIGH, LOW, Data, by_replicate, losses_of
 from unbounded.report.model import Axis, Chart, Column, Panel, Series, number
 from unbounded.report.statistics import RESAMPLES, mean_interval, slope_interval
@@ -34,6 +34,7 @@ def slopes(data: Data) -> Chart | str:
         panels += _slope_panels(data, data.last, "arms", "n")
     if not panels:
         return "needs several rounds, arms, states or actions"
+    first = panels[0].keys["slope in"]
     runs = "runs" if data.count("rounds") > 1 else "checkpoints from T/100 on"
     return Chart(
         "slopes", "How fast regret grows",
@@ -41,7 +42,8 @@ def slopes(data: Data) -> Chart | str:
         f"other sizes, by least squares, with 95% bootstrap intervals ({RESAMPLES} resamples of "
         "whole replicates). The dashed line is the theorem's exponent. No dot: mean regret is not "
         "positive everywhere.",
-        "dots", Axis("slope"), band="95% bootstrap interval", panels=panels, start=largest(panels),
+        "dots", Axis("slope"), band="95% bootstrap interval", panels=panels,
+        start=largest([panel for panel in panels if panel.keys["slope in"] == first]),
     )  # fmt: skip
 
 
@@ -96,7 +98,7 @@ def heat_map(data: Data) -> Chart | str:
         panels.append(Panel(data.keys(case), learners=learners, columns=names, heat=heat))
     return Chart(
         "heatmap", "Learner against adversary",
-        f"Mean regret at the last round, divided by {data.norm}. Darker is worse.",
+        f"Mean regret at the last round, divided by {data.norm}. Stronger colour is worse.",
         "heat", panels=panels, start=largest(panels),
     )  # fmt: skip
 
@@ -156,13 +158,16 @@ def bounds(data: Data) -> Chart | str:
         bound = data.bounds.get(row["learner"])
         if bound is None:
             continue
-        limit = bound.over_range(row["arms"], row["rounds"], losses_of(row)) / row["norm"]
-        if math.isnan(limit):
+        whole = bound.over_range(row["arms"], row["rounds"], losses_of(row))
+        if math.isnan(whole):
             continue
+        limit = whole / row["norm"]
         measured = row["high"] if bound.with_probability else row["mean"]
         ratio = measured / limit
         kind = f"{HIGH:.0%} quantile" if bound.with_probability else "mean"
         text = f"{bound.text}, δ = {DELTA:g}" if bound.with_probability else bound.text
+        if math.isnan(saying(whole, row["rounds"])):
+            text += " (trivial)"
         line = [
             row["learner"], row["arms"], row["rounds"], f"{text} [{bound.reference}]",
             number(limit), number(measured), kind, data.names["adversary"][row["adversary"]],
@@ -178,7 +183,8 @@ def bounds(data: Data) -> Chart | str:
         "For each learner the adversary that comes nearest to its bound, everything divided by "
         f"{data.norm}. R is the range of the losses and ℓ∞ the largest absolute loss; a bound in "
         "ℓ∞ or in the range that the learner was told is converted to the range of the losses. Only "
-        "bounds with constants, and only where their conditions hold.",
+        "bounds with constants, and only where their conditions hold; trivial are those that no "
+        "regret can exceed, because it is at most T ranges.",
         "table",
         columns=[
             Column("learner", "learner"), Column("n"), Column("T"), Column("theorem", "text"),
@@ -230,4 +236,3 @@ def _at_end(data: Data, column: str, title: str, note: str, label: str) -> Chart
         column, title, note, "dots", Axis(label, "auto"), band="10% to 90% of replicates",
         panels=panels, start=largest(panels),
     )  # fmt: skip
-

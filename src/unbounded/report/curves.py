@@ -16,7 +16,7 @@ from unbounded.report.statistics import tail_levels, tail_quantiles
 MOST_PANELS = 2000  # of a chart; the rest is left out, and the note says so
 
 _BAND = "10% to 90% of replicates"
-_DOTTED = "Thin dotted lines are the theorems' bounds."
+_DOTTED = "Dotted: the theorems' bounds, where they are not trivial (above T ranges)."
 
 
 def over_time(data: Data) -> Chart | str:
@@ -26,7 +26,8 @@ def over_time(data: Data) -> Chart | str:
     panels = _panels(data, data.over_time, data.case, "round", normalised=False)
     return _chart(
         "time", "Regret over time",
-        f"Realised regret over rounds 1..t, divided by the {data.unit} of the losses so far. "
+        f"Realised regret over {'episodes' if data.mdp else 'rounds'} 1..t, divided by the "
+        f"{data.unit} of the losses so far. "
         f"Bands hold the middle 80% of replicates. {_DOTTED}",
         Axis("episode t" if data.mdp else "round t", "log"),
         Axis(f"regret / {data.unit}", "auto"), panels,
@@ -188,8 +189,9 @@ def quantiles(data: Data) -> Chart | str:
                 {"low_loss": own["low_loss"].min(), "high_loss": own["high_loss"].max(),
                  "size": own["size"].mean(), "inverse_range": own["inverse_range"].mean()}
             )  # fmt: skip
+            T = one["round"]
             y = [
-                bound.over_range(one["arms"], one["round"], losses, delta) / one["norm"]
+                saying(bound.over_range(one["arms"], T, losses, delta), T) / one["norm"]
                 for delta in deltas
             ]
             _add_line(lines, int(learner), bound.text, x, y)
@@ -243,7 +245,7 @@ def _panels(
                 for row in own.iter_rows(named=True):
                     n = row.get("arms", case.get("arms"))
                     T = row.get("round", row.get("rounds", case.get("rounds")))
-                    value = bound.over_range(n, T, losses_of(row))
+                    value = saying(bound.over_range(n, T, losses_of(row)), T)
                     y.append(value / row["norm"] if normalised else value)
                 _add_line(lines, int(learner), bound.text, own[x].to_list(), y)
         keys = dict(case)
@@ -253,6 +255,11 @@ def _panels(
             words = {"adversary": families[family], **words}
         panels.append(Panel(words, series, lines))
     return panels
+
+
+def saying(bound: float, T: int) -> float:
+    """A bound over the range, or NaN if it says nothing: no regret exceeds T ranges."""
+    return bound if bound < T else math.nan
 
 
 def _add_line(

@@ -131,12 +131,12 @@ class Data:
     @property
     def unit(self) -> str:
         """What the regret is divided by, in ``relative``."""
-        return "Σₕ ℓ∞,ₕ" if self.mdp else "range"
+        return "Σℓ∞" if self.mdp else "range"  # the sum of the layers' largest losses
 
     @property
     def norm(self) -> str:
         """And in ``value``."""
-        return "(Σₕ ℓ∞,ₕ · S √(AT))" if self.mdp else "(range · √(nT))"
+        return "(Σℓ∞ · S √(AT))" if self.mdp else "(range · √(nT))"
 
 
 def losses_of(row: Mapping[str, Any]) -> Losses:
@@ -162,9 +162,7 @@ def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates
     width = pl.col("high") / 2.0 - pl.col("low") / 2.0  # halves, because the range may overflow
     largest = pl.max_horizontal(pl.col("low").abs(), pl.col("high").abs())
     mdp = frame.height > 0 and frame["states"].null_count() == 0
-    size, actions = (
-        (pl.col("states"), pl.col("actions")) if mdp else (pl.lit(1), pl.col("arms"))
-    )
+    size, actions = (pl.col("states"), pl.col("actions")) if mdp else (pl.lit(1), pl.col("arms"))
     slim = frame.select(
         *(expression.alias(what) for what, expression in positions.items()),
         pl.col("world").cast(pl.String).alias("world_name"),

@@ -6,29 +6,42 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from unbounded.registry import FAMILIES
+
 Variant = tuple[str, str]
 """The name of a class, and all of its settings as JSON."""
 
 
 def short_names(variants: Sequence[Variant]) -> dict[Variant, str]:
-    """A name for each variant.
+    """A name for each variant: with the settings that others of the class have otherwise, where
+    they are not the default.
 
     Examples
     --------
     >>> from unbounded.report.names import short_names
-    >>> short_names([("SCB", '{"clip":"range","rate":1.0}'), ("SCB", '{"clip":"scale","rate":1.0}'),
+    >>> short_names([("SCB", '{"clip":"range","rate":2.0}'), ("SCB", '{"clip":"scale","rate":2.0}'),
     ...              ("AHB", '{"gamma_const":2.5}')]).values()
-    dict_values(['SCB clip=range', 'SCB clip=scale', 'AHB'])
+    dict_values(['SCB clip=range', 'SCB', 'AHB'])
     """
     settings = {variant: settings_of(variant[1]) for variant in variants}
     names = {}
     for variant in settings:
-        own = settings[variant]
+        own, usual = settings[variant], _defaults(variant[0])
         others = [settings[other] for other in settings if other[0] == variant[0]]
         differing = [key for key in own if any(other.get(key) != own[key] for other in others)]
-        parts = [f"{key}={brief(own[key])}" for key in differing]
+        told = [key for key in differing if key not in usual or own[key] != usual[key]]
+        parts = [f"{key}={brief(own[key])}" for key in told]
         names[variant] = " ".join([variant[0], ", ".join(parts)]).strip()
     return names
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    for family in FAMILIES.values():
+        if name in family():
+            parameters = family()[name].parameters
+            values = {key: parameter.default for key, parameter in parameters.items()}
+            return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+    return {}
 
 
 def settings_of(text: str | None) -> dict[str, Any]:

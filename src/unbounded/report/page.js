@@ -397,7 +397,7 @@
     const fits = (v) => v !== null && v !== undefined && (!log || v > 0);
     const values = [...rows.flatMap((s) => [s.mean[0], s.low[0], s.high[0]]), panel.reference].filter(fits);
     const width = Math.max(plot.clientWidth, 260);
-    const each = 22, top = 8, bottom = top + each * Math.max(rows.length, 1) + 4, height = bottom + 40;
+    const each = 22, top = fits(panel.reference) ? 16 : 6, bottom = top + each * Math.max(rows.length, 1) + 4, height = bottom + 40;
     const longest = Math.max(...rows.map((s) => data.learners[s.learner].length), 4);
     const left = Math.min(7 * longest + 30, width * 0.45), right = width - 14;
     const [low, high] = values.length ? padded(Math.min(...values), Math.max(...values), log) : [log ? 0.1 : 0, 1];
@@ -408,7 +408,8 @@
       root.append(svg("line", { class: "grid", x1: x(v), x2: x(v), y1: top, y2: bottom }),
         svg("text", { x: x(v), y: bottom + 15, "text-anchor": "middle" }, tick(v)));
     }
-    if (fits(panel.reference)) root.append(svg("line", { class: "reference", x1: x(panel.reference), x2: x(panel.reference), y1: top, y2: bottom }));
+    if (fits(panel.reference)) root.append(svg("line", { class: "reference", x1: x(panel.reference), x2: x(panel.reference), y1: top, y2: bottom }),
+      svg("text", { x: x(panel.reference) + 4, y: top + 6, class: "axis" }, panel.reference === 0.5 ? "1/2" : text(panel.reference)));
     root.append(svg("line", { class: "frame", x1: left, x2: right, y1: bottom, y2: bottom }),
       svg("text", { class: "axis", x: (left + right) / 2, y: height - 6, "text-anchor": "middle" },
         panel.keys["slope in"] ? `slope in ${panel.keys["slope in"]}` : chart.x.label));
@@ -464,8 +465,8 @@
       html("th", { scope: "row" }, key(row.learner)),
       ...row.cells.map((v, j) => {
         if (v === null) return html("td", {}, "–");
-        const share = Math.round(curve(v) / most * 100);
-        return html("td", { style: `background:color-mix(in oklab, var(--heat) ${share}%, var(--paper));` + (share > 58 ? "color:var(--paper)" : ""),
+        const share = Math.round(curve(v) / most * 60); // so that ink is legible on the strongest
+        return html("td", { style: `background:color-mix(in oklab, var(--heat) ${share}%, var(--paper))`,
           title: `${data.learners[row.learner]} against ${panel.columns[j]}: ${text(v)}` }, text(v, 3));
       })));
     plot.replaceChildren(html("div", { class: "scroll", tabindex: 0 },
@@ -488,9 +489,9 @@
     const body = rows.map(({ row }) => html("tr", { "data-learner": row[0] }, ...row.map((v, i) => {
       const kind = chart.columns[i].kind || "number";
       if (kind === "learner") return html("th", { scope: "row" }, key(v));
-      if (kind === "text") return html("td", { class: "text" }, v);
+      if (kind === "text") return html("td", { class: v.length > 24 ? "long" : "" }, v);
       if (kind === "share") return html("td", { class: "n" }, v === null ? "–" : `${(100 * v).toFixed(0)}%`);
-      if (kind === "interval") return html("td", {}, interval(v, row[1], ends, row[0]), ` ${text(v[0], 3)} to ${text(v[1], 3)}`);
+      if (kind === "interval") return html("td", { class: "interval" }, interval(v, row[1], ends, row[0]), ` ${text(v[0], 3)} to ${text(v[1], 3)}`);
       return html("td", { class: "n" }, Number.isInteger(v) ? whole(v) : text(v, 3));
     })));
     plot.replaceChildren(html("div", { class: "scroll", tabindex: 0 }, html("table", {}, head, html("tbody", {}, ...body))));
@@ -513,10 +514,9 @@
   }
 
   function interval([low, high], mean, ends, learner) {
-    const far = Math.max(...ends.map(Math.abs), 1e-300), bend = (v) => Math.sign(v) * Math.sqrt(Math.abs(v) / far);
-    const x = (v) => 55 + 52 * bend(v);
-    return svg("svg", { width: 110, height: 12, viewBox: "0 0 110 12", "aria-hidden": "true" },
-      svg("line", { x1: 55, x2: 55, y1: 0, y2: 12, class: "reference" }),
+    const x = linear(Math.min(...ends, 0), Math.max(...ends, 0) || 1e-300, 5, 155);
+    return svg("svg", { width: 160, height: 12, viewBox: "0 0 160 12", "aria-hidden": "true" },
+      svg("line", { x1: x(0), x2: x(0), y1: 0, y2: 12, class: "frame" }),
       svg("line", { x1: x(low), x2: x(high), y1: 6, y2: 6, style: `stroke:${colour(learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }),
       svg("path", { d: marker(learner), transform: `translate(${x(mean)},6)`, style: `fill:${colour(learner)}` }));
   }

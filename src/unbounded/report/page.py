@@ -15,9 +15,7 @@ from unbounded.report.model import Chart, Report, Section
 from unbounded.store import versions
 
 # Nothing may be loaded, whatever a name or a claim contains.
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def html(report: Report) -> str:
@@ -40,7 +38,10 @@ def html(report: Report) -> str:
         "</header><main>",
         "<noscript><p class=warning>The charts of this page are drawn by its script, which is "
         "switched off.</p></noscript>",
-        *(_section(section, i, "h2" if several else "h1") for i, section in enumerate(report.sections)),
+        *(
+            _section(section, i, "h2" if several else "h1")
+            for i, section in enumerate(report.sections)
+        ),
         "</main>",
         f"<footer>Made by {escape(versions())}.</footer>",
         f'<script type="application/json" id="report-data">{embedded(report)}</script>',

@@ -35,9 +35,7 @@ def _learners(results: Results) -> list[Variant]:
     return [(name, text or "") for name, text in kinds.unique(maintain_order=True).iter_rows()]
 
 
-def _section(
-    results: Results, ids: Mapping[Variant, int], names: Mapping[Variant, str]
-) -> Section:
+def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Variant, str]) -> Section:
     e, frame = results.experiment, results.frame
     own = _learners(results)
     claim = str(getattr(e, "claim", "") or "")

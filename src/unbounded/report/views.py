@@ -19,12 +19,12 @@ VIEWS: Mapping[str, Callable[[Data], Chart | str]] = {
     "shift": curves.against_shift,
     "slopes": comparisons.slopes,
     "quantiles": curves.quantiles,
-    "heatmap": comparisons.heat_map,
-    "bounds": comparisons.bounds,
-    "paired": comparisons.paired,
     "thresholds": curves.thresholds,
     "explored": comparisons.explored,
     "reach": comparisons.reach,
+    "heatmap": comparisons.heat_map,
+    "bounds": comparisons.bounds,
+    "paired": comparisons.paired,
 }
 """Each makes a chart, or says what it would need."""
 
@@ -60,8 +60,8 @@ def checked(views: Sequence[str], where: str = "views") -> list[str]:
     >>> checked(["time", "slope"])
     Traceback (most recent call last):
     unbounded.config.ConfigError: views has an unknown name 'slope'; the nearest valid one is
-    'slopes' (valid: time, rounds, arms, states, actions, scale, shift, slopes, quantiles, heatmap,
-    bounds, paired, thresholds, explored, reach)
+    'slopes' (valid: time, rounds, arms, states, actions, scale, shift, slopes, quantiles,
+    thresholds, explored, reach, heatmap, bounds, paired)
     """
     for view in views:
         if view not in VIEWS:

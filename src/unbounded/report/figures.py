@@ -1,0 +1,282 @@
+"""The charts of a report as figures for print: SVG and PDF, by matplotlib."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from unbounded.report.model import Chart, Panel, Report, Section
+from unbounded.store import write_whole
+
+MOST_PANELS = 6  # of a figure; the page has the others
+WIDTH = 7.0  # inches, of a text column
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c0589a", "#b98300", "#3a9bd9", "#55585c")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
+_MARKERS = ("o", "s", "^", "D")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.linewidth": 0.6,
+    "axes.edgecolor": "#888888",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e8ea",
+    "grid.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.size": 0.0,
+    "ytick.minor.size": 0.0,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "unbounded",
+}
+
+
+def draw(report: Report, directory: Path) -> list[Path]:
+    """Write a figure for each chart that is not a table; their paths."""
+    written: list[Path] = []
+    for section in report.sections:
+        for chart in section.charts:
+            if chart.kind not in ("lines", "dots", "heat"):
+                continue
+            directory.mkdir(parents=True, exist_ok=True)
+            with matplotlib.rc_context(_STYLE):
+                figure = _figure(report, section, chart)
+                for form in ("svg", "pdf"):
+                    path = directory / f"{section.id}-{chart.view}.{form}"
+                    write_whole(path, _bytes(figure, form))
+                    written.append(path)
+    return written
+
+
+def _bytes(figure: Figure, form: str) -> memoryview:
+    buffer = io.BytesIO()
+    dates = {"Date": None} if form == "svg" else {"CreationDate": None}  # equal rows, equal files
+    figure.savefig(buffer, format=form, metadata=dates)
+    return buffer.getbuffer()
+
+
+def _figure(report: Report, section: Section, chart: Chart) -> Figure:
+    panels = shown(chart)
+    columns = len(panels) if len(panels) < 4 else 2 if len(panels) == 4 else 3
+    rows = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(WIDTH, rows * _height(chart, panels, columns)), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=chart.kind == "dots")
+    for place in axes.flat[len(panels) :]:
+        place.set_visible(False)
+    common = _common(panels)
+    for k, (place, panel) in enumerate(zip(axes.flat, panels, strict=False)):
+        own = {a: b for a, b in panel.keys.items() if a not in common}
+        place.set_title(_wrapped(_words(own), 100 // columns), loc="left", color="#333333")
+        if chart.kind == "lines":
+            _lines(place, chart, panel, labelled=k % columns == 0)
+        elif chart.kind == "dots":
+            _dots(place, chart, panel, report.learners)
+        else:
+            _heat(place, panel, report.learners)
+    named = _words(common)
+    title = f"{section.title}: {chart.title}" + (f" ({named})" if named else "")
+    figure.suptitle(_wrapped(title, 100), x=0.01, ha="left", fontsize=9.5)
+    if chart.kind == "lines":
+        _legend(figure, panels, report.learners)
+    figure.draw_without_rendering()  # lays it out, once for both files
+    figure.set_layout_engine("none")
+    return figure
+
+
+def _words(keys: Mapping[str, str]) -> str:
+    forms = {"adversary": "{1}", "world": "{1}", "slope in": "in {1}"}
+    return ", ".join(forms.get(k, "{0} = {1}").format(k, v) for k, v in keys.items())
+
+
+def shown(chart: Chart) -> list[Panel]:
+    """The panels of a figure: as on the page at first, but for the adversary and the world."""
+    first = chart.panels[chart.start]
+    if chart.kind == "heat":
+        return [first]
+    may_differ = ("adversary", "world")
+    like = {key: value for key, value in first.keys.items() if key not in may_differ}
+    panels = [p for p in chart.panels if all(p.keys.get(k) == v for k, v in like.items())]
+    if len(panels) == 1:
+        panels = [p for p in chart.panels if p.keys.keys() == first.keys.keys()]
+        at = panels.index(first)
+        panels = panels[max(0, at + 1 - MOST_PANELS) : at + 1]
+    return panels[:MOST_PANELS]
+
+
+def _height(chart: Chart, panels: Sequence[Panel], columns: int) -> float:
+    if chart.kind == "lines":
+        return 3.8 if columns == 1 else 2.6
+    rows = max(len(panel.series) or len(panel.learners) for panel in panels)
+    return 0.9 + 0.18 * rows if chart.kind == "dots" else 1.4 + 0.22 * rows
+
+
+def _common(panels: Sequence[Panel]) -> dict[str, str]:
+    if len(panels) == 1:
+        return {}
+    first = panels[0].keys
+    return {k: v for k, v in first.items() if all(panel.keys.get(k) == v for panel in panels)}
+
+
+def _colour(learner: int) -> str:
+    return _COLOURS[learner % len(_COLOURS)]
+
+
+def _cycle(learner: int) -> int:
+    return learner // len(_COLOURS) % len(_DASHES)
+
+
+def _look(learner: int) -> dict[str, Any]:
+    k = _cycle(learner)
+    return {
+        "color": _colour(learner), "linestyle": _DASHES[k], "marker": _MARKERS[k],
+        "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
+    }  # fmt: skip
+
+
+def _lines(place: Axes, chart: Chart, panel: Panel, *, labelled: bool) -> None:
+    assert chart.x is not None
+    assert chart.y is not None
+    central = [v for s in panel.series for v in s.mean]
+    limits = [v for line in panel.bounds for v in line.y]
+    log = chart.y.scale == "log" or (chart.y.scale == "auto" and wants_log(central + limits))
+    xs = sorted({v for s in panel.series for v in s.x if v is not None})
+    at = {v: float(i) for i, v in enumerate(xs)} if chart.x.scale == "steps" else None
+
+    def across(values: Iterable[float | None]) -> list[float]:
+        return [math.nan if v is None else at[v] if at else v for v in values]
+
+    highest = max((v for v in central if v is not None), default=1.0)
+    for s in panel.series:
+        x = across(s.x)
+        y = _drawable(s.mean, log)
+        place.plot(x, y, **_look(s.learner), zorder=3)
+        low, high = _drawable(s.low, log), _drawable(s.high, log)
+        floor = min((v for v in y if not math.isnan(v)), default=1.0) / 20.0
+        low = [floor if log and math.isnan(v) else v for v in low]
+        place.fill_between(x, low, high, color=_colour(s.learner), alpha=0.1, linewidth=0)
+        highest = max([highest, *(v for v in s.high if v is not None)])
+    for line in panel.bounds:
+        y = [v if log or (v is not None and v <= 1.6 * highest) else None for v in line.y]
+        place.plot(across(line.x), _drawable(y, log), color=_colour(line.learner),
+                   linestyle=":", linewidth=0.9)  # fmt: skip
+    if log:
+        place.set_yscale("log")
+        place.yaxis.set_minor_locator(NullLocator())
+        place.yaxis.set_major_formatter(FuncFormatter(_power))
+        positive = [v for v in central + limits if v is not None and v > 0.0]
+        place.set_ylim(bottom=min(positive, default=1.0) / 2.0)
+    if chart.x.scale == "log":
+        place.set_xscale("log")
+        place.xaxis.set_minor_locator(NullLocator())
+        place.xaxis.set_major_formatter(FuncFormatter(_power))
+    if at:
+        place.set_xticks(list(at.values()), [f"{v:g}" for v in at])
+    elif chart.x.scale == "log" and len(xs) <= 6:
+        place.set_xticks(xs, [_power(v) for v in xs])
+    place.grid(axis="y")
+    place.set_xlabel(chart.x.label)
+    if labelled:
+        place.set_ylabel(chart.y.label)
+
+
+def _power(value: float, position: object = None) -> str:
+    """A number for an axis: 300, or times a power of ten where that is shorter."""
+    if value == 0.0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    power = "10" + str(int(exponent)).translate(_RAISED)
+    return power if float(mantissa) == 1.0 else f"{float(mantissa):g}·{power}"
+
+
+def _drawable(values: Iterable[float | None], log: bool) -> list[float]:
+    return [math.nan if v is None or (log and v <= 0.0) else v for v in values]
+
+
+def wants_log(values: Iterable[float | None]) -> bool:
+    """As on the page: nearly everything is positive and spans a factor of 8 or more."""
+    there = [v for v in values if v is not None]
+    positive = [v for v in there if v > 0.0]
+    if not positive or len(positive) < 0.95 * len(there):
+        return False
+    return max(positive) > 8.0 * min(positive)
+
+
+def _dots(place: Axes, chart: Chart, panel: Panel, names: Sequence[str]) -> None:
+    assert chart.x is not None
+    series = list(reversed(panel.series))
+    values = [v for s in series for v in (*s.mean, *s.low, *s.high)]
+    for row, s in enumerate(series):
+        middle, low, high = s.mean[0], s.low[0], s.high[0]
+        if low is not None and high is not None:
+            place.plot([low, high], [row, row], color=_colour(s.learner), linewidth=1.6)
+        if middle is not None:
+            place.plot([middle], [row], color=_colour(s.learner), markersize=4.5,
+                       marker=_MARKERS[_cycle(s.learner)])  # fmt: skip
+    if chart.x.scale == "auto" and wants_log(values):
+        place.set_xscale("log")
+        place.xaxis.set_major_formatter(FuncFormatter(_power))
+    if panel.reference is not None:
+        place.axvline(panel.reference, color="#666666", linewidth=0.8, linestyle="--", zorder=1)
+    place.set_yticks(range(len(series)), [names[s.learner] for s in series])
+    place.set_ylim(-0.7, len(series) - 0.3)
+    place.label_outer(remove_inner_ticks=True)
+    place.tick_params(labelbottom=True)
+    place.grid(axis="x")
+    symbol = panel.keys.get("slope in")
+    place.set_xlabel(f"slope in {symbol}" if symbol else chart.x.label)
+
+
+def _heat(place: Axes, panel: Panel, names: Sequence[str]) -> None:
+    values = [v for row in panel.heat for v in row if v is not None]
+    floor = max(
+        min((abs(v) for v in values if v != 0.0), default=1.0), max(values, default=1.0) / 1e4
+    )
+    shades = [
+        [math.nan if v is None else math.log(max(v, floor) / floor) for v in row]
+        for row in panel.heat
+    ]
+    colours = matplotlib.colors.LinearSegmentedColormap.from_list("heat", ["#ffffff", "#d79a78"])
+    place.imshow(shades, aspect="auto", cmap=colours, vmin=0.0)
+    for i, row in enumerate(panel.heat):
+        for j, v in enumerate(row):
+            place.text(j, i, "–" if v is None else f"{v:.3g}", ha="center", va="center", fontsize=7)
+    tall = len(panel.columns) > 4
+    place.set_xticks(
+        range(len(panel.columns)), panel.columns,
+        rotation=30 if tall else 0, ha="right" if tall else "center",
+    )  # fmt: skip
+    place.set_yticks(range(len(panel.learners)), [names[i] for i in panel.learners])
+    place.tick_params(length=0)
+    for spine in place.spines.values():
+        spine.set_visible(False)
+
+
+def _legend(figure: Figure, panels: Sequence[Panel], names: Sequence[str]) -> None:
+    learners = sorted({s.learner for panel in panels for s in panel.series})
+    handles = [Line2D([], [], label=names[i], **_look(i)) for i in learners]
+    if any(panel.bounds for panel in panels):
+        bound = Line2D([], [], color="#333333", linestyle=":", linewidth=0.9, label="its bound")
+        handles.append(bound)
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    columns = max(1, min(len(handles), int(108 / (longest + 8))))
+    figure.legend(handles=handles, loc="outside lower left", ncols=columns, handlelength=3.0)
+
+
+def _wrapped(title: str, width: int) -> str:
+    return "\n".join(textwrap.wrap(title, width))
