@@ -182,9 +182,9 @@ def bounds(data: Data) -> Chart | str:
         "bounds", "The theorems' bounds",
         "For each learner the adversary that comes nearest to its bound, everything divided by "
         f"{data.norm}. R is the range of the losses and ℓ∞ the largest absolute loss; a bound in "
-        "ℓ∞ or in the range that the learner was told is converted to the range of the losses. Only "
-        "bounds with constants, and only where their conditions hold; trivial are those that no "
-        "regret can exceed, because it is at most T ranges.",
+        "ℓ∞, or in the range that the learner was told, is converted to the range of the losses. "
+        "Only bounds with constants, and only where their conditions hold; trivial are those that "
+        "no regret can exceed, because it is at most T ranges.",
         "table",
         columns=[
             Column("learner", "learner"), Column("n"), Column("T"), Column("theorem", "text"),

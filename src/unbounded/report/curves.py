@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -120,36 +121,28 @@ def against_shift(data: Data) -> Chart | str:
 
 def _against_setting(data: Data, setting: str, question: str) -> Chart | str:
     """Against a number in the settings of adversaries that are equal but for it."""
-    values: list[float | None] = []
-    families: list[Variant] = []
-    for name, text in data.adversaries:
+    values: dict[int, float] = {}
+    members: dict[Variant, list[int]] = {}
+    for i, (name, text) in enumerate(data.adversaries):
         settings = settings_of(text)
         value = settings.pop(setting, None)
-        values.append(float(value) if isinstance(value, int | float) else None)
-        families.append((name, repr(sorted(settings.items()))))
-    of_family: dict[Variant, list[int]] = {}
-    for i, family in enumerate(families):
-        if values[i] is not None:
-            of_family.setdefault(family, []).append(i)
-    several = {family: members for family, members in of_family.items() if len(members) > 1}
+        if isinstance(value, int | float):
+            values[i] = float(value)
+            members.setdefault((name, json.dumps(settings)), []).append(i)
+    several = {family: those for family, those in members.items() if len(those) > 1}
     if not several:
         return f"needs an adversary with two values of {setting}"
-    members = {i: k for k, family in enumerate(several.values()) for i in family}
-    rest = [dict(settings_of(data.adversaries[family[0]][1])) for family in several.values()]
-    for settings in rest:
-        settings.pop(setting)
-    names = _family_names([family[0] for family in several], rest)
+    names = list(short_names(list(several)).values())
+    family = {i: k for k, those in enumerate(several.values()) for i in those}
+    adversary = pl.col("adversary")
+    rows = data.last.filter(adversary.is_in(list(family))).with_columns(
+        adversary.replace_strict(family, return_dtype=pl.Int64).alias("family"),
+        adversary.replace_strict(values, return_dtype=pl.Float64).alias("x"),
+    )
     by = ["family", *data.case[1:]]
-    rows = data.last.filter(pl.col("adversary").is_in(list(members))).with_columns(
-        pl.col("adversary").replace_strict(members, return_dtype=pl.Int64).alias("family"),
-        pl.col("adversary").replace_strict(
-            {i: values[i] for i in members}, return_dtype=pl.Float64).alias("x"),
-    )  # fmt: skip
-    grouped = Data(rows, data.learners, (), (), data.mdp, data.replicates)
-    grouped.__dict__["last"] = rows  # already with its values
-    table = grouped.grouped([*by, "x"])
+    table = data.grouped([*by, "x"], rows)
     panels = _panels(data, table, by, "x", normalised=True, families=names)
-    positive = all(values[i] is not None and values[i] > 0.0 for i in members)  # type: ignore[operator]
+    positive = all(values[i] > 0.0 for i in family)
     return _chart(
         setting, f"Regret against the {setting} of the losses",
         f"{question} Regret at the last round, divided by {data.norm}. Bands hold the middle 80% "
@@ -159,19 +152,12 @@ def _against_setting(data: Data, setting: str, question: str) -> Chart | str:
     )  # fmt: skip
 
 
-def _family_names(names: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    import json
-
-    variants = [(name, json.dumps(own)) for name, own in zip(names, settings, strict=True)]
-    short = short_names(variants)
-    return [short[variant] for variant in variants]
-
-
 def quantiles(data: Data) -> Chart | str:
     """The (1 - delta) quantile against log(1 / delta)."""
     panels = []
     for case, rows in cases(data.last, data.case):
-        series, lines = [], []
+        series: list[Series] = []
+        lines: list[Line] = []
         for (learner,), own in rows.group_by("learner", maintain_order=True):
             values = own["value"].to_numpy()
             deltas = tail_levels(values.size)
@@ -226,7 +212,8 @@ def _panels(
     """A panel for each combination of the columns ``by``, with a curve for each learner."""
     panels = []
     for case, rows in cases(table.sort(x), by):
-        series, lines = [], []
+        series: list[Series] = []
+        lines: list[Line] = []
         for (learner,), own in rows.group_by("learner", maintain_order=True):
             series.append(
                 Series(
@@ -243,8 +230,8 @@ def _panels(
             if bound is not None:
                 y = []
                 for row in own.iter_rows(named=True):
-                    n = row.get("arms", case.get("arms"))
-                    T = row.get("round", row.get("rounds", case.get("rounds")))
+                    known = case | row
+                    n, T = known["arms"], known.get("round", known["rounds"])
                     value = saying(bound.over_range(n, T, losses_of(row)), T)
                     y.append(value / row["norm"] if normalised else value)
                 _add_line(lines, int(learner), bound.text, own[x].to_list(), y)

@@ -115,10 +115,10 @@ class Data:
             for column, value in case.items()
         }
 
-    def grouped(self, by: Sequence[str]) -> pl.DataFrame:
+    def grouped(self, by: Sequence[str], rows: pl.DataFrame | None = None) -> pl.DataFrame:
         """Statistics of ``value`` at the last checkpoint."""
-        groups = ["learner", *by]
-        return self.last.group_by(groups).agg(*STATISTICS, *_LOSSES, pl.col("norm").mean())
+        rows = self.last if rows is None else rows
+        return rows.group_by("learner", *by).agg(*STATISTICS, *_LOSSES, pl.col("norm").mean())
 
     @cached_property
     def bounds(self) -> dict[int, Bound]:
@@ -152,6 +152,7 @@ def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates
         pair = [pl.col(what).cast(pl.String), pl.col(f"{what}_settings").cast(pl.String)]
         kinds = frame.select(pair).unique(maintain_order=True).rows()
         variants[what] = [(name, text or "") for name, text in kinds if name is not None]
+        numbers: list[int | None]
         if what == "learner":
             numbers = [learner_ids[name, text or ""] for name, text in kinds]
         else:
@@ -186,7 +187,7 @@ def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates
 
 
 def by_replicate(rows: pl.DataFrame, column: str, value: str) -> tuple[Array, Array]:
-    """The values of ``column``, and a matrix of ``value``: replicates by them, NaN where missing."""
+    """What ``column`` contains, and ``value`` by replicate and that; NaN where there is none."""
     kinds, column_of = np.unique(rows[column].to_numpy(), return_inverse=True)
     replicates, row_of = np.unique(rows["replicate"].to_numpy(), return_inverse=True)
     values = np.full((replicates.size, kinds.size), np.nan)

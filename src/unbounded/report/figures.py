@@ -172,8 +172,8 @@ def _lines(place: Axes, chart: Chart, panel: Panel, *, labelled: bool) -> None:
         place.fill_between(x, low, high, color=_colour(s.learner), alpha=0.1, linewidth=0)
         highest = max([highest, *(v for v in s.high if v is not None)])
     for line in panel.bounds:
-        y = [v if log or (v is not None and v <= 1.6 * highest) else None for v in line.y]
-        place.plot(across(line.x), _drawable(y, log), color=_colour(line.learner),
+        near = [v if log or (v is not None and v <= 1.6 * highest) else None for v in line.y]
+        place.plot(across(line.x), _drawable(near, log), color=_colour(line.learner),
                    linestyle=":", linewidth=0.9)  # fmt: skip
     if log:
         place.set_yscale("log")

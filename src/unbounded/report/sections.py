@@ -73,9 +73,9 @@ def _facts(results: Results) -> list[list[str]]:
         ["seed", str(e.seed)],
         ["computing time", span_of(float(once["seconds"].sum()))],
     ]
-    first, last = frame["finished"].min(), frame["finished"].max()
     if frame.height:
-        facts.append(["finished", f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"])
+        times = frame["finished"].dt.strftime("%Y-%m-%d %H:%M")
+        facts.append(["finished", f"{times.min()!s} to {times.max()!s} UTC"])
     return facts
 
 

@@ -1,0 +1,124 @@
+"""Experiments for the tests of the report, and its numbers again from the Parquet files.
+
+The second part knows nothing of `unbounded.report`: polars opens the files, the rest is NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+SIZES = {
+    "name": "sizes",
+    "learners": [
+        {"name": "SCB", "clip": ["scale", "range"]},
+        {"name": "TsallisINF"},
+        {"name": "Uniform"},
+    ],
+    "adversaries": [
+        {"name": "StochasticGap", "gap": 0.3, "scale": [1e-6, 1.0], "shift": 0.0},
+        {"name": "StochasticGap", "gap": 0.3, "shift": 5.0},
+        {"name": "SpikeLeastLikely"},
+    ],
+    "arms": [3, 8],
+    "rounds": [300, 1200],
+    "replicates": 6,
+    "checkpoints": 7,
+    "seed": 3,
+}
+TAILS = {
+    "name": "tails",
+    "learners": [{"name": "SCB", "clip": "range"}, {"name": "Exp3IX"}],
+    "adversaries": [{"name": "StochasticGap", "gap": 0.3}],
+    "arms": 3,
+    "rounds": 400,
+    "replicates": 150,
+    "checkpoints": [100, 200, 400],
+    "seed": 4,
+}
+LEARNERS = {  # the names that the page should give them
+    "SCB": ("SCB", {"clip": "scale"}),
+    "SCB clip=range": ("SCB", {"clip": "range"}),
+    "TsallisINF": ("TsallisINF", {}),
+    "Uniform": ("Uniform", {}),
+    "Exp3IX": ("Exp3IX", {}),
+}
+ADVERSARIES = {
+    "StochasticGap": ("StochasticGap", {"scale": 1.0, "shift": 0.0}),
+    "StochasticGap scale=1e-6": ("StochasticGap", {"scale": 1e-6}),
+    "StochasticGap shift=5": ("StochasticGap", {"shift": 5.0}),
+    "SpikeLeastLikely": ("SpikeLeastLikely", {}),
+}
+
+
+def embedded(page: Path) -> dict[str, Any]:
+    """The numbers in a page."""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', text)
+    assert found
+    return json.loads(found[1])
+
+
+class Stored:
+    """The rows of a directory of results."""
+
+    def __init__(self, directory: Path) -> None:
+        frame = pl.read_parquet(list((directory / "results").glob("*.parquet")))
+        texts = pl.col("learner", "learner_settings", "adversary", "adversary_settings")
+        self.columns = {
+            s.name: s.to_numpy() for s in frame.with_columns(texts.cast(pl.String)).iter_columns()
+        }
+        for what in ("learner", "adversary"):
+            settings = self.columns[f"{what}_settings"]
+            self.columns[f"{what}_settings"] = np.array([json.loads(text) for text in settings])
+
+    def rows(self, learner: str, keys: dict[str, str], **equal: Any) -> dict[str, np.ndarray]:
+        """Those of one learner and one case, by replicate and then by round."""
+        c = self.columns
+        chosen = self._is("learner", *LEARNERS[learner])
+        if "adversary" in keys:
+            chosen &= self._is("adversary", *ADVERSARIES[keys["adversary"]])
+        for symbol, column in (("n", "arms"), ("T", "rounds")):
+            if symbol in keys:
+                chosen &= c[column] == int(keys[symbol].replace(",", ""))
+        for column, value in equal.items():
+            chosen &= c[column] == value
+        found = {name: values[chosen] for name, values in c.items()}
+        order = np.lexsort((found["round"], found["replicate"]))
+        return {name: values[order] for name, values in found.items()}
+
+    def _is(self, what: str, name: str, settings: dict[str, Any]) -> np.ndarray:
+        pairs = zip(self.columns[what], self.columns[f"{what}_settings"], strict=True)
+        return np.array(
+            [a == name and all(own[k] == v for k, v in settings.items()) for a, own in pairs]
+        )
+
+
+def quantile(values: np.ndarray, p: float) -> float:
+    """Linear between order statistics."""
+    ordered = sorted(values)
+    place = p * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def statistics(values: np.ndarray) -> dict[str, float]:
+    """What a curve shows of the replicates."""
+    return {
+        "mean": sum(values) / len(values),
+        "median": quantile(values, 0.5),
+        "low": quantile(values, 0.1),
+        "high": quantile(values, 0.9),
+    }
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """By least squares."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
