@@ -158,12 +158,6 @@ def test_tails(found):
             p = 1.0 - math.exp(-x)
             assert level == pytest.approx(helpers.quantile(values, p), rel=1e-6)
             assert low <= level <= high
-            # the chance that the true quantile lies between these two, for any distribution
-            below = np.searchsorted(values, low - 1e-6, side="left")
-            above = np.searchsorted(values, high + 1e-6, side="right") - 1
-            binomial = stats.binom(150, p)
-            covered = (1.0 if above == 149 else binomial.cdf(above)) - binomial.cdf(below)
-            assert 0.94 < covered < 0.99
 
 
 def test_heat_map(found):
@@ -231,6 +225,18 @@ def test_the_table_of_bounds(found):
         seen = np.mean(values) if p is None else helpers.quantile(values, p)
         assert row[5] == pytest.approx(seen, **CLOSE)
         assert row[8] == pytest.approx(seen / row[4], rel=1e-6)
+
+
+@pytest.mark.parametrize("count", [40, 150, 10_000])
+def test_intervals_of_quantiles(count):
+    values = np.arange(count, dtype=float)  # so that an order statistic is its own place
+    deltas = own.tail_levels(count)
+    assert deltas[-1] == pytest.approx(10 / count if count >= 100 else 1 / count)
+    for delta, low, high in zip(deltas, *own.tail_quantiles(values, deltas)[1:], strict=True):
+        below = stats.binom(count, 1.0 - delta)  # how many values are below the true quantile
+        certain = high == count - 1  # nothing larger was seen: no upper end can be given
+        chance = (1.0 if certain else below.cdf(high)) - below.cdf(low)
+        assert 0.94 < chance < (1.0 if certain or delta * count < 30 else 0.98)
 
 
 def test_student_and_resampling():
