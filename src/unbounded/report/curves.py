@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from unbounded.report.data import STATISTICS, Data, losses_of
-from unbounded.report.model import Axis, Chart, Line, Panel, Series, number, numbers
+from unbounded.report.model import Axis, Chart, Line, Panel, Series, numbers
 from unbounded.report.names import Variant, settings_of, short_names
 from unbounded.report.statistics import tail_levels, tail_quantiles
 
@@ -180,7 +181,7 @@ def quantiles(data: Data) -> Chart | str:
                 saying(bound.over_range(one["arms"], T, losses, delta), T) / one["norm"]
                 for delta in deltas
             ]
-            _add_line(lines, int(learner), bound.text, x, y)
+            lines += _line(int(learner), bound.text, x, y)
         panels.append(Panel(data.keys(case), series, lines))
     return _chart(
         "quantiles", "Tails: the (1 - δ) quantile of regret",
@@ -210,38 +211,47 @@ def _panels(
     families: Sequence[str] = (),
 ) -> list[Panel]:
     """A panel for each combination of the columns ``by``, with a curve for each learner."""
+    ordered = table.sort([*by, "learner", x])
+    values = {name: ordered[name].to_list() for name in ordered.columns}
     panels = []
-    for case, rows in cases(table.sort(x), by):
-        series: list[Series] = []
-        lines: list[Line] = []
-        for (learner,), own in rows.group_by("learner", maintain_order=True):
-            series.append(
-                Series(
-                    int(learner),
-                    numbers(own[x]),
-                    numbers(own["mean"]),
-                    numbers(own["low"]),
-                    numbers(own["high"]),
-                    numbers(own["median"]),
-                    int(own["count"].max()),  # type: ignore[arg-type]
-                )
+    for start, stop in _runs(values, by, 0, ordered.height)[:MOST_PANELS]:
+        case = {name: values[name][start] for name in by}
+        series, lines = [], []
+        for a, b in _runs(values, ["learner"], start, stop):
+            learner = values["learner"][a]
+            mean, low, high, median = (
+                numbers(values[name][a:b]) for name in ("mean", "low", "high", "median")
             )
-            bound = data.bounds.get(int(learner)) if bounded else None
+            across = values[x][a:b]
+            count = max(values["count"][a:b])
+            series.append(Series(learner, numbers(across), mean, low, high, median, count))
+            bound = data.bounds.get(learner) if bounded else None
             if bound is not None:
                 y = []
-                for row in own.iter_rows(named=True):
-                    known = case | row
-                    n, T = known["arms"], known.get("round", known["rounds"])
+                for k in range(a, b):
+                    row = {name: column[k] for name, column in values.items()}
+                    n, T = row["arms"], row.get("round", row["rounds"])
                     value = saying(bound.over_range(n, T, losses_of(row)), T)
                     y.append(value / row["norm"] if normalised else value)
-                _add_line(lines, int(learner), bound.text, own[x].to_list(), y)
-        keys = dict(case)
-        family = keys.pop("family", None)
-        words = data.keys(keys)
+                lines += _line(learner, bound.text, across, y)
+        family = case.pop("family", None)
+        words = data.keys(case)
         if family is not None:
             words = {"adversary": families[family], **words}
         panels.append(Panel(words, series, lines))
     return panels
+
+
+def _runs(
+    values: Mapping[str, Sequence[Any]], names: Sequence[str], start: int, stop: int
+) -> list[tuple[int, int]]:
+    """Where all of the named columns stay the same."""
+    columns = [values[name] for name in names]
+    changes = (
+        k for k in range(start + 1, stop) if any(column[k] != column[k - 1] for column in columns)
+    )
+    edges = [start, *changes, stop]
+    return list(itertools.pairwise(edges)) if stop > start else []
 
 
 def saying(bound: float, T: int) -> float:
@@ -249,13 +259,10 @@ def saying(bound: float, T: int) -> float:
     return bound if bound < T else math.nan
 
 
-def _add_line(
-    lines: list[Line], learner: int, text: str, x: Sequence[float], y: Sequence[float]
-) -> None:
-    points = [(a, b) for a, b in zip(x, y, strict=True) if b is not None and not math.isnan(b)]
-    if points:
-        xs, ys = zip(*points, strict=True)
-        lines.append(Line(learner, text, numbers(xs), [number(b) for b in ys]))
+def _line(learner: int, text: str, x: Sequence[float], y: Sequence[float]) -> list[Line]:
+    """A bound where it says something, or nothing."""
+    points = [(a, b) for a, b in zip(x, y, strict=True) if not math.isnan(b)]
+    return [Line(learner, text, *map(numbers, zip(*points, strict=True)))] if points else []
 
 
 def _chart(

@@ -17,7 +17,7 @@ from unbounded.report.names import Variant, settings_of, short_names, thousands
 
 Array = NDArray[Any]
 
-MOST_POINTS = 120_000  # of curves over time: more would make the page heavy, not clearer
+MOST_POINTS = 40_000  # of curves over time: more would make the page heavy, not clearer
 LOW, HIGH = 0.1, 0.9  # the bands
 
 STATISTICS = (

@@ -1,0 +1,282 @@
+"""The page in a real browser: headless Chromium, driven by its own driver.
+
+Without a browser these tests are skipped; with UNBOUNDED_REQUIRE_BROWSER=1 that is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("polars")
+
+import report_helpers as helpers
+from unbounded.report import contents, page
+
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage",
+)  # fmt: skip
+
+OUTSIDE = """
+    return [...document.querySelectorAll('.plot > svg text')].filter((t) => {
+        const a = t.getBoundingClientRect(), b = t.closest('svg').getBoundingClientRect();
+        return a.left < b.left - 1 || a.right > b.right + 1 || a.bottom > b.bottom + 1;
+    }).map((t) => t.textContent)
+"""
+OVERLAPPING = """
+    const found = [];
+    for (const s of document.querySelectorAll('.plot > svg')) {
+        const texts = [...s.querySelectorAll(':scope > text')];
+        const boxes = texts.map((t) => t.getBoundingClientRect());
+        boxes.forEach((a, i) => boxes.slice(i + 1).forEach((b, j) => {
+            const beside = a.left >= b.right - 1 || b.left >= a.right - 1;
+            const apart = a.top >= b.bottom - 3 || b.top >= a.bottom - 3;
+            if (!beside && !apart) found.push(texts[i].textContent, texts[i + 1 + j].textContent);
+        }));
+    }
+    return found
+"""
+
+
+def _missing(what: str) -> None:
+    if os.environ.get("UNBOUNDED_REQUIRE_BROWSER"):
+        pytest.fail(f"{what} is missing, and UNBOUNDED_REQUIRE_BROWSER is set")
+    pytest.skip(
+        f"{what} is missing: apt-get install chromium chromium-driver; pip install selenium"
+    )
+
+
+class Browser:
+    """What the tests do with a page."""
+
+    def __init__(self, driver) -> None:
+        self.driver = driver
+        self.run = driver.execute_script
+
+    def open(self, path: Path, *, width: int = 1200, dark: bool = False) -> None:
+        self.driver.get_log("browser"), self.driver.get_log("performance")  # forget the last page
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.driver.get(path.as_uri())
+        assert self.run("return document.documentElement.dataset.ready") == "true"
+
+    def count(self, selector: str) -> int:
+        return self.run("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def texts(self, selector: str) -> list[str]:
+        return self.run(
+            "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)",
+            selector,
+        )
+
+    def complaints(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        events = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
+        sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return [event["request"]["url"] for event in sent]
+
+    def show(self, selector: str) -> None:
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+
+    def click(self, selector: str) -> None:
+        self.show(selector)
+        self.driver.find_element("css selector", selector).click()
+
+    def press(self, selector: str, *keys: str) -> None:
+        self.driver.find_element("css selector", selector).send_keys(*keys)
+
+    def hover(self, selector: str, x: float, y: float) -> None:
+        """Move the pointer to a place of an element, as shares of its width and height."""
+        self.show(selector)
+        box = self.run(
+            "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return [b.left, b.top, b.width, b.height]", selector,
+        )  # fmt: skip
+        place = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}
+        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", **place})
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    try:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+    except ImportError:
+        _missing("selenium")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    binary = next(filter(None, map(shutil.which, names)), None)
+    driver = shutil.which("chromedriver")
+    if not binary or not driver:
+        _missing("Chromium" if not binary else "chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(driver))  # downloads nothing
+    yield Browser(started)
+    started.quit()
+
+
+@pytest.fixture
+def opened(browser: Browser, reported: Path) -> Browser:
+    browser.open(reported / "report.html")
+    return browser
+
+
+def chart(view: str, section: str = "sizes") -> str:
+    return f'#{section} figure[data-view="{view}"]'
+
+
+def test_every_chart_is_drawn_without_a_complaint(opened, reported):
+    for section, charts in zip(
+        ("sizes", "tails"), helpers.embedded(reported / "report.html")["sections"], strict=True
+    ):
+        for one in charts["charts"]:
+            here = chart(one["view"], section)
+            learners = {s["learner"] for panel in one["panels"] for s in panel.get("series", [])}
+            if one["kind"] == "lines":
+                assert opened.count(f"{here} path.curve") == len(learners), one["view"]
+                assert opened.count(f"{here} polygon.band") == len(learners)
+            elif one["kind"] == "dots":
+                assert opened.count(f"{here} g.learner") == len(learners)
+            else:
+                assert opened.count(f"{here} tbody tr") > 0, one["view"]
+    assert opened.count(f"{chart('time')} path.bound") > 0
+    assert "NaN" not in opened.run("return document.body.innerHTML")
+    assert opened.complaints() == []
+    assert {url.partition(":")[0] for url in opened.requests()} == {"file"}
+
+
+def test_hover_tells_the_right_numbers(opened, reported):
+    found = helpers.embedded(reported / "report.html")
+    curves = found["sections"][1]["charts"][0]["panels"][0]["series"]
+    here = chart("time", "tails")
+    assert opened.count(f"{here} .tip:not([hidden])") == 0
+    opened.hover(f"{here} .plot > svg", 0.97, 0.3)
+    assert opened.texts(f"{here} .tip div") == ["round t = 400"]
+    rows = opened.run(
+        "return [...document.querySelectorAll(arguments[0])]"
+        ".map((r) => [...r.cells].map((c) => c.textContent))", f"{here} .tip tr",
+    )  # fmt: skip
+    said = {row[0]: float(row[1].replace(",", "").replace("−", "-")) for row in rows}
+    expected = {found["learners"][s["learner"]]: s["mean"][-1] for s in curves}
+    assert said == pytest.approx(expected, rel=1e-3)
+    assert opened.count(f"{here} .tip tr.near") == 1
+    opened.hover("#tails h2", 0.5, 0.5)
+    assert opened.count(f"{here} .tip:not([hidden])") == 0
+    opened.press(f"{here} .plot > svg", "\ue014")  # the right arrow: the first checkpoint
+    assert opened.texts(f"{here} .tip div") == ["round t = 100"]
+
+
+def test_learners_are_hidden_and_shown_everywhere(opened):
+    def shown(learner):
+        return {
+            view: opened.count(f'{chart(view)} [data-learner="{learner}"]') > 0
+            for view in ("time", "arms", "slopes", "thresholds", "heatmap", "bounds", "paired")
+        }
+
+    button = '#sizes .legend button[data-learner="1"]'
+    assert all(shown(1).values())
+    opened.click(button)
+    assert not any(shown(1).values())
+    assert all(shown(2).values())
+    assert opened.count('#tails figure [data-learner="1"]') == 0  # it is the same learner there
+    assert opened.run(f"return document.querySelector('{button}').ariaPressed") == "false"
+    opened.press(button, "\ue007")  # Enter
+    assert all(shown(1).values())
+    opened.click("#sizes .legend .every")
+    assert opened.count("#sizes figure g.learner") == 0
+    opened.click("#sizes .legend .every")
+    assert all(shown(1).values())
+    assert opened.complaints() == []
+
+
+def test_choices(opened, reported):
+    time = chart("time")
+    before = opened.run("return document.querySelector(arguments[0]).innerHTML", f"{time} .plot")
+    opened.run(
+        "const s = document.querySelector(arguments[0]); s.value = 'SpikeLeastLikely';"
+        "s.dispatchEvent(new Event('change'))", f"{time} select",
+    )  # fmt: skip
+    after = opened.run("return document.querySelector(arguments[0]).innerHTML", f"{time} .plot")
+    assert "SpikeLeastLikely" in after
+    assert before != after
+    for option in ("median", "bands", "bounds"):
+        opened.run(
+            "[...document.querySelectorAll('#sizes .options button')]"
+            ".find((b) => b.textContent === arguments[0]).click()", option,
+        )  # fmt: skip
+    assert opened.count(f"{time} polygon.band") == opened.count(f"{time} path.bound") == 0
+    opened.click(f"{time} .controls button")  # to the other kind of axis, and back
+    opened.click(f"{time} .controls button")
+    opened.click(f"{time} summary")
+    cells = opened.texts(f"{time} details tbody td")
+    assert len(cells) == 4 * 7 * 6
+    assert opened.complaints() == []
+
+
+def test_tables_are_sorted_by_their_heads(opened):
+    here = chart("paired")
+
+    def column():
+        texts = opened.texts(f"{here} tbody tr td:nth-child(2)")
+        return [float(text.replace("−", "-")) for text in texts]
+
+    opened.click(f"{here} thead th:nth-child(2) button")
+    assert column() == sorted(column())
+    opened.click(f"{here} thead th:nth-child(2) button")
+    assert column() == sorted(column(), reverse=True)
+    assert opened.count(f'{here} th[aria-sort="descending"]') == 1
+    down = column()
+    opened.run(
+        "const s = [...document.querySelectorAll(arguments[0])].at(-1); s.value = 3;"
+        "s.dispatchEvent(new Event('change'))", f"{here} select",
+    )  # fmt: skip
+    assert column() != down
+    assert (
+        opened.texts(f"{here} tbody th") == ["TsallisINF", "SCB clip=range", "SCB"]
+        or len(opened.texts(f"{here} tbody th")) == 3
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [380, 1200])
+def test_nothing_sticks_out(browser, reported, width, dark):
+    browser.open(reported / "report.html", width=width, dark=dark)
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    paper, ink = browser.run(
+        "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
+    )
+    light = [sum(map(int, c[c.index("(") + 1 : -1].split(",")[:3])) for c in (paper, ink)]
+    assert (light[0] < light[1]) == dark
+    assert browser.run(OUTSIDE) == []
+    assert browser.run(OVERLAPPING) == []
+    assert browser.complaints() == []
+
+
+def test_text_is_text(browser, reported, tmp_path):
+    act = "document.title='broken'"
+    evil = f'<img src=x onerror="{act}"></script><script>{act}</script>'
+    made = contents(reported)
+    made.learners[0] = made.sections[0].title = made.sections[0].charts[0].title = evil
+    for panel in made.sections[0].charts[0].panels:
+        panel.keys["adversary"] = evil
+    made.title = "whole"
+    (tmp_path / "page.html").write_text(page.html(made), encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    assert browser.run("return document.title") == "whole"
+    assert browser.count("img") == 0
+    assert evil in browser.texts("#sizes .legend button")[0]
+    assert browser.complaints() == []
