@@ -320,7 +320,7 @@ def test_damaged_files_are_named_and_stay(reported, tmp_path):
 
 
 def test_rows_of_other_code_are_shown_and_named(reported, monkeypatch):
-    monkeypatch.setattr("unbounded.grid.code_version", lambda learner, adversary: "newer")
+    monkeypatch.setattr("unbounded.grid.code_version", lambda *names, **kind: "newer")
     results = source.read(reported / "tails")
     assert results.other_code == 2
     assert results.frame.equals(source.read(reported / "tails").frame)

@@ -157,11 +157,13 @@ def _told(
     """For a learner that is told the range, and perhaps the number of rounds."""
 
     def make(given: dict[str, Any]) -> Bound | None:
-        low, high = given.pop("loss_range", (0.0, 1.0))
+        told = given.pop("loss_range", (0.0, 1.0))
         rounds = given.pop("rounds", None)
         if given:
             return None
-        told = float(low), float(high)
+        if told == "true":  # the laboratory told it the range of the losses that were to come
+            return Bound(text, reference, of, "range", with_probability, rounds=rounds)
+        told = float(told[0]), float(told[1])
         return Bound(text, reference, of, "told", with_probability, told, rounds)
 
     return make

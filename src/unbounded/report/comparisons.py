@@ -28,7 +28,7 @@ def slopes(data: Data) -> Chart | str:
         if late["round"].n_unique() > 2:
             panels += _slope_panels(data, late, "round", "T")
     if data.mdp:
-        panels += _slope_panels(data, data.last, "states", "S", 1.0)
+        panels += _slope_panels(data, data.last, "states", "S", 1.5)
         panels += _slope_panels(data, data.last, "actions", "A")
     else:
         panels += _slope_panels(data, data.last, "arms", "n")
@@ -59,7 +59,9 @@ def _slope_panels(
     panels = []
     for case, part in cases(rows, by):
         series = []
-        for (learner,), own in part.group_by("learner", maintain_order=True):
+        if x in ("states", "actions"):  # several worlds may have the same size
+            part = part.group_by("learner", "replicate", x).agg(pl.col("relative").mean())
+        for (learner,), own in part.sort("learner").group_by("learner", maintain_order=True):
             sizes, values = by_replicate(own, x, "relative")
             values = values[~np.isnan(values).any(axis=1)]
             if sizes.size < 2 or values.shape[0] == 0:
@@ -210,11 +212,14 @@ def reach(data: Data) -> Chart | str:
         data, "reach", "Do the exploration policies reach every state?",
         "The smallest ratio, over states, of the probability with which a state's exploration "
         "policy reaches it to the largest with which any policy does; 1 is perfect. Mean, and the "
-        "middle 80% of replicates.", "smallest q(s) of its policy / max q(s)",
+        "middle 80% of replicates. The dashed line is the paper's lemma: at least 1/2.",
+        "smallest q(s) of its policy / max q(s)", 0.5,
     )  # fmt: skip
 
 
-def _at_end(data: Data, column: str, title: str, note: str, label: str) -> Chart | str:
+def _at_end(
+    data: Data, column: str, title: str, note: str, label: str, reference: float | None = None
+) -> Chart | str:
     rows = data.last.filter(pl.col(column).is_not_null() & pl.col(column).is_not_nan())
     if rows.height == 0:
         return f"needs rows with {column}"
@@ -231,7 +236,7 @@ def _at_end(data: Data, column: str, title: str, note: str, label: str) -> Chart
             _dot(row["learner"], row["mean"], row["low"], row["high"], row["count"])
             for row in part.iter_rows(named=True)
         ]
-        panels.append(Panel(data.keys(case), series))
+        panels.append(Panel(data.keys(case), series, reference=reference))
     return Chart(
         column, title, note, "dots", Axis(label, "auto"), band="10% to 90% of replicates",
         panels=panels, start=largest(panels),

@@ -8,6 +8,8 @@ from typing import Any
 
 from unbounded.registry import FAMILIES
 
+_LONGEST = 28  # a value that would make a name hard to read
+
 Variant = tuple[str, str]
 """The name of a class, and all of its settings as JSON."""
 
@@ -25,12 +27,20 @@ def short_names(variants: Sequence[Variant]) -> dict[Variant, str]:
     """
     settings = {variant: settings_of(variant[1]) for variant in variants}
     names = {}
-    for variant in settings:
-        own, usual = settings[variant], _defaults(variant[0])
+    for variant, own in settings.items():
         others = [settings[other] for other in settings if other[0] == variant[0]]
-        differing = [key for key in own if any(other.get(key) != own[key] for other in others)]
-        told = [key for key in differing if key not in usual or own[key] != usual[key]]
-        parts = [f"{key}={brief(own[key])}" for key in told]
+        usual = _defaults(variant[0])
+        parts = []
+        for key, value in own.items():
+            alike = [other.get(key) for other in others]
+            if all(other == value for other in alike) or (key in usual and usual[key] == value):
+                continue
+            text = brief(value)
+            if len(text) <= _LONGEST:
+                parts.append(f"{key}={text}")
+            else:  # such as a program: by its number
+                distinct = [one for i, one in enumerate(alike) if one not in alike[:i]]
+                parts.append(f"{key} {distinct.index(value) + 1}")
         names[variant] = " ".join([variant[0], ", ".join(parts)]).strip()
     return names
 
@@ -56,10 +66,8 @@ def brief(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     if isinstance(value, list | tuple):
-        text = f"[{', '.join(brief(one) for one in value)}]"
-    else:
-        text = str(value)
-    return text if len(text) <= 32 else f"{text[:29]}..."
+        return f"[{', '.join(brief(one) for one in value)}]"
+    return str(value)
 
 
 def thousands(value: float) -> str:

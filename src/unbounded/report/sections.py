@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from unbounded.display import span_of
-from unbounded.registry import learners as registered
+from unbounded.registry import FAMILIES
 from unbounded.report.data import prepared
 from unbounded.report.model import Report, Section
 from unbounded.report.names import Variant, brief, settings_of, short_names, thousands
@@ -42,7 +42,10 @@ def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Varian
     views = checked(
         getattr(e, "views", None) or (), f"{results.directory / 'experiment.toml'}: views"
     )
-    drawn = charts(prepared(frame, ids, e.replicates), views) if frame.height else []
+    data = prepared(frame, ids, e.replicates)
+    drawn = charts(data, views) if frame.height else []
+    others = [*zip(data.adversaries, data.names["adversary"], strict=True),
+              *zip(data.worlds, data.names["world"], strict=True)]  # fmt: skip
     return Section(
         id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
         title=str(getattr(e, "title", "") or e.name),
@@ -50,7 +53,10 @@ def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Varian
         facts=_facts(results),
         warnings=_warnings(results),
         learners=[ids[variant] for variant in own],
-        settings=[_described(variant, names[variant]) for variant in own],
+        settings=[
+            *(_described(variant, names[variant]) for variant in own),
+            *(_described(variant, name) for variant, name in others),
+        ],
         charts=drawn,
         command=shlex.join(
             ["unbounded", "run", str(results.directory / "experiment.toml"),
@@ -106,10 +112,10 @@ def _some(lines: list[str]) -> list[str]:
 
 
 def _described(variant: Variant, name: str) -> list[str]:
-    """The name on the page, the class, its settings, its reference."""
+    """The name on the page, all settings, the reference."""
     settings = ", ".join(f"{key}={brief(value)}" for key, value in settings_of(variant[1]).items())
-    known = registered().get(variant[0])
-    return [name, variant[0], settings, known.reference if known else ""]
+    known = [family()[variant[0]] for family in FAMILIES.values() if variant[0] in family()]
+    return [name, settings, known[0].reference if known else ""]
 
 
 def _code(frame: pl.DataFrame) -> list[list[str]]:
