@@ -266,6 +266,29 @@ def test_nothing_sticks_out(browser, reported, width, dark):
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize("y", [
+    [1.0, 1.0 + 1e-15, 1.0], [1e-300, 1.0, 1e300], [-1e300, 0.0, 1e300], [None, None, None],
+    [-1.0, -2.0, -3.0], [0.0, 0.0, 0.0],
+])  # fmt: skip
+def test_numbers_of_any_size(browser, reported, tmp_path, y):
+    made = contents(reported)
+    for shown in made.sections[0].charts:
+        for series in (series for panel in shown.panels for series in panel.series):
+            if shown.kind == "lines":
+                series.x = [1e-307, 1.0, 1e307] if shown.x.scale == "log" else [0.0, 1.0, 2.0]
+                series.mean = series.median = series.low = series.high = y
+            else:
+                series.mean, series.low, series.high = y[:1], y[1:2], y[2:]
+        for panel in shown.panels:
+            panel.bounds = []
+            panel.heat = [[y[k % 3] for k, _ in enumerate(row)] for row in panel.heat]
+    (tmp_path / "page.html").write_text(page.html(made), encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    assert browser.complaints() == []
+    assert "NaN" not in browser.run("return document.body.innerHTML")
+    assert "Infinity" not in browser.run("return document.querySelector('main').innerHTML")
+
+
 def test_text_is_text(browser, reported, tmp_path):
     act = "document.title='broken'"
     evil = f'<img src=x onerror="{act}"></script><script>{act}</script>'

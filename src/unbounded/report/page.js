@@ -105,11 +105,13 @@
     return scale;
   }
   function padded(low, high, log) {
+    const same = high - low <= 1e-6 * Math.max(Math.abs(low), Math.abs(high)); // but for rounding
     if (log) {
-      const wide = Math.max(Math.log10(high / low), 0.3) * 0.04;
-      return low === high ? [low / 2, high * 2] : [low / 10 ** wide, high * 10 ** wide];
+      const wide = (Math.log10(high) - Math.log10(low)) * 0.04;
+      const [a, b] = same ? [low / 2, high * 2] : [low / 10 ** wide, high * 10 ** wide];
+      return [Math.max(a, 1e-307), Math.min(b, 1e308)]; // the ends of the floating-point numbers
     }
-    if (low === high) return [low - (Math.abs(low) || 1) * 0.5, high + (Math.abs(high) || 1) * 0.5];
+    if (same) return [low - (Math.abs(low) || 1) * 0.5, high + (Math.abs(high) || 1) * 0.5];
     return [low - (high - low) * 0.04, high + (high - low) * 0.04];
   }
   // Logarithmic if nearly everything is positive and spans a factor that a linear axis would hide.
@@ -227,7 +229,7 @@
     for (const v of log ? limits : limits.filter((v) => v <= 1.6 * high)) { low = Math.min(low, v); high = Math.max(high, v); }
     if (!middles.length) [low, high] = log ? [0.1, 1] : [0, 1];
     if (!log && low > 0 && low < 0.4 * high) low = 0;
-    [low, high] = low === 0 && !log ? [0, high * 1.05] : padded(low, high, log);
+    [low, high] = low === 0 && high > 0 && !log ? [0, high * 1.05] : padded(low, high, log);
 
     const width = Math.max(plot.clientWidth, 260);
     const height = Math.round(Math.min(Math.max(width * 0.62, 250), 400));
