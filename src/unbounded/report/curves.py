@@ -28,8 +28,8 @@ def over_time(data: Data) -> Chart | str:
     panels = _panels(data, data.over_time, data.case, "round", normalised=False)
     return _chart(
         "time", "Regret over time",
-        f"Realised regret over {'episodes' if data.mdp else 'rounds'} 1..t, divided by the "
-        f"{data.unit} of the losses so far. "
+        f"{'Regret over episodes' if data.mdp else 'Realised regret over rounds'} 1..t, divided "
+        f"by {data.unit_in_words}. "
         f"Bands hold the middle 80% of replicates. {_DOTTED}",
         Axis("episode t" if data.mdp else "round t", "log"),
         Axis(f"regret / {data.unit}", "auto"), panels,

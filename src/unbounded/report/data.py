@@ -131,7 +131,15 @@ class Data:
     @property
     def unit(self) -> str:
         """What the regret is divided by, in ``relative``."""
-        return "Σℓ∞" if self.mdp else "range"  # the sum of the layers' largest losses
+        return "Σℓ∞" if self.mdp else "range"
+
+    @property
+    def unit_in_words(self) -> str:
+        """Of the losses so far."""
+        return (
+            "Σℓ∞, the sum over layers of the largest absolute loss" if self.mdp
+            else "the range of the losses so far"
+        )  # fmt: skip
 
     @property
     def norm(self) -> str:

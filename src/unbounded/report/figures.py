@@ -72,7 +72,7 @@ def _bytes(figure: Figure, form: str) -> memoryview:
 
 
 def _figure(report: Report, section: Section, chart: Chart) -> Figure:
-    panels = shown(chart)
+    panels, look = shown(chart), Looks(report.looks)
     columns = len(panels) if len(panels) < 4 else 2 if len(panels) == 4 else 3
     rows = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(WIDTH, rows * _height(chart, panels, columns)), layout="constrained")
@@ -84,16 +84,16 @@ def _figure(report: Report, section: Section, chart: Chart) -> Figure:
         own = {a: b for a, b in panel.keys.items() if a not in common}
         place.set_title(_wrapped(_words(own), 100 // columns), loc="left", color="#333333")
         if chart.kind == "lines":
-            _lines(place, chart, panel, labelled=k % columns == 0)
+            _lines(place, chart, panel, look, labelled=k % columns == 0)
         elif chart.kind == "dots":
-            _dots(place, chart, panel, report.learners)
+            _dots(place, chart, panel, look, report.learners)
         else:
             _heat(place, panel, report.learners)
     named = _words(common)
     title = f"{section.title}: {chart.title}" + (f" ({named})" if named else "")
     figure.suptitle(_wrapped(title, 100), x=0.01, ha="left", fontsize=9.5)
     if chart.kind == "lines":
-        _legend(figure, panels, report.learners)
+        _legend(figure, panels, look, report.learners)
     figure.draw_without_rendering()  # lays it out, once for both files
     figure.set_layout_engine("none")
     return figure
@@ -133,23 +133,27 @@ def _common(panels: Sequence[Panel]) -> dict[str, str]:
     return {k: v for k, v in first.items() if all(panel.keys.get(k) == v for panel in panels)}
 
 
-def _colour(learner: int) -> str:
-    return _COLOURS[learner % len(_COLOURS)]
+class Looks:
+    """What each learner looks like, as on the page."""
+
+    def __init__(self, looks: Sequence[int]) -> None:
+        self._looks = looks
+
+    def colour(self, learner: int) -> str:
+        return _COLOURS[self._looks[learner] % len(_COLOURS)]
+
+    def cycle(self, learner: int) -> int:
+        return self._looks[learner] // len(_COLOURS) % len(_DASHES)
+
+    def line(self, learner: int) -> dict[str, Any]:
+        k = self.cycle(learner)
+        return {
+            "color": self.colour(learner), "linestyle": _DASHES[k], "marker": _MARKERS[k],
+            "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
+        }  # fmt: skip
 
 
-def _cycle(learner: int) -> int:
-    return learner // len(_COLOURS) % len(_DASHES)
-
-
-def _look(learner: int) -> dict[str, Any]:
-    k = _cycle(learner)
-    return {
-        "color": _colour(learner), "linestyle": _DASHES[k], "marker": _MARKERS[k],
-        "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
-    }  # fmt: skip
-
-
-def _lines(place: Axes, chart: Chart, panel: Panel, *, labelled: bool) -> None:
+def _lines(place: Axes, chart: Chart, panel: Panel, look: Looks, *, labelled: bool) -> None:
     assert chart.x is not None
     assert chart.y is not None
     central = [v for s in panel.series for v in s.mean]
@@ -165,15 +169,15 @@ def _lines(place: Axes, chart: Chart, panel: Panel, *, labelled: bool) -> None:
     for s in panel.series:
         x = across(s.x)
         y = _drawable(s.mean, log)
-        place.plot(x, y, **_look(s.learner), zorder=3)
+        place.plot(x, y, **look.line(s.learner), zorder=3)
         low, high = _drawable(s.low, log), _drawable(s.high, log)
         floor = min((v for v in y if not math.isnan(v)), default=1.0) / 20.0
         low = [floor if log and math.isnan(v) else v for v in low]
-        place.fill_between(x, low, high, color=_colour(s.learner), alpha=0.1, linewidth=0)
+        place.fill_between(x, low, high, color=look.colour(s.learner), alpha=0.1, linewidth=0)
         highest = max([highest, *(v for v in s.high if v is not None)])
     for line in panel.bounds:
         near = [v if log or (v is not None and v <= 1.6 * highest) else None for v in line.y]
-        place.plot(across(line.x), _drawable(near, log), color=_colour(line.learner),
+        place.plot(across(line.x), _drawable(near, log), color=look.colour(line.learner),
                    linestyle=":", linewidth=0.9)  # fmt: skip
     if log:
         place.set_yscale("log")
@@ -217,17 +221,17 @@ def wants_log(values: Iterable[float | None]) -> bool:
     return max(positive) > 8.0 * min(positive)
 
 
-def _dots(place: Axes, chart: Chart, panel: Panel, names: Sequence[str]) -> None:
+def _dots(place: Axes, chart: Chart, panel: Panel, look: Looks, names: Sequence[str]) -> None:
     assert chart.x is not None
     series = list(reversed(panel.series))
     values = [v for s in series for v in (*s.mean, *s.low, *s.high)]
     for row, s in enumerate(series):
         middle, low, high = s.mean[0], s.low[0], s.high[0]
         if low is not None and high is not None:
-            place.plot([low, high], [row, row], color=_colour(s.learner), linewidth=1.6)
+            place.plot([low, high], [row, row], color=look.colour(s.learner), linewidth=1.6)
         if middle is not None:
-            place.plot([middle], [row], color=_colour(s.learner), markersize=4.5,
-                       marker=_MARKERS[_cycle(s.learner)])  # fmt: skip
+            place.plot([middle], [row], color=look.colour(s.learner), markersize=4.5,
+                       marker=_MARKERS[look.cycle(s.learner)])  # fmt: skip
     if chart.x.scale == "auto" and wants_log(values):
         place.set_xscale("log")
         place.xaxis.set_major_formatter(FuncFormatter(_power))
@@ -267,9 +271,9 @@ def _heat(place: Axes, panel: Panel, names: Sequence[str]) -> None:
         spine.set_visible(False)
 
 
-def _legend(figure: Figure, panels: Sequence[Panel], names: Sequence[str]) -> None:
+def _legend(figure: Figure, panels: Sequence[Panel], look: Looks, names: Sequence[str]) -> None:
     learners = sorted({s.learner for panel in panels for s in panel.series})
-    handles = [Line2D([], [], label=names[i], **_look(i)) for i in learners]
+    handles = [Line2D([], [], label=names[i], **look.line(i)) for i in learners]
     if any(panel.bounds for panel in panels):
         bound = Line2D([], [], color="#333333", linestyle=":", linewidth=0.9, label="its bound")
         handles.append(bound)

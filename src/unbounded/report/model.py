@@ -99,10 +99,11 @@ class Section(msgspec.Struct, omit_defaults=True):
 
 
 class Report(msgspec.Struct, omit_defaults=True):
-    """The page: every learner has one name and one look in all sections."""
+    """The page: every learner has one name and one look (a number) in all sections."""
 
     title: str
     learners: list[str]
+    looks: list[int]
     sections: list[Section]
 
 

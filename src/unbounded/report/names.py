@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from unbounded.registry import FAMILIES
@@ -15,16 +15,39 @@ Variant = tuple[str, str]
 
 
 def short_names(variants: Sequence[Variant]) -> dict[Variant, str]:
-    """A name for each variant: with the settings that others of the class have otherwise, where
-    they are not the default.
+    """Names for adversaries or worlds: with the settings that others of the class have otherwise,
+    where they are not the default.
 
     Examples
     --------
     >>> from unbounded.report.names import short_names
-    >>> short_names([("SCB", '{"clip":"range","rate":2.0}'), ("SCB", '{"clip":"scale","rate":2.0}'),
-    ...              ("AHB", '{"gamma_const":2.5}')]).values()
-    dict_values(['SCB clip=range', 'SCB', 'AHB'])
+    >>> short_names([("StochasticGap", '{"gap":0.2,"scale":1.0}'),
+    ...              ("StochasticGap", '{"gap":0.2,"scale":1e6}')]).values()
+    dict_values(['StochasticGap', 'StochasticGap scale=1e6'])
     """
+    return _named(variants, lambda value, alike: any(other != value for other in alike))
+
+
+def learner_names(variants: Sequence[Variant]) -> dict[Variant, str]:
+    """Names for the learners of a section: with all settings that are not the default, so that a
+    name means the same everywhere. Only switches that a whole class has on are left out.
+
+    Examples
+    --------
+    >>> from unbounded.report.names import learner_names
+    >>> learner_names([("SCB", '{"clip":"range","rate":1.0}'), ("Exp3IX", '{"rounds":null}'),
+    ...                ("SCB", '{"clip":"range","rate":2.0}')]).values()
+    dict_values(['SCB clip=range', 'Exp3IX', 'SCB clip=range, rate=2'])
+    """
+    return _named(
+        variants,
+        lambda value, alike: not isinstance(value, bool) or any(other != value for other in alike),
+    )
+
+
+def _named(
+    variants: Sequence[Variant], wanted: Callable[[Any, list[Any]], bool]
+) -> dict[Variant, str]:
     settings = {variant: settings_of(variant[1]) for variant in variants}
     names = {}
     for variant, own in settings.items():
@@ -33,14 +56,14 @@ def short_names(variants: Sequence[Variant]) -> dict[Variant, str]:
         parts = []
         for key, value in own.items():
             alike = [other.get(key) for other in others]
-            if all(other == value for other in alike) or (key in usual and usual[key] == value):
+            if (key in usual and usual[key] == value) or not wanted(value, alike):
                 continue
             text = brief(value)
-            if len(text) <= _LONGEST:
-                parts.append(f"{key}={text}")
-            else:  # such as a program: by its number
+            if len(text) > _LONGEST:  # such as a program: by its number
                 distinct = [one for i, one in enumerate(alike) if one not in alike[:i]]
                 parts.append(f"{key} {distinct.index(value) + 1}")
+            else:
+                parts.append(f"{key}={text}")
         names[variant] = " ".join([variant[0], ", ".join(parts)]).strip()
     return names
 

@@ -30,8 +30,8 @@
     (r) => `M0,${-1.3 * r}L${1.2 * r},${r}H${-1.2 * r}Z`,
     (r) => `M0,${-1.4 * r}L${1.4 * r},0L0,${1.4 * r}L${-1.4 * r},0Z`,
   ];
-  const colour = (i) => `var(--c${i % COLOURS})`;
-  const cycle = (i) => Math.floor(i / COLOURS) % DASHES.length;
+  const colour = (i) => `var(--c${data.looks[i] % COLOURS})`;
+  const cycle = (i) => Math.floor(data.looks[i] / COLOURS) % DASHES.length;
   const marker = (i, r = 3) => MARKERS[cycle(i)](r);
   const swatch = (i) =>
     svg("svg", { width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" },
@@ -401,7 +401,7 @@
     const width = Math.max(plot.clientWidth, 260);
     const each = 22, top = fits(panel.reference) ? 16 : 6, bottom = top + each * Math.max(rows.length, 1) + 4, height = bottom + 40;
     const longest = Math.max(...rows.map((s) => data.learners[s.learner].length), 4);
-    const left = Math.min(7 * longest + 30, width * 0.45), right = width - 14;
+    const left = Math.min(7 * longest + 24, width * 0.5), right = width - 14;
     const [low, high] = values.length ? padded(Math.min(...values), Math.max(...values), log) : [log ? 0.1 : 0, 1];
     const x = (log ? logarithmic : linear)(low, high, left, right);
     const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
@@ -415,7 +415,7 @@
     root.append(svg("line", { class: "frame", x1: left, x2: right, y1: bottom, y2: bottom }),
       svg("text", { class: "axis", x: (left + right) / 2, y: height - 6, "text-anchor": "middle" },
         panel.keys["slope in"] ? `slope in ${panel.keys["slope in"]}` : chart.x.label));
-    const room = Math.floor((left - 16) / 6.6);
+    const room = Math.floor((left - 14) / 7);
     rows.forEach((s, i) => {
       const y = top + each * (i + 0.5) + 2, name = data.learners[s.learner];
       const group = svg("g", { class: "learner", "data-learner": s.learner });

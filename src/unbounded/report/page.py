@@ -55,6 +55,7 @@ def embedded(report: Report) -> str:
     """The charts as JSON that cannot end the element that it stands in."""
     document = {
         "learners": report.learners,
+        "looks": report.looks,
         "sections": [
             {"learners": section.learners, "charts": section.charts} for section in report.sections
         ],

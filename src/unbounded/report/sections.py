@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from unbounded.display import span_of
 from unbounded.registry import FAMILIES
 from unbounded.report.data import prepared
 from unbounded.report.model import Report, Section
-from unbounded.report.names import Variant, brief, settings_of, short_names, thousands
+from unbounded.report.names import Variant, brief, learner_names, settings_of, thousands
 from unbounded.report.source import Results
 from unbounded.report.views import charts, checked
 
@@ -22,12 +23,25 @@ _MOST_LINES = 20  # of warnings of one kind
 
 def assembled(found: Sequence[Results], directory: Path) -> Report:
     """A report with a section for each experiment."""
-    variants = dict.fromkeys(variant for results in found for variant in _learners(results))
-    names = short_names(list(variants))
-    ids = {variant: i for i, variant in enumerate(variants)}
-    sections = [_section(results, ids, names) for results in found]
+    names = [learner_names(_learners(results)) for results in found]
+    labels = list(dict.fromkeys(label for own in names for label in own.values()))
+    place = {label: i for i, label in enumerate(labels)}
+    sections = [
+        _section(results, {variant: place[label] for variant, label in own.items()}, own)
+        for results, own in zip(found, names, strict=True)
+    ]
     title = sections[0].title if len(sections) == 1 else directory.resolve().name
-    return Report(title, [names[variant] for variant in variants], sections)
+    return Report(title, labels, _looks(len(labels), sections), sections)
+
+
+def _looks(count: int, sections: Sequence[Section]) -> list[int]:
+    """For each learner the first look that none has which it shares a section with."""
+    looks: list[int] = []
+    for i in range(count):
+        beside = {j for section in sections if i in section.learners for j in section.learners}
+        taken = {looks[j] for j in beside if j < i}
+        looks.append(next(look for look in itertools.count() if look not in taken))
+    return looks
 
 
 def _learners(results: Results) -> list[Variant]:
