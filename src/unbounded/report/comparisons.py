@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -69,6 +70,7 @@ def _slope_panels(
             slope, low, high = slope_interval(sizes.astype(np.float64), values)
             series.append(_dot(int(learner), slope, low, high, values.shape[0]))
         if series:
+            data.arrange(series)
             keys = {"slope in": symbol, **data.keys(case)}
             panels.append(Panel(keys, series, reference=reference))
     return panels
@@ -89,7 +91,8 @@ def heat_map(data: Data) -> Chart | str:
     panels = []
     for case, rows in cases(means, by):
         columns = rows.select(across).unique().sort(across).rows()
-        learners = rows["learner"].unique().sort().to_list()
+        present = set(rows["learner"])
+        learners = [learner for learner in data.learners if learner in present]
         heat: list[list[float | None]] = [[None] * len(columns) for _ in learners]
         for learner, value, *place in rows.select("learner", "value", *across).iter_rows():
             heat[learners.index(learner)][columns.index(tuple(place))] = number(value)
@@ -107,11 +110,11 @@ def heat_map(data: Data) -> Chart | str:
 
 def paired(data: Data) -> Chart | str:
     """Differences between learners, replicate by replicate."""
-    learners = sorted(data.learners)
+    learners = list(data.learners)
     if len(learners) < 2:
         return "needs two learners"
     parts = cases(data.last, data.case)
-    pairs = [(i, j) for i in learners for j in learners if i < j]
+    pairs = list(itertools.combinations(learners, 2))
     only_first = len(pairs) * len(parts) > _MOST_PAIRS
     if only_first:
         pairs = [(learners[0], j) for j in learners[1:]]
@@ -155,7 +158,7 @@ def bounds(data: Data) -> Chart | str:
     """What the theorems say beside what was measured."""
     if not data.bounds:
         return "needs learners with a bound that has constants"
-    worst: dict[tuple[Any, ...], list[Any]] = {}
+    worst: dict[tuple[int, int, int], list[Any]] = {}
     for row in data.grouped(data.case).sort([*data.case, "learner"]).iter_rows(named=True):
         bound = data.bounds.get(row["learner"])
         if bound is None:
@@ -180,6 +183,11 @@ def bounds(data: Data) -> Chart | str:
             worst[place] = line
     if not worst:
         return "needs losses for which a bound holds"
+    ranks = list(data.learners)
+
+    def order(place: tuple[int, int, int]) -> tuple[int, int, int]:
+        return place[1], place[2], ranks.index(place[0])
+
     return Chart(
         "bounds", "The theorems' bounds",
         "For each learner the adversary that comes nearest to its bound, everything divided by "
@@ -193,7 +201,7 @@ def bounds(data: Data) -> Chart | str:
             Column("bound"), Column("measured"), Column("as", "text"),
             Column("against", "text"), Column("measured / bound"),
         ],
-        panels=[Panel({}, rows=list(worst.values())[:_MOST_ROWS])],
+        panels=[Panel({}, rows=[worst[place] for place in sorted(worst, key=order)][:_MOST_ROWS])],
     )  # fmt: skip
 
 
@@ -236,6 +244,7 @@ def _at_end(
             _dot(row["learner"], row["mean"], row["low"], row["high"], row["count"])
             for row in part.iter_rows(named=True)
         ]
+        data.arrange(series)
         panels.append(Panel(data.keys(case), series, reference=reference))
     return Chart(
         column, title, note, "dots", Axis(label, "auto"), band="10% to 90% of replicates",

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unbounded.bounds import Bound, Losses, bound_of
+from unbounded.report.model import Series
 from unbounded.report.names import Variant, settings_of, short_names, thousands
 
 Array = NDArray[Any]
@@ -114,6 +115,11 @@ class Data:
             )
             for column, value in case.items()
         }
+
+    def arrange(self, series: list[Series]) -> None:
+        """Put learners in the order of the experiment."""
+        ranks = {learner: rank for rank, learner in enumerate(self.learners)}
+        series.sort(key=lambda one: ranks[one.learner])
 
     def grouped(self, by: Sequence[str], rows: pl.DataFrame | None = None) -> pl.DataFrame:
         """Statistics of ``value`` at the last checkpoint."""

@@ -85,7 +85,7 @@
       const found = [];
       if (decades < 0.7) return linear(low, high, from, to).ticks(count);
       const inside = decades <= count / 3 ? [1, 2, 5] : decades <= count / 2 ? [1, 3] : [1];
-      const every = Math.max(1, Math.ceil(decades / count));
+      const every = [1, 2, 3, 5, 10, 20, 50, 100, 200].find((e) => e >= decades / count - 0.2);
       for (let k = Math.floor(a); k <= b; k++) {
         if (((k % every) + every) % every) continue;
         for (const m of inside) {

@@ -18,7 +18,7 @@ from unbounded.report.names import Variant, brief, learner_names, settings_of, t
 from unbounded.report.source import Results
 from unbounded.report.views import charts, checked
 
-_MOST_LINES = 20  # of warnings of one kind
+_MOST_LINES = 12  # of warnings of one kind
 
 
 def assembled(found: Sequence[Results], directory: Path) -> Report:
