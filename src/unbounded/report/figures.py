@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from unbounded.report.model import Chart, Panel, Report, Section
 from unbounded.store import write_whole
@@ -24,6 +25,7 @@ WIDTH = 7.0  # inches, of a text column
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c0589a", "#b98300", "#3a9bd9", "#55585c")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
 _MARKERS = ("o", "s", "^", "D")
+_ROW, _COLUMN = 40, 28  # letters in a line of the names of rows and of columns
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STYLE = {
     "font.family": "sans-serif",
@@ -94,7 +96,9 @@ def _figure(report: Report, section: Section, chart: Chart) -> Figure:
     figure.suptitle(_wrapped(title, 100), x=0.01, ha="left", fontsize=9.5)
     if chart.kind == "lines":
         _legend(figure, panels, look, report.learners)
-    figure.draw_without_rendering()  # lays it out, once for both files
+    with warnings.catch_warnings():  # where names leave no room, they overlap
+        warnings.filterwarnings("ignore", "constrained_layout not applied")
+        figure.draw_without_rendering()  # lays it out, once for both files
     figure.set_layout_engine("none")
     return figure
 
@@ -123,7 +127,11 @@ def _height(chart: Chart, panels: Sequence[Panel], columns: int) -> float:
     if chart.kind == "lines":
         return 3.8 if columns == 1 else 2.6
     rows = max(len(panel.series) or len(panel.learners) for panel in panels)
-    return 0.9 + 0.18 * rows if chart.kind == "dots" else 1.4 + 0.22 * rows
+    if chart.kind == "dots":
+        return 0.9 + 0.2 * rows
+    names = panels[0].columns
+    head = 0.08 * min(max(map(len, names)), _COLUMN) if len(names) > 4 else 0.5
+    return 0.7 + head + 0.22 * rows
 
 
 def _common(panels: Sequence[Panel]) -> dict[str, str]:
@@ -160,46 +168,62 @@ def _lines(place: Axes, chart: Chart, panel: Panel, look: Looks, *, labelled: bo
     limits = [v for line in panel.bounds for v in line.y]
     log = chart.y.scale == "log" or (chart.y.scale == "auto" and wants_log(central + limits))
     xs = sorted({v for s in panel.series for v in s.x if v is not None})
+    x_log = chart.x.scale == "log"
     at = {v: float(i) for i, v in enumerate(xs)} if chart.x.scale == "steps" else None
 
     def across(values: Iterable[float | None]) -> list[float]:
-        return [math.nan if v is None else at[v] if at else v for v in values]
+        if at:
+            return [math.nan if v is None else at[v] for v in values]
+        return _placed(values, x_log)
 
     highest = max((v for v in central if v is not None), default=1.0)
+    floor = min((v for v in _placed(central, log) if not math.isnan(v)), default=0.0)
     for s in panel.series:
         x = across(s.x)
-        y = _drawable(s.mean, log)
-        place.plot(x, y, **look.line(s.learner), zorder=3)
-        low, high = _drawable(s.low, log), _drawable(s.high, log)
-        floor = min((v for v in y if not math.isnan(v)), default=1.0) / 20.0
-        low = [floor if log and math.isnan(v) else v for v in low]
-        place.fill_between(x, low, high, color=look.colour(s.learner), alpha=0.1, linewidth=0)
+        place.plot(x, _placed(s.mean, log), **look.line(s.learner), zorder=3)
+        low = [floor - 1.0 if log and math.isnan(v) else v for v in _placed(s.low, log)]
+        place.fill_between(
+            x, low, _placed(s.high, log), color=look.colour(s.learner), alpha=0.1, linewidth=0
+        )
         highest = max([highest, *(v for v in s.high if v is not None)])
     for line in panel.bounds:
         near = [v if log or (v is not None and v <= 1.6 * highest) else None for v in line.y]
-        place.plot(across(line.x), _drawable(near, log), color=look.colour(line.learner),
+        place.plot(across(line.x), _placed(near, log), color=look.colour(line.learner),
                    linestyle=":", linewidth=0.9)  # fmt: skip
     if log:
-        place.set_yscale("log")
-        place.yaxis.set_minor_locator(NullLocator())
-        place.yaxis.set_major_formatter(FuncFormatter(_power))
-        positive = [v for v in central + limits if v is not None and v > 0.0]
-        place.set_ylim(bottom=min(positive, default=1.0) / 2.0)
-    if chart.x.scale == "log":
-        place.set_xscale("log")
-        place.xaxis.set_minor_locator(NullLocator())
-        place.xaxis.set_major_formatter(FuncFormatter(_power))
+        place.set_ylim(bottom=floor - 0.3)
+        place.set_yticks(*_log_ticks(*place.get_ylim()))
     if at:
         place.set_xticks(list(at.values()), [f"{v:g}" for v in at])
-    elif chart.x.scale == "log" and len(xs) <= 6:
-        place.set_xticks(xs, [_power(v) for v in xs])
+    elif x_log and len(xs) <= 4:
+        place.set_xticks([math.log10(v) for v in xs], [_power(v) for v in xs])
+    elif x_log:
+        place.set_xticks(*_log_ticks(*place.get_xlim()))
     place.grid(axis="y")
     place.set_xlabel(chart.x.label)
     if labelled:
         place.set_ylabel(chart.y.label)
 
 
-def _power(value: float, position: object = None) -> str:
+def _log_ticks(low: float, high: float, count: int = 5) -> tuple[list[float], list[str]]:
+    """Where ticks are, as logarithms, and what they say.
+
+    Axes are drawn on the logarithms: losses may be anywhere from 1e-308 to 1e308, which is more
+    than matplotlib's own logarithmic axis can draw.
+    """
+    span = high - low
+    if span < 0.7:
+        values = [float(v) for v in MaxNLocator(count).tick_values(10.0**low, 10.0**high)]
+    else:
+        every = next(e for e in (1, 2, 3, 5, 10, 20, 50, 100, 200) if e >= span / count - 0.2)
+        inside = (1, 2, 5) if span <= count / 3 else (1, 3) if span <= count / 2 else (1,)
+        powers = range(math.floor(low), math.ceil(high) + 1)
+        values = [float(f"{m}e{k}") for k in powers if k % every == 0 for m in inside]
+    values = [v for v in values if v > 0.0 and low <= math.log10(v) <= high]
+    return [math.log10(v) for v in values], [_power(v) for v in values]
+
+
+def _power(value: float) -> str:
     """A number for an axis: 300, or times a power of ten where that is shorter."""
     if value == 0.0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:g}"
@@ -208,8 +232,11 @@ def _power(value: float, position: object = None) -> str:
     return power if float(mantissa) == 1.0 else f"{float(mantissa):g}·{power}"
 
 
-def _drawable(values: Iterable[float | None], log: bool) -> list[float]:
-    return [math.nan if v is None or (log and v <= 0.0) else v for v in values]
+def _placed(values: Iterable[float | None], log: bool) -> list[float]:
+    """Values on an axis; NaN where there is none."""
+    if log:
+        return [math.nan if v is None or v <= 0.0 else math.log10(v) for v in values]
+    return [math.nan if v is None else v for v in values]
 
 
 def wants_log(values: Iterable[float | None]) -> bool:
@@ -225,23 +252,22 @@ def _dots(place: Axes, chart: Chart, panel: Panel, look: Looks, names: Sequence[
     assert chart.x is not None
     series = list(reversed(panel.series))
     values = [v for s in series for v in (*s.mean, *s.low, *s.high)]
+    log = chart.x.scale == "auto" and wants_log(values)
     for row, s in enumerate(series):
-        middle, low, high = s.mean[0], s.low[0], s.high[0]
-        if low is not None and high is not None:
-            place.plot([low, high], [row, row], color=look.colour(s.learner), linewidth=1.6)
-        if middle is not None:
-            place.plot([middle], [row], color=look.colour(s.learner), markersize=4.5,
-                       marker=_MARKERS[look.cycle(s.learner)])  # fmt: skip
-    if chart.x.scale == "auto" and wants_log(values):
-        place.set_xscale("log")
-        place.xaxis.set_major_formatter(FuncFormatter(_power))
+        [low], [middle], [high] = (_placed(part, log) for part in (s.low, s.mean, s.high))
+        place.plot([low, high], [row, row], color=look.colour(s.learner), linewidth=1.6)
+        place.plot([middle], [row], color=look.colour(s.learner), markersize=4.5,
+                   marker=_MARKERS[look.cycle(s.learner)])  # fmt: skip
     if panel.reference is not None:
-        place.axvline(panel.reference, color="#666666", linewidth=0.8, linestyle="--", zorder=1)
-    place.set_yticks(range(len(series)), [names[s.learner] for s in series])
+        [at] = _placed([panel.reference], log)
+        place.axvline(at, color="#666666", linewidth=0.8, linestyle="--", zorder=1)
+    place.set_yticks(range(len(series)), [_wrapped(names[s.learner], _ROW) for s in series])
     place.set_ylim(-0.7, len(series) - 0.3)
     place.label_outer(remove_inner_ticks=True)
     place.tick_params(labelbottom=True)
     place.grid(axis="x")
+    if log:
+        place.set_xticks(*_log_ticks(*place.get_xlim()))
     symbol = panel.keys.get("slope in")
     place.set_xlabel(f"slope in {symbol}" if symbol else chart.x.label)
 
@@ -260,12 +286,12 @@ def _heat(place: Axes, panel: Panel, names: Sequence[str]) -> None:
     for i, row in enumerate(panel.heat):
         for j, v in enumerate(row):
             place.text(j, i, "–" if v is None else f"{v:.3g}", ha="center", va="center", fontsize=7)
-    tall = len(panel.columns) > 4
+    columns = [_wrapped(name, _COLUMN) for name in panel.columns]
+    tall = len(columns) > 4
     place.set_xticks(
-        range(len(panel.columns)), panel.columns,
-        rotation=30 if tall else 0, ha="right" if tall else "center",
-    )  # fmt: skip
-    place.set_yticks(range(len(panel.learners)), [names[i] for i in panel.learners])
+        range(len(columns)), columns, rotation=90 if tall else 0, fontsize=6.5 if tall else 7.5
+    )
+    place.set_yticks(range(len(panel.learners)), [_wrapped(names[i], _ROW) for i in panel.learners])
     place.tick_params(length=0)
     for spine in place.spines.values():
         spine.set_visible(False)
