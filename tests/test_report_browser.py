@@ -265,6 +265,14 @@ def test_nothing_sticks_out(browser, reported, width, dark):
     assert (light[0] < light[1]) == dark
     assert browser.run(OUTSIDE) == []
     assert browser.run(OVERLAPPING) == []
+    for place in (0.2, 0.9):
+        browser.hover(f"{chart('arms')} .plot > svg", place, 0.5)
+        assert browser.run(
+            "const tip = document.querySelector(arguments[0]), b = tip.getBoundingClientRect();"
+            "return [b.left >= 0, b.right <= innerWidth, tip.scrollWidth <= tip.clientWidth]",
+            f"{chart('arms')} .tip",
+        ) == [True] * 3  # fmt: skip
+    assert browser.run("return document.documentElement.scrollWidth") <= width
     assert browser.complaints() == []
 
 

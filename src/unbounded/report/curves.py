@@ -238,7 +238,8 @@ def _panels(
         words = data.keys(case)
         if family is not None:
             words = {"adversary": families[family], **words}
-        panels.append(Panel(words, series, lines))
+        if len({value for one in series for value in one.x}) > 1:  # a curve has two ends
+            panels.append(Panel(words, series, lines))
     return panels
 
 
@@ -267,7 +268,9 @@ def _line(learner: int, text: str, x: Sequence[float], y: Sequence[float]) -> li
 
 def _chart(
     view: str, title: str, note: str, x: Axis, y: Axis, panels: list[Panel], band: str = _BAND
-) -> Chart:
+) -> Chart | str:
+    if not panels:
+        return f"needs results for two values of {x.label}, all else being equal"
     if not any(panel.bounds for panel in panels):
         note = note.replace(f" {_DOTTED}", "")
     if len(panels) == MOST_PANELS:

@@ -84,7 +84,11 @@ def _figure(report: Report, section: Section, chart: Chart) -> Figure:
     common = _common(panels)
     for k, (place, panel) in enumerate(zip(axes.flat, panels, strict=False)):
         own = {a: b for a, b in panel.keys.items() if a not in common}
-        place.set_title(_wrapped(_words(own), 100 // columns), loc="left", color="#333333")
+        place.set_title(
+            _wrapped(_words(own), (64 if chart.kind == "dots" else 100) // columns),
+            loc="left",
+            color="#333333",
+        )
         if chart.kind == "lines":
             _lines(place, chart, panel, look, labelled=k % columns == 0)
         elif chart.kind == "dots":

@@ -346,7 +346,7 @@
       const bounded = rows.some((r) => r.bound !== null);
       const body = rows.map((r) => html("tr", { class: near === r ? "near" : "" },
         html("td", {}, key(r.learner)), html("td", { class: "n" }, text(r.value)),
-        html("td", { class: "n quiet" }, r.low === null ? "" : `${text(r.low, 3)} to ${text(r.high, 3)}`),
+        html("td", { class: "n quiet between" }, r.low === null ? "" : `${text(r.low, 3)} to ${text(r.high, 3)}`),
         ...(bounded ? [html("td", { class: "n quiet" }, r.bound === null ? "" : `≤ ${text(r.bound, 3)}`)] : [])));
       tip.replaceChildren(html("div", { class: "quiet" }, head), html("table", {}, html("tbody", {}, ...body)));
       tip.hidden = false;
