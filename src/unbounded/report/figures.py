@@ -12,6 +12,8 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
@@ -67,9 +69,12 @@ def draw(report: Report, directory: Path) -> list[Path]:
 
 
 def _bytes(figure: Figure, form: str) -> memoryview:
+    """The file; without dates, so that equal rows make equal files."""
     buffer = io.BytesIO()
-    dates = {"Date": None} if form == "svg" else {"CreationDate": None}  # equal rows, equal files
-    figure.savefig(buffer, format=form, metadata=dates)
+    if form == "svg":
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+    else:
+        FigureCanvasPdf(figure).print_pdf(buffer, metadata={"CreationDate": None})
     return buffer.getbuffer()
 
 
