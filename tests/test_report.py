@@ -65,6 +65,24 @@ def test_nothing_to_report_on(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["experiment.toml"]
 
 
+def test_two_experiments_of_one_name(reported, tmp_path):
+    for name in ("a", "b"):
+        shutil.copytree(reported / "tails", tmp_path / name)
+    written = report(tmp_path)
+    assert len(set(written.figures)) == 2 * 8
+    text = written.page.read_text(encoding="utf-8")
+    assert all(f'<section id="{name}"' in text for name in ("tails", "tails-2"))
+
+
+def test_last_checkpoint_before_the_end(tmp_path):
+    """Bounds are those of the rounds that were recorded."""
+    early = {**helpers.TAILS, "replicates": 3, "checkpoints": [100, 200]}
+    lab.run(early, out=tmp_path, engine="serial")
+    charts = {chart.view: chart for chart in contents(tmp_path).sections[0].charts}
+    limit = charts["bounds"].panels[0].rows[0][4]
+    assert limit == pytest.approx((8 * 600**0.5 + 7) / 600**0.5, rel=1e-6)
+
+
 def test_unfinished_experiment(reported, tmp_path):
     shutil.copytree(reported / "tails", tmp_path / "out")
     more = {**helpers.TAILS, "replicates": 160, "arms": [3, 4]}

@@ -53,7 +53,8 @@ def _slope_panels(
 ) -> list[Panel]:
     if rows[x].drop_nulls().n_unique() < 2:
         return []
-    by = [column for column in data.case if column not in (x, "rounds" if x == "round" else x)]
+    varied = "rounds" if x == "round" else x
+    by = [column for column in data.case if column != varied]
     if x in ("states", "actions"):
         other = "actions" if x == "states" else "states"
         by = ["adversary", "world_name", other, "rounds"]
@@ -163,7 +164,7 @@ def bounds(data: Data) -> Chart | str:
         bound = data.bounds.get(row["learner"])
         if bound is None:
             continue
-        whole = bound.over_range(row["arms"], row["rounds"], losses_of(row))
+        whole = bound.over_range(row["arms"], row["round"], losses_of(row))
         if math.isnan(whole):
             continue
         limit = whole / row["norm"]
@@ -171,7 +172,7 @@ def bounds(data: Data) -> Chart | str:
         ratio = measured / limit
         kind = f"{HIGH:.0%} quantile" if bound.with_probability else "mean"
         text = f"{bound.text}, δ = {DELTA:g}" if bound.with_probability else bound.text
-        if math.isnan(saying(whole, row["rounds"])):
+        if math.isnan(saying(whole, row["round"])):
             text += " (trivial)"
         line = [
             row["learner"], row["arms"], row["rounds"], f"{text} [{bound.reference}]",

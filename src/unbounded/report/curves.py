@@ -30,7 +30,7 @@ def over_time(data: Data) -> Chart | str:
         "time", "Regret over time",
         f"{'Regret over episodes' if data.mdp else 'Realised regret over rounds'} 1..t, divided "
         f"by {data.unit_in_words}. "
-        f"Bands hold the middle 80% of replicates. {_DOTTED}",
+        f"Bands hold the middle 80% of replicates. {_DOTTED}{_thinning(data)}",
         Axis("episode t" if data.mdp else "round t", "log"),
         Axis(f"regret / {data.unit}", "auto"), panels,
     )  # fmt: skip
@@ -46,9 +46,13 @@ def thresholds(data: Data) -> Chart | str:
     return _chart(
         "thresholds", "Thresholds over time",
         "What each learner takes for the scale or the range of the losses, in the units of the "
-        "losses. Bands hold the middle 80% of replicates; zeros are left out.",
+        "losses. Bands hold the middle 80% of replicates; zeros are left out." + _thinning(data),
         Axis("episode t" if data.mdp else "round t", "log"), Axis("threshold", "auto"), panels,
     )  # fmt: skip
+
+
+def _thinning(data: Data) -> str:
+    return f" One checkpoint in {data.every} is shown." if data.every > 1 else ""
 
 
 def against_arms(data: Data) -> Chart | str:
@@ -102,11 +106,12 @@ def against_rounds(data: Data) -> Chart | str:
     if table["rounds"].n_unique() < 2:
         return "needs two values of rounds, or two checkpoints"
     panels = _panels(data, table, by, "rounds", normalised=True)
+    what = "episodes" if data.mdp else "rounds"
     return _chart(
-        "rounds", "Regret against the number of rounds T",
+        "rounds", f"Regret against the number of {what} T",
         f"Regret divided by {data.norm}: flat means that the theorem's rate is right. {source}. "
         f"Bands hold the middle 80% of replicates. {_DOTTED}",
-        Axis("number of rounds T", "log"), Axis(f"regret / {data.norm}", "auto"), panels,
+        Axis(f"number of {what} T", "log"), Axis(f"regret / {data.norm}", "auto"), panels,
     )  # fmt: skip
 
 

@@ -75,14 +75,18 @@ class Data:
         points = self.thinned(frame)
         return points.group_by("learner", *self.case, "round").agg(*STATISTICS, *_LOSSES)
 
+    @cached_property
+    def every(self) -> int:
+        """One checkpoint in how many is drawn in curves over time."""
+        points = self.frame.select("cell", "round").unique().height
+        return max(1, math.ceil(points / MOST_POINTS))
+
     def thinned(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Every k-th checkpoint, counted from the last, so that not too many points are drawn."""
-        points = frame.select("cell", "round").unique()
-        every = math.ceil(points.height / MOST_POINTS)
-        if every == 1:
+        """Some of the checkpoints, counted from the last."""
+        if self.every == 1:
             return frame
         rank = pl.col("round").rank("dense", descending=True).over("cell")
-        return frame.filter((rank - 1) % every == 0)
+        return frame.filter((rank - 1) % self.every == 0)
 
     @property
     def case(self) -> list[str]:
@@ -124,7 +128,9 @@ class Data:
     def grouped(self, by: Sequence[str], rows: pl.DataFrame | None = None) -> pl.DataFrame:
         """Statistics of ``value`` at the last checkpoint."""
         rows = self.last if rows is None else rows
-        return rows.group_by("learner", *by).agg(*STATISTICS, *_LOSSES, pl.col("norm").mean())
+        return rows.group_by("learner", *by).agg(
+            *STATISTICS, *_LOSSES, pl.col("norm").mean(), pl.col("round").max()
+        )  # fmt: skip
 
     @cached_property
     def bounds(self) -> dict[int, Bound]:

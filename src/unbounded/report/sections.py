@@ -30,6 +30,9 @@ def assembled(found: Sequence[Results], directory: Path) -> Report:
         _section(results, {variant: place[label] for variant, label in own.items()}, own)
         for results, own in zip(found, names, strict=True)
     ]
+    for i, section in enumerate(sections):  # two experiments may have one name
+        if any(section.id == before.id for before in sections[:i]):
+            section.id = f"{section.id}-{i + 1}"
     title = sections[0].title if len(sections) == 1 else directory.resolve().name
     return Report(title, labels, _looks(len(labels), sections), sections)
 
@@ -112,8 +115,9 @@ def _warnings(results: Results) -> list[str]:
         warnings += _some(lines)
     if results.other_code:
         warnings.append(
-            f"The rows of {thousands(results.other_code)} cells were made by other code, or with "
-            "other versions, than is installed where this page was made."
+            f"The rows of {thousands(results.other_code)} cells were made by other code, with "
+            "other versions or for other checkpoints than `unbounded run` would use where this "
+            "page was made."
         )
     warnings += _some([f"Failed: {failure.label}: {failure.error}" for failure in results.failures])
     warnings += _some([f"Not used: {path}: {reason}" for path, reason in results.set_aside])
