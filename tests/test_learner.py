@@ -183,7 +183,7 @@ def test_what_is_not_a_saved_learner(tmp_path):
         (lambda: SCB(0), "n_arms must be at least 1, got 0"),
         (lambda: SCB(2.5), "n_arms must be a whole number"),
         (lambda: SCB(True), "n_arms must be a whole number"),
-        (lambda: SCB(3, clip="rang"), "clip must be one of 'scale', 'range', got 'rang'"),
+        (lambda: SCB(3, clip="rang"), "clip must be one of 'scale', 'range', 'none', got 'rang'"),
         (lambda: SCB(3, rate=0.0), "rate must be above 0"),
         (lambda: SCB(3, rate=math.nan), "rate must be above 0"),
         (lambda: SCBIX(3, delta=1.0), "delta must be above 0 and below 1"),

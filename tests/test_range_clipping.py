@@ -234,8 +234,7 @@ def test_uniform_exploration_is_what_pays_for_range_clipping():
     turn = Program([Phase(end=0.3, level=1.0, gap=1.0), Phase(best=0.99, level=1.0, gap=2.0)])
     means = []
     for mixing in (1.0, 0.0):
-        learner = SCB(n, clip="range")
-        learner._params = learner._params._replace(mixing=mixing)  # no public setting turns it off
+        learner = SCB(n, clip="range", mixing=mixing, ablation=True)
         result = simulate(learner, turn, rounds, 20, 1, checkpoints=[rounds])
         means.append(result.pseudo_regret.mean())
     assert means[1] > 2.0 * means[0]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from cyclopts import App
 
+    from unbounded.lab import Job
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command line; the exit status is 0 if all is well, 1 if runs failed, 2 if
@@ -64,21 +66,25 @@ def _app() -> App:
 
 
 def _run(
-    file: Path,
+    path: Path,
     *,
     out: Path | None = None,
+    quick: bool = False,
     engine: str = "local",
     workers: int | None = None,
     dry_run: bool = False,
 ) -> int:
-    """Run what is missing of an experiment.
+    """Run what is missing of an experiment, or of all experiments in a directory.
 
     Parameters
     ----------
-    file
-        An experiment, in TOML.
+    path
+        An experiment, in TOML; or a directory, whose .toml files are run one after the other.
     out
-        The directory of the results: out/NAME by default.
+        The directory of the results: out/NAME by default; for a directory, out/DIRECTORY, which
+        gets a directory for each experiment. With --quick, NAME-quick or DIRECTORY-quick.
+    quick
+        Run the shorter experiments that the [quick] tables of the files make of them.
     engine
         local, serial, dask, or dask://HOST:PORT.
     workers
@@ -88,36 +94,62 @@ def _run(
     """
     from rich.console import Console
 
-    from unbounded import config, grid, lab
-    from unbounded.display import Display, span_of
-    from unbounded.runner import run_cells
-    from unbounded.store import Store, missing
+    from unbounded import lab
+    from unbounded.display import Display
 
-    e = config.load(file)
-    plan = grid.cells(e)
-    directory = out or Path("out") / e.name
+    todo = lab.jobs(path, out=out, quick=quick)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    total = len(plan) * e.replicates
     if dry_run:
-        spans = missing(Store(directory).read(), plan, e.replicates)
-        todo = sum(span.replicates for span in spans)
-        console.print(f"{len(plan)} cells, {total} replicates, {todo} to run, in {directory}")
+        for job in todo:
+            _say_missing(console, job)
         return 0
-    store = lab.prepared(directory, e)
+    status = 0
     try:
         with _termination_interrupts(), Display(console) as display:
-            result = run_cells(
-                plan, e.replicates, store=store, engine=engine, workers=workers, watcher=display
-            )
+            for number, job in enumerate(todo, 1):
+                if path.is_dir():
+                    display.heading = f"{job.experiment.name} ({number} of {len(todo)})"
+                status = max(status, _run_job(console, display, job, engine, workers))
     except KeyboardInterrupt:
-        again = ["unbounded", "run", str(file), "--out", str(directory), "--engine", engine]
+        kept = todo[0].directory.parent if path.is_dir() else todo[0].directory
+        again = ["unbounded", "run", str(path), "--out", str(kept), "--engine", engine]
+        again += ["--quick"] if quick else []
         console.print(
-            f"Stopped. What was finished is kept in {directory}; resume with: {shlex.join(again)}",
+            f"Stopped. What was finished is kept in {kept}; resume with: {shlex.join(again)}",
             markup=False,
         )
         return 130
+    return status
+
+
+def _say_missing(console: Any, job: Job) -> None:
+    from unbounded import grid
+    from unbounded.store import Store, missing
+
+    plan, replicates = grid.cells(job.experiment), job.experiment.replicates
+    spans = missing(Store(job.directory).read(), plan, replicates)
+    left = sum(span.replicates for span in spans)
+    console.print(
+        f"{len(plan)} cells, {len(plan) * replicates} replicates, {left} to run, in {job.directory}"
+    )
+
+
+def _run_job(console: Any, display: Any, job: Job, engine: str, workers: int | None) -> int:
+    """Run one experiment and say what came of it; 1 if something failed."""
+    from unbounded import grid, lab
+    from unbounded.display import span_of
+    from unbounded.runner import run_cells
+
+    e, directory = job
+    plan = grid.cells(e)
+    store = lab.prepared(directory, e)
+    try:
+        result = run_cells(
+            plan, e.replicates, store=store, engine=engine, workers=workers, watcher=display
+        )
     finally:
         _say_set_aside(console, store)
+    total = len(plan) * e.replicates
     failed = sum(failure.count for failure in result.failures)
     done = total - failed
     console.print(

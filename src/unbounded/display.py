@@ -22,12 +22,18 @@ class Display:
     """A live table on a terminal; elsewhere a line every few seconds.
 
     Give it to `unbounded.runner.run_cells` as the watcher, inside a ``with`` block.
+
+    Attributes
+    ----------
+    heading : str
+        Shown before the numbers: which experiment it is, if there are several.
     """
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._next = 0.0
+        self.heading = ""
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -46,16 +52,17 @@ class Display:
             return
         if self._console.is_terminal:
             self._next = now + 0.2
-            self._live.update(render(progress), refresh=True)
+            self._live.update(render(progress, self.heading), refresh=True)
         else:
             self._next = now + _LOG_SECONDS
-            self._console.print(headline(progress), highlight=False)
+            self._console.print(headline(progress, self.heading), highlight=False)
 
 
-def headline(progress: Progress) -> Text:
+def headline(progress: Progress, heading: str = "") -> Text:
     """Done, running, failed and time left, in one line."""
     failed = sum(progress.failed)
     return Text.assemble(
+        f"{heading}: " if heading else "",
         f"{progress.done}/{progress.total} done, {sum(progress.running)} running, ",
         (f"{failed} failed", "red" if failed else ""),
         f", {span_of(progress.seconds_left())} left",
@@ -63,7 +70,7 @@ def headline(progress: Progress) -> Text:
     )
 
 
-def render(progress: Progress) -> RenderableType:
+def render(progress: Progress, heading: str = "") -> RenderableType:
     """The headline, and the cells that are being run."""
     table = Table(box=None, pad_edge=False)
     table.add_column("cell", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -82,7 +89,7 @@ def render(progress: Progress) -> RenderableType:
     more = len(active) - _ROWS
     rest = [Text(f"and {more} more cells")] if more > 0 else []
     bar = ProgressBar(total=progress.total, completed=progress.done)
-    return Group(headline(progress), bar, table, *rest)
+    return Group(headline(progress, heading), bar, table, *rest)
 
 
 def span_of(seconds: float) -> str:

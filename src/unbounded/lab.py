@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -22,8 +22,10 @@ __all__ = [
     "ConfigError",
     "EngineError",
     "Experiment",
+    "Job",
     "Store",
     "StoreError",
+    "jobs",
     "results",
     "run",
 ]
@@ -38,6 +40,7 @@ def run(
     engine: str = "local",
     workers: int | None = None,
     progress: bool = False,
+    quick: bool = False,
 ) -> pl.DataFrame:
     """Run an experiment.
 
@@ -54,6 +57,9 @@ def run(
         How many processes; by default one for each core.
     progress : bool
         Whether to show a live display.
+    quick : bool
+        Whether to run the shorter experiment that the table ``quick`` makes of it; for a dict or
+        a path.
 
     Returns
     -------
@@ -79,9 +85,9 @@ def run(
     ...     "checkpoints": [100, 1000],
     ... }, engine="serial")
     >>> frame.shape
-    (24, 22)
+    (24, 29)
     """
-    e = checked(experiment)
+    e = checked(experiment, quick=quick)
     store = None if out is None else prepared(out, e)
     with _display(progress) as watcher:
         result = run_cells(
@@ -128,13 +134,61 @@ def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
     return in_order(Store(directory).read(), grid.cells(e), e.replicates)
 
 
-def checked(experiment: Experiment | Mapping[str, Any] | str | os.PathLike[str]) -> Experiment:
+def checked(
+    experiment: Experiment | Mapping[str, Any] | str | os.PathLike[str], *, quick: bool = False
+) -> Experiment:
     """An experiment from any of the forms that `run` takes."""
     if isinstance(experiment, Experiment):
-        return config.experiment(config.to_dict(experiment))
+        return config.experiment(config.to_dict(experiment), quick=quick)
     if isinstance(experiment, Mapping):
-        return config.experiment(experiment)
-    return config.load(experiment)
+        return config.experiment(experiment, quick=quick)
+    return config.load(experiment, quick=quick)
+
+
+class Job(NamedTuple):
+    """An experiment, and the directory of its results."""
+
+    experiment: Experiment
+    directory: Path
+
+
+def jobs(
+    path: str | os.PathLike[str], *, out: str | os.PathLike[str] | None = None, quick: bool = False
+) -> list[Job]:
+    """What `unbounded run` has to do: the experiment in a file, or those in a directory.
+
+    All are read before any is run. Results of a file are kept in ``out/NAME``, of the files of a
+    directory in ``out/DIRECTORY/NAME``, with ``-quick`` behind the first part for quick runs;
+    ``out`` stands for that whole, or for ``out/DIRECTORY``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from unbounded import config, lab
+    >>> e = lab.checked({
+    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
+    ...     "arms": 3, "rounds": 100})
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     _ = Path(directory, "one.toml").write_text(config.dumps(e))
+    ...     lab.jobs(directory, out="results")[0].directory.as_posix()
+    'results/one'
+    """
+    path, suffix = Path(path), "-quick" if quick else ""
+    if not path.is_dir():
+        e = config.load(path, quick=quick)
+        return [Job(e, Path(out) if out else Path("out") / f"{e.name}{suffix}")]
+    files = sorted(path.glob("*.toml"))
+    if not files:
+        raise ConfigError(f"{path}: there is no .toml file in this directory")
+    parent = Path(out) if out else Path("out") / f"{path.resolve().name}{suffix}"
+    found: dict[str, Job] = {}
+    for file in files:
+        e = config.load(file, quick=quick)
+        if e.name in found:
+            raise ConfigError(f"{file}: another file of {path} has the name {e.name!r} too")
+        found[e.name] = Job(e, parent / e.name)
+    return list(found.values())
 
 
 def prepared(out: str | os.PathLike[str], e: Experiment) -> Store:

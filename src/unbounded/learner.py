@@ -390,6 +390,29 @@ def checked_positive(name: str, value: float, *, below: float = math.inf) -> flo
     return float(value)
 
 
+def checked_share(name: str, value: float) -> float:
+    """``value`` as a float in [0, 1], or a clear error."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
+    return float(value)
+
+
+def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
+    """Refuse what can fail for want of clipping or exploration, unless that is the purpose."""
+    if not isinstance(ablation, bool):
+        raise TypeError(f"ablation must be True or False, not {ablation!r}")
+    if clip == "none" and not ablation:
+        raise ValueError(
+            "clip='none' can fail: choose 'scale' or 'range', or ablation=True to try it"
+        )
+    if clip == "range" and mixing == 0.0 and not ablation:
+        raise ValueError(
+            "clip='range' needs exploration: choose mixing above 0, or ablation=True to try without"
+        )
+
+
 def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
     """``value`` as two finite floats, the first below the second, or a clear error."""
     try:

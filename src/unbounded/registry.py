@@ -1,7 +1,7 @@
 """What can be named in an experiment, with what settings.
 
-Everything is read off the public classes: the constructor's signature, the numpydoc docstring,
-and ``reference``. A new kind of thing, such as MDP worlds, is one more function in `FAMILIES`.
+Everything is read off the public classes and functions: the signature, the numpydoc docstring,
+and ``reference``. A new kind of thing is one more function in `FAMILIES`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,23 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import numpy as np
 
 from unbounded import adversaries as _adversaries
 from unbounded.adversaries import Adversary
 from unbounded.bandits import algorithms
+
+if TYPE_CHECKING:
+    from unbounded.core.layered import LayeredMDP
+    from unbounded.mdps.learner import MDPLearner
+
+TRUE = "true"
+"""As a learner's ``loss_range``: it is told that of the losses it will meet."""
 
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
@@ -52,13 +61,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Registered:
-    """A class that an experiment can name.
+    """A class, or a function that builds a world, that an experiment can name.
 
     Attributes
     ----------
     name : str
-        The name of the class.
-    cls : type
+        Its name.
+    cls : type or function
     summary, reference : str
         The docstring's first sentence; where it was published, if anywhere.
     parameters : mapping of str to Parameter
@@ -80,7 +89,7 @@ def learners() -> Mapping[str, Registered]:
     --------
     >>> from unbounded.registry import learners
     >>> learners()["SCB"].parameters["clip"].options
-    ('scale', 'range')
+    ('scale', 'range', 'none')
     """
     reserved = ("n_arms", "seed")  # the laboratory sets these itself
     return MappingProxyType({name: _describe(cls, reserved) for name, cls in algorithms().items()})
@@ -98,20 +107,139 @@ def adversaries() -> Mapping[str, Registered]:
     """
     public = {name: getattr(_adversaries, name) for name in sorted(_adversaries.__all__)}
     return MappingProxyType(
-        {name: _describe(cls, ()) for name, cls in public.items() if cls is not Adversary}
+        {
+            name: _describe(cls, ())
+            for name, cls in public.items()
+            if isinstance(cls, type) and issubclass(cls, Adversary) and cls is not Adversary
+        }
     )
 
 
+@cache
+def mdp_learners() -> Mapping[str, Registered]:
+    """Every algorithm for MDPs, by name.
+
+    Examples
+    --------
+    >>> from unbounded.registry import mdp_learners
+    >>> mdp_learners()["SCBRL"].parameters["explorer"].options
+    ('mvp', 'ucbvi', 'oracle')
+    """
+    from unbounded import mdps  # late, as below: bandits need not wait for it
+
+    known = {}
+    for name, cls in mdps.algorithms().items():
+        length = () if cls.spec.per_state else ("episodes",)
+        known[name] = _describe(cls, ("layers", "n_actions", "transitions", "seed", *length))
+    return MappingProxyType(known)
+
+
+@cache
+def mdp_adversaries() -> Mapping[str, Registered]:
+    """Every adversary for MDPs, by name.
+
+    Examples
+    --------
+    >>> from unbounded.registry import mdp_adversaries
+    >>> list(mdp_adversaries()["MDPAdversary"].parameters)
+    ['kind', 'scale']
+    """
+    from unbounded.mdps.adversaries import MDPAdversary
+
+    return MappingProxyType({"MDPAdversary": _describe(MDPAdversary, ())})
+
+
+@cache
+def worlds() -> Mapping[str, Registered]:
+    """Every builder of `unbounded.worlds`, by name; ``seed`` stands for its generator.
+
+    Examples
+    --------
+    >>> from unbounded.registry import worlds
+    >>> list(worlds()["combination_lock"].parameters)
+    ['horizon', 'n_actions', 'slip', 'seed']
+    """
+    from unbounded import worlds as builders
+
+    seed = Parameter("seed", int, 0, "int", "Of the world; the same in every replicate.", (), 0)
+    known = {}
+    for name, function in sorted(vars(builders).items()):
+        if inspect.isfunction(function) and function.__module__ == builders.__name__:
+            described = _describe(function, ("rng",))
+            if "rng" in inspect.signature(function).parameters:
+                parameters = MappingProxyType({**described.parameters, "seed": seed})
+                described = replace(described, parameters=parameters)
+            known[name] = described
+    return MappingProxyType(known)
+
+
 FAMILIES: Mapping[str, Callable[[], Mapping[str, Registered]]] = MappingProxyType(
-    {"learners": learners, "adversaries": adversaries}
+    {
+        "learners": learners,
+        "adversaries": adversaries,
+        "learners for MDPs": mdp_learners,
+        "adversaries for MDPs": mdp_adversaries,
+        "worlds": worlds,
+    }
 )
 """Every kind of thing that an experiment names."""
+
+
+def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
+    """The world that an experiment names.
+
+    Examples
+    --------
+    >>> from unbounded.registry import world
+    >>> world("dirichlet", {"sizes": [2, 3], "n_actions": 2, "seed": 5})
+    LayeredMDP(sizes=(2, 3), n_actions=2)
+    """
+    known, given = worlds()[name], dict(settings)
+    if "seed" in known.parameters:
+        given["rng"] = np.random.default_rng(given.pop("seed", 0))
+    mdp: LayeredMDP = known.cls(**given)
+    return mdp
+
+
+def mdp_learner(
+    name: str, settings: Mapping[str, Any], mdp: LayeredMDP, episodes: int, *, start: bool = True
+) -> MDPLearner:
+    """The learner that an experiment names, for a world and a number of episodes.
+
+    With ``start=False`` its arguments are checked and no more: nothing is compiled for it.
+
+    Examples
+    --------
+    >>> from unbounded.registry import mdp_learner, world
+    >>> lock = world("combination_lock", {"horizon": 2, "n_actions": 2})
+    >>> mdp_learner("SCBRL", {"clip": "scale"}, lock, 100).phase
+    'exploring'
+    """
+    known = mdp_learners()[name]
+    parameters = inspect.signature(known.cls).parameters
+    given = {**settings, "layers": list(mdp.layers.sizes), "n_actions": mdp.layers.n_actions}
+    if "episodes" in parameters and "episodes" not in known.parameters:
+        given["episodes"] = episodes
+    if "transitions" in parameters and (
+        parameters["transitions"].default is REQUIRED or settings.get("explorer") == "oracle"
+    ):
+        given["transitions"] = mdp.P
+    cls = known.cls if start else type(name, (known.cls,), {"_start": lambda *_: None})
+    learner: MDPLearner = cls(**given, seed=0)
+    return learner
+
+
+def without_true(settings: Mapping[str, Any], told: Any = (0.0, 1.0)) -> dict[str, Any]:
+    """``settings`` with ``told`` for a ``loss_range`` that is to be the true one."""
+    if settings.get("loss_range") == TRUE:
+        return {**settings, "loss_range": told}
+    return dict(settings)
 
 
 def _describe(cls: Any, reserved: tuple[str, ...]) -> Registered:
     doc = inspect.getdoc(cls) or ""
     documented = _documented_parameters(doc)
-    hints = get_type_hints(cls.__init__)
+    hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
     parameters = {}
     for parameter in inspect.signature(cls).parameters.values():
         if parameter.name in reserved:

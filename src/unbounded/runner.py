@@ -27,6 +27,7 @@ _UNKNOWN_RATE = 1e-6  # seconds a round, where none could be measured
 _DEATHS = 3  # of workers that a task may cause; at the next it is called a failure
 
 Work = list[tuple[Span, Settings]]
+Group = tuple[str, str, int | str]
 
 
 class Watcher(Protocol):
@@ -60,16 +61,16 @@ class Progress:
         self.failed = [0] * len(plan)
         self.workers = 1
         self.compiling = 0  # learners that are not ready yet
-        self._rounds_left: dict[tuple[str, str, int], int] = defaultdict(int)
+        self._rounds_left: dict[Group, int] = defaultdict(int)
         for i, cell in enumerate(plan):
             self._rounds_left[_group(cell.settings)] += self.left[i] * cell.settings.rounds
-        self._seconds: dict[tuple[str, str, int], float] = defaultdict(float)
-        self._rounds: dict[tuple[str, str, int], int] = defaultdict(int)
-        self._measured: dict[tuple[str, int], float] = {}
+        self._seconds: dict[Group, float] = defaultdict(float)
+        self._rounds: dict[Group, int] = defaultdict(int)
+        self._measured: dict[tuple[str, int | str], float] = {}
 
     def measured(self, settings: Settings, seconds_a_round: float) -> None:
         """A first measurement of a learner's speed."""
-        self._measured[settings.learner, settings.arms] = seconds_a_round
+        self._measured[settings.learner, settings.size] = seconds_a_round
 
     def started_work(self, work: Work) -> None:
         """Tell that a task was submitted."""
@@ -93,12 +94,12 @@ class Progress:
             self._seconds[group] += outcome.seconds
             self._rounds[group] += span.replicates * settings.rounds
 
-    def rate(self, group: tuple[str, str, int]) -> float:
+    def rate(self, group: Group) -> float:
         """Seconds a round, as measured so far."""
         if self._rounds[group]:
             return max(self._seconds[group] / self._rounds[group], 1e-12)
-        learner, _, arms = group
-        return self._measured.get((learner, arms), _UNKNOWN_RATE)
+        learner, _, size = group
+        return self._measured.get((learner, size), _UNKNOWN_RATE)
 
     def seconds_left(self) -> float:
         """An estimate, from the speed of what is done."""
@@ -111,9 +112,9 @@ class Progress:
         return self.rate(_group(settings)) * settings.rounds * self.left[cell]
 
 
-def _group(settings: Settings) -> tuple[str, str, int]:
+def _group(settings: Settings) -> Group:
     """Cells of one group are taken to be equally fast, a round."""
-    return settings.learner, settings.adversary, settings.arms
+    return settings.learner, settings.adversary, settings.size
 
 
 def run_cells(
@@ -265,14 +266,19 @@ class _Loop:
         for span in spans:
             of_learner[self._plan[span.cell].settings.learner].append(span)
         ready = _submitted(engine, task.warm, [])  # start the workers ...
-        for name in {self._plan[span.cell].settings.adversary for span in spans}:
+        of_bandits = {
+            settings.adversary
+            for span in spans
+            if (settings := self._plan[span.cell].settings).world is None
+        }
+        for name in of_bandits:
             adversaries()[name].cls.rows()  # ... and compile this meanwhile
         _error_of(ready)
         for its_spans in of_learner.values():
-            sizes: dict[int, Settings] = {}
+            sizes: dict[int | str, Settings] = {}
             for span in its_spans:
                 settings = self._plan[span.cell].settings
-                sizes.setdefault(settings.arms, settings)
+                sizes.setdefault(settings.size, settings)
             future = _submitted(engine, task.warm, list(sizes.values()))
             self._warming[future] = list(sizes.values()), its_spans
 

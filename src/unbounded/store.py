@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from unbounded import registry
 from unbounded.grid import Cell
 from unbounded.task import Outcome, Span
 
@@ -36,6 +37,11 @@ SCHEMA: dict[str, Any] = {
     "adversary": _TEXT,
     "adversary_settings": _TEXT,
     "arms": pl.Int64,
+    "world": _TEXT,
+    "world_settings": _TEXT,
+    "states": pl.Int64,
+    "actions": pl.Int64,
+    "horizon": pl.Int64,
     "rounds": pl.Int64,
     "seed": pl.Int64,
     "replicate": pl.Int64,
@@ -48,12 +54,18 @@ SCHEMA: dict[str, Any] = {
     "high": pl.Float64,
     "clipped": pl.Int64,
     "threshold": pl.Float64,
+    "explored": pl.Int64,
+    "reach": pl.Float64,
     "code": _TEXT,
     "versions": _TEXT,
     "seconds": pl.Float64,
     "finished": pl.Datetime("ms", "UTC"),
 }
 """The columns of results. ``seconds`` is the computing time of the replicate."""
+
+_OF_MDPS = ("world", "world_settings", "states", "actions", "horizon", "explored", "reach")
+_BEFORE = {name: kind for name, kind in SCHEMA.items() if name not in _OF_MDPS}
+"""The columns of files written before there were MDPs: the others are null."""
 
 TIMING = ("seconds", "finished")
 """The columns that differ between equal runs."""
@@ -109,6 +121,7 @@ def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
         "adversary": settings.adversary,
         "adversary_settings": cell.adversary_settings,
         "arms": settings.arms,
+        **_world(settings.world, cell.world_settings),
         "rounds": settings.rounds,
         "seed": settings.seed,
         "code": outcome.code,
@@ -118,6 +131,7 @@ def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
     }
     if not settings.pseudo_regret:
         constant |= {"pseudo_regret": None, "relative_pseudo_regret": None}
+    constant |= dict.fromkeys({"threshold", "explored", "reach"} - set(outcome.columns))
     changing = {
         "replicate": np.repeat(np.arange(first, first + count), outcome.rounds.size),
         "round": np.tile(outcome.rounds, count),
@@ -128,9 +142,22 @@ def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
         if name in constant:
             one = pl.Series(name, [constant[name]], dtype=SCHEMA[name])
             return one.new_from_index(0, height)
-        return pl.Series(name, changing[name], dtype=SCHEMA[name])
+        # What a learner does not have is null; of the other columns nan would be a fault.
+        return pl.Series(name, changing[name], dtype=SCHEMA[name], nan_to_null=name == "reach")
 
     return pl.DataFrame([series(name) for name in SCHEMA])
+
+
+@cache
+def _world(name: str | None, settings: str | None) -> dict[str, Any]:
+    """What rows say of the world, of these settings as JSON."""
+    if name is None or settings is None:
+        return dict.fromkeys(("world", "world_settings", "states", "actions", "horizon"))
+    layers = registry.world(name, msgspec.json.decode(settings)).layers
+    return {
+        "world": name, "world_settings": settings, "states": sum(layers.sizes),
+        "actions": layers.n_actions, "horizon": layers.horizon,
+    }  # fmt: skip
 
 
 def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
@@ -334,13 +361,21 @@ def checked_content(path: Path) -> bytes | str:
         schema = pl.read_parquet_schema(io.BytesIO(content))
     except Exception as error:  # not ours after all: polars may raise anything
         return f"not Parquet: {error}"
-    return content if dict(schema) == SCHEMA else "its columns are not those of results"
+    known = dict(schema) in (SCHEMA, _BEFORE)
+    return content if known else "its columns are not those of results"
 
 
 def _frame(contents: Sequence[bytes]) -> pl.DataFrame:
-    if not contents:
-        return pl.DataFrame(schema=SCHEMA)
-    return pl.read_parquet(list(contents))
+    now: list[bytes] = []
+    before: list[bytes] = []
+    for content in contents:
+        columns = pl.read_parquet_schema(io.BytesIO(content))
+        (now if len(columns) == len(SCHEMA) else before).append(content)
+    frames = [pl.read_parquet(part) for part in (now, before) if part]
+    absent = [pl.lit(None, dtype=SCHEMA[name]).alias(name) for name in _OF_MDPS]
+    if before:
+        frames[-1] = frames[-1].with_columns(absent).select(SCHEMA)
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
 
 
 def _hash(content: bytes | memoryview) -> str:

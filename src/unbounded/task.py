@@ -13,14 +13,16 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbounded import registry
 from unbounded._jit import source_hash
-from unbounded.registry import adversaries, learners
-from unbounded.simulate import Simulation, simulate
+from unbounded.registry import TRUE, adversaries, learners, without_true
+from unbounded.simulate import Simulation, recorded_rounds, simulate
 
 Array = NDArray[Any]
 
@@ -34,17 +36,29 @@ class Span(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All that the results of a cell depend on, the code apart."""
+    """All that the results of a cell depend on, the code apart.
+
+    Of an MDP, ``arms`` is None and ``rounds`` are the episodes; of a bandit, ``world`` is None.
+    """
 
     learner: str
     learner_settings: Mapping[str, Any]
     adversary: str
     adversary_settings: Mapping[str, Any]
-    arms: int
+    arms: int | None
     rounds: int
     checkpoints: int | Sequence[int]
     pseudo_regret: bool
     seed: int
+    world: str | None = None
+    world_settings: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def size(self) -> int | str:
+        """What the speed of a round depends on, beside the learner and the adversary."""
+        if self.arms is not None:
+            return self.arms
+        return f"{self.world} {sorted(self.world_settings.items())}"
 
 
 class Outcome(NamedTuple):
@@ -60,13 +74,22 @@ class Outcome(NamedTuple):
 
 
 @cache
-def code_version(learner: str, adversary: str) -> str:
+def code_version(learner: str, adversary: str, *, mdp: bool = False) -> str:
     """A hash of the sources that a result comes from, and of the versions beneath them."""
-    modules = (
-        learners()[learner].cls.__module__,
-        adversaries()[adversary].cls.__module__,
-        "unbounded.simulate",
-    )
+    modules: tuple[str, ...]
+    if mdp:
+        modules = (
+            registry.mdp_learners()[learner].cls.__module__,
+            registry.mdp_adversaries()[adversary].cls.__module__,
+            "unbounded.worlds",
+            "unbounded.mdps.simulate",
+        )
+    else:
+        modules = (
+            learners()[learner].cls.__module__,
+            adversaries()[adversary].cls.__module__,
+            "unbounded.simulate",
+        )
     sources = " ".join(source_hash(module) for module in modules)
     return hashlib.sha256(sources.encode()).hexdigest()[:16]
 
@@ -79,12 +102,14 @@ def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
 def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
-        code = code_version(settings.learner, settings.adversary)
+        mdp = settings.world is not None
+        code = code_version(settings.learner, settings.adversary, mdp=mdp)
         load(settings)
         started = time.perf_counter()
-        result = play(settings, span.first, span.replicates)
+        columns = play(settings, span.first, span.replicates)
         seconds = time.perf_counter() - started
-        return Outcome(span, code, seconds, result.checkpoints, columns_of(result))
+        rounds = recorded_rounds(settings.checkpoints, settings.rounds)
+        return Outcome(span, code, seconds, rounds, columns)
     except Exception as error:  # whatever it is, it is recorded as the result of this span
         text = f"{type(error).__name__}: {error}"
         return failed(span, text, traceback.format_exc(), time.perf_counter() - started)
@@ -95,13 +120,25 @@ def failed(span: Span, error: str, trace: str = "", seconds: float = 0.0) -> Out
     return Outcome(span, "", seconds, np.empty(0), {}, error, trace)
 
 
-def play(settings: Settings, first: int, count: int) -> Simulation:
-    """Replicates ``first`` .. ``first + count - 1`` of a cell."""
-    learner = learners()[settings.learner].cls
-    adversary = adversaries()[settings.adversary].cls
+def play(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    """Columns of replicates ``first`` .. ``first + count - 1`` of a cell."""
+    one = _play_bandit if settings.world is None else _play_mdp
+    if settings.learner_settings.get("loss_range") != TRUE:
+        return one(settings, first, count)
+    parts = [one(_told(settings, r), r, 1) for r in range(first, first + count)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _play_bandit(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    assert settings.arms is not None
+    learner = learners()[settings.learner].cls(settings.arms, **settings.learner_settings)
+    return columns_of(_simulated(settings, learner, first, count))
+
+
+def _simulated(settings: Settings, learner: Any, first: int, count: int) -> Simulation:
     return simulate(
-        learner(settings.arms, **settings.learner_settings),
-        adversary(**settings.adversary_settings),
+        learner,
+        adversaries()[settings.adversary].cls(**settings.adversary_settings),
         settings.rounds,
         count,
         settings.seed,
@@ -113,7 +150,7 @@ def play(settings: Settings, first: int, count: int) -> Simulation:
 
 
 def columns_of(result: Simulation) -> dict[str, Array]:
-    """The numbers that are kept of a simulation."""
+    """The numbers that are kept of a simulation of bandits."""
     return {
         "regret": result.regret,
         "pseudo_regret": result.pseudo_regret,
@@ -124,6 +161,81 @@ def columns_of(result: Simulation) -> dict[str, Array]:
         "clipped": result.clipped,
         "threshold": result.threshold,
     }
+
+
+def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    mdp = built(settings)
+    learner = registry.mdp_learner(
+        settings.learner, settings.learner_settings, mdp, settings.rounds
+    )
+    result = _simulated_mdp(settings, learner, mdp, first, count)
+    relative = np.where(result.scale > 0.0, result.regret / result.scale, 0.0)
+    explored = np.minimum(result.explored[:, None], result.checkpoints)
+    over = result.explored[:, None] <= result.checkpoints
+    return {
+        "regret": result.regret,
+        "pseudo_regret": result.regret,
+        "relative_regret": relative,
+        "relative_pseudo_regret": relative,
+        "low": result.low.min(axis=2),
+        "high": result.high.max(axis=2),
+        "clipped": result.clipped,
+        "explored": explored,
+        "reach": np.where(over, result.reach[:, None], np.nan),
+    }
+
+
+def _simulated_mdp(settings: Settings, learner: Any, mdp: Any, first: int, count: int) -> Any:
+    from unbounded.mdps.simulate import simulate_mdp  # late: bandits need not wait for it
+
+    return simulate_mdp(
+        learner,
+        mdp,
+        registry.mdp_adversaries()[settings.adversary].cls(**settings.adversary_settings),
+        settings.rounds,
+        count,
+        settings.seed,
+        first_replicate=first,
+        checkpoints=recorded_rounds(settings.checkpoints, settings.rounds).tolist(),
+        workers=1,
+    )
+
+
+def built(settings: Settings) -> Any:
+    """The world of a cell."""
+    assert settings.world is not None
+    return registry.world(settings.world, settings.world_settings)
+
+
+def _told(settings: Settings, replicate: int) -> Settings:
+    """With the range of the losses of one replicate, as uniform play meets them.
+
+    Losses do not depend on the learner, unless the adversary looks at it; then the range is what
+    it did to uniform play, in an MDP for every layer what it did in any.
+    """
+    last = settings._replace(checkpoints=[settings.rounds], pseudo_regret=False)
+    if settings.world is None:
+        uniform = learners()["Uniform"].cls(settings.arms)
+        met = _simulated(last, uniform, replicate, 1)
+        told: Any = _wide(float(met.low[0, -1]), float(met.high[0, -1]))
+    else:
+        mdp = built(settings)
+        uniform = registry.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
+        met = _simulated_mdp(last, uniform, mdp, replicate, 1)
+        low, high = met.low[0, -1], met.high[0, -1]
+        if (
+            registry.mdp_adversaries()[settings.adversary]
+            .cls(**settings.adversary_settings)
+            .adaptive
+        ):
+            low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+        told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+    return settings._replace(learner_settings=without_true(settings.learner_settings, told))
+
+
+def _wide(low: float, high: float) -> tuple[float, float]:
+    """Learners refuse an empty range."""
+    return low, high if high > low else low + max(1.0, abs(low))
 
 
 def leave_with_driver(driver: int) -> None:
@@ -149,13 +261,20 @@ def load(settings: Settings) -> None:
     """Compile what a cell needs, or load it from the cache, so that it is not timed."""
     pair = settings.learner, settings.adversary
     if pair not in _loaded:
-        play(settings._replace(rounds=1, checkpoints=[1]), 0, 1)
+        rounds = _few(settings)
+        play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
         _loaded.add(pair)
+
+
+def _few(settings: Settings) -> int:
+    """Rounds that are soon over, and enough for an MDP to be explored and played."""
+    least = 32 if settings.world is None else 8 * sum(built(settings).layers.sizes)
+    return min(least, settings.rounds)
 
 
 def _seconds_a_round(settings: Settings) -> float:
     load(settings)
-    rounds = min(32, settings.rounds)
+    rounds = _few(settings)
     while True:
         started = time.perf_counter()
         play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)

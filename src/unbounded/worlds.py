@@ -23,6 +23,15 @@ def dirichlet(
 ) -> LayeredMDP:
     """Every distribution is drawn from a symmetric Dirichlet.
 
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of states in each layer 1..H.
+    n_actions : int
+    rng : numpy.random.Generator
+    concentration : float
+        Below 1, most of the probability goes to few states.
+
     Examples
     --------
     >>> dirichlet([3, 4], 2, np.random.default_rng(0))
@@ -46,6 +55,14 @@ def combination_lock(
     State 0 of each layer is "so far right", state 1 "wrong", from which nothing leads back. The
     right action of each layer is drawn at random; with probability ``slip`` it fails. The uniform
     policy reaches state 0 of layer H with probability ``((1 - slip)/n_actions)^(horizon - 1)``.
+
+    Parameters
+    ----------
+    horizon : int
+        The number of layers H.
+    n_actions : int
+    rng : numpy.random.Generator
+    slip : float
 
     Examples
     --------
@@ -76,6 +93,15 @@ def hard_to_reach(
     One pair of layer H - 1 leads there with probability ``reach``, no other does. (With one
     layer, the initial distribution gives the state that probability.)
 
+    Parameters
+    ----------
+    sizes : sequence of int
+        Number of states in each layer 1..H.
+    n_actions : int
+    rng : numpy.random.Generator
+    reach : float
+        That probability.
+
     Examples
     --------
     >>> mdp = hard_to_reach([2, 2, 3], 2, np.random.default_rng(0), reach=1e-3)
@@ -103,8 +129,8 @@ def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: 
 
     Parameters
     ----------
-    transitions : array_like, shape (S, A, S)
-    initial : array_like, shape (S,)
+    transitions : array_like of shape (S, A, S)
+    initial : array_like of shape (S,)
     horizon : int
 
     Examples

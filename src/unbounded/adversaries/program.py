@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,7 +121,8 @@ class Program(Adversary):
     Parameters
     ----------
     phases : sequence of Phase
-        In order of their ``end``; the last should end at 1.
+        In order of their ``end``; the last should end at 1. Each may be a mapping with the
+        fields of a `Phase`, as a table in a file is.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
 
@@ -138,9 +139,17 @@ class Program(Adversary):
     fill = _fill
     looks = True
 
-    def __init__(self, phases: Sequence[Phase], *, scale: float = 1.0, shift: float = 0.0) -> None:
+    def __init__(
+        self,
+        phases: Sequence[Phase | Mapping[str, Any]],
+        *,
+        scale: float = 1.0,
+        shift: float = 0.0,
+    ) -> None:
         super().__init__(scale=scale, shift=shift)
-        self.phases = tuple(Phase(*phase) for phase in phases)
+        self.phases = tuple(
+            Phase(**phase) if isinstance(phase, Mapping) else Phase(*phase) for phase in phases
+        )
         ends = [phase.end for phase in self.phases]
         if not ends or ends != sorted(ends):
             raise ValueError(f"phases must be given in the order of their ends, got ends {ends}")

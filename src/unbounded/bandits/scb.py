@@ -11,16 +11,24 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._jit import kernel
 from unbounded.core import clipping, tsallis_arms
-from unbounded.core.clipping import RANGE, Window
+from unbounded.core.clipping import NONE, RANGE, Window
 from unbounded.core.lanes import Vector
 from unbounded.core.tsallis_arms import Arms
-from unbounded.learner import Learner, Seed, checked_arms, checked_option, checked_positive
+from unbounded.learner import (
+    Learner,
+    Seed,
+    checked_ablation,
+    checked_arms,
+    checked_option,
+    checked_positive,
+    checked_share,
+)
 from unbounded.spec import BanditSpec
 
 
 class Params(NamedTuple):
     n: int
-    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md
+    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     rate: float  # c: eta_t = c / (W sqrt(t)); the paper has 1
     mixing: float  # multiplies beta_t; 1 except in ablations
@@ -39,7 +47,9 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""
     W, e, low, high = clipping.EMPTY
-    return State(1, 0, W, e, low, high, tsallis_arms.new_arms(params.n))
+    return State(
+        1, 0, W, e, low, high, tsallis_arms.new_arms(params.n, growing=params.clip != NONE)
+    )
 
 
 @kernel
@@ -62,6 +72,8 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
     before = Window(state.W, state.e, state.low, state.high)
     l_plus, clipped, window = clipping.clip(before, params.clip, params.rule, loss)  # lines 5, 7
     arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6
+    if l_plus < 0.0:  # only where nothing is clipped
+        arms = tsallis_arms.unsettled(arms)
     if n > 1 and window.W > 0.0:
         if window.e != before.e and before.W > 0.0:
             arms = tsallis_arms.rescale(arms, math.ldexp(1.0, before.e - window.e))
@@ -106,7 +118,14 @@ SPEC = BanditSpec(
     scale_free=True,
     bound=scale_bound,
     bound_unit="scale",
-    examples=({}, {"clip": "range"}, {"clip": "range", "rate": 2.0}, {"threshold": "largest"}),
+    examples=(
+        {},
+        {"clip": "range"},
+        {"clip": "range", "rate": 2.0},
+        {"threshold": "largest"},
+        {"mixing": 0.0},
+        {"clip": "none", "ablation": True},
+    ),
 )
 
 
@@ -120,15 +139,21 @@ class SCB(Learner):
     ----------
     n_arms : int
         The number of arms.
-    clip : {"scale", "range"}
+    clip : {"scale", "range", "none"}
         "scale" is the paper's: losses are clipped to [-C, C], C twice the largest seen. "range"
         clips to the range of the losses seen, so that losses in [1000, 1001] are learned as
-        fast as losses in [0, 1]; regret is then O(range * sqrt(n T)).
+        fast as losses in [0, 1]; regret is then O(range * sqrt(n T)). "none" is an ablation: C
+        is learned as in the paper and used in the learning rate, but a loss that exceeds it is
+        used as it is, l + C, so that estimates are unbiased and unbounded, and may be negative.
     threshold : {"lazy", "largest"}
         With ``clip="scale"``: whether C changes only when a loss exceeds it, as in the paper's
         pseudo-code, or is always twice the largest loss, as in its text.
     rate : float
         Multiplies the learning rate; 1 is the paper's.
+    mixing : float
+        Multiplies the share of uniform exploration, from 0 (none) to 1 (the paper's).
+    ablation : bool
+        Permit ``clip="none"``, and ``clip="range"`` with ``mixing=0``, which can fail.
     seed : int or SeedSequence, optional
         For the choices.
 
@@ -152,14 +177,20 @@ class SCB(Learner):
         clip: str = "scale",
         threshold: str = "lazy",
         rate: float = 1.0,
+        mixing: float = 1.0,
+        ablation: bool = False,
         seed: Seed = None,
     ) -> None:
         params = Params(
             n=checked_arms(n_arms),
-            clip=checked_option("clip", clip, ("scale", "range")),
+            clip=checked_option("clip", clip, ("scale", "range", "none")),
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             rate=checked_positive("rate", rate),
-            mixing=1.0,
+            mixing=checked_share("mixing", mixing),
         )
-        settings = {"n_arms": params.n, "clip": clip, "threshold": threshold, "rate": params.rate}
+        checked_ablation(clip, params.mixing, ablation)
+        settings = {
+            "n_arms": params.n, "clip": clip, "threshold": threshold, "rate": params.rate,
+            "mixing": params.mixing, "ablation": ablation,
+        }  # fmt: skip
         self._start(params, settings, seed)

@@ -11,19 +11,28 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._jit import kernel
 from unbounded.core import clipping, shannon_arms
-from unbounded.core.clipping import RANGE, Window
+from unbounded.core.clipping import NONE, RANGE, Window
 from unbounded.core.lanes import Vector
 from unbounded.core.shannon_arms import Arms
-from unbounded.learner import Learner, Seed, checked_arms, checked_option, checked_positive
+from unbounded.learner import (
+    Learner,
+    Seed,
+    checked_ablation,
+    checked_arms,
+    checked_option,
+    checked_positive,
+    checked_share,
+)
 from unbounded.spec import BanditSpec
 
 
 class Params(NamedTuple):
     n: int
-    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md
+    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     iota: float  # ln n; ln(n / delta) in the delta-aware schedule
     beta_cap: float  # 1: as printed; 1/2: what the proof needs (erratum E9)
+    mixing: float  # multiplies beta_t; 1 except in ablations
 
 
 class State(NamedTuple):
@@ -39,7 +48,9 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""
     W, e, low, high = clipping.EMPTY
-    return State(1, 0, W, e, low, high, shannon_arms.new_arms(params.n))
+    return State(
+        1, 0, W, e, low, high, shannon_arms.new_arms(params.n, growing=params.clip != NONE)
+    )
 
 
 @kernel
@@ -68,6 +79,7 @@ def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float
             shannon_arms.rescale(arms, math.ldexp(1.0, before.e - window.e))
         eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))  # line 8, in units of 2^-e
         beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
+        beta *= params.mixing
         shannon_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(
         t, state.clipped + clipped, window.W, window.e, window.low, window.high, arms
@@ -103,7 +115,14 @@ SPEC = BanditSpec(
     update=update,
     scale=scale,
     scale_free=True,
-    examples=({}, {"clip": "range"}, {"beta_cap": 0.5, "delta": 0.01}, {"threshold": "largest"}),
+    examples=(
+        {},
+        {"clip": "range"},
+        {"beta_cap": 0.5, "delta": 0.01},
+        {"threshold": "largest"},
+        {"mixing": 0.0},
+        {"clip": "none", "ablation": True},
+    ),
 )
 
 
@@ -114,7 +133,7 @@ class SCBIX(Learner):
     ----------
     n_arms : int
         The number of arms.
-    clip : {"scale", "range"}
+    clip : {"scale", "range", "none"}
         As in `SCB`.
     threshold : {"lazy", "largest"}
         As in `SCB`.
@@ -125,6 +144,10 @@ class SCBIX(Learner):
         The largest share of uniform exploration. By default there is no cap with
         ``clip="scale"``, as printed in the paper, and 1/2 with ``clip="range"``, which the proofs
         need (erratum E9).
+    mixing : float
+        As in `SCB`.
+    ablation : bool
+        As in `SCB`.
     seed : int or SeedSequence, optional
         For the choices.
 
@@ -149,6 +172,8 @@ class SCBIX(Learner):
         threshold: str = "lazy",
         delta: float | None = None,
         beta_cap: float | None = None,
+        mixing: float = 1.0,
+        ablation: bool = False,
         seed: Seed = None,
     ) -> None:
         n = checked_arms(n_arms)
@@ -156,7 +181,7 @@ class SCBIX(Learner):
             delta = checked_positive("delta", delta, below=1.0)
         if beta_cap is not None and beta_cap != 1.0:
             beta_cap = checked_positive("beta_cap", beta_cap, below=1.0)
-        mode = checked_option("clip", clip, ("scale", "range"))
+        mode = checked_option("clip", clip, ("scale", "range", "none"))
         default_cap = 0.5 if mode == RANGE else 1.0
         params = Params(
             n=n,
@@ -164,8 +189,11 @@ class SCBIX(Learner):
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             iota=math.log(n) - (math.log(delta) if delta is not None else 0.0),
             beta_cap=default_cap if beta_cap is None else beta_cap,
+            mixing=checked_share("mixing", mixing),
         )
+        checked_ablation(clip, params.mixing, ablation)
         settings = {
             "n_arms": n, "clip": clip, "threshold": threshold, "delta": delta, "beta_cap": beta_cap,
+            "mixing": params.mixing, "ablation": ablation,
         }  # fmt: skip
         self._start(params, settings, seed)

@@ -15,6 +15,8 @@ from unbounded._jit import kernel
 from unbounded.core.lanes import Vector
 
 SCALE, RANGE = 0, 1  # clip to [-C, C], the paper's; or to the observed range
+NONE = 2  # keep the paper's C and do not clip: an ablation
+_MOST = 2.0**900  # an unclipped loss in units of 2^e; divided by a probability it stays finite
 LAZY, LARGEST = 0, 1  # readings of the paper's threshold: pseudo-code, prose (erratum E1)
 
 
@@ -63,10 +65,26 @@ def clip_to_range(window: Window, loss: float) -> tuple[float, bool, Window]:
 
 
 @kernel
+def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Window]:
+    """Alg. 1 without its line 5: l+ is loss + C, of any size and sign; C grows as it does there.
+
+    Never clipped, so the flag is False. What comes first has no unit yet: it is returned in that of
+    the next window.
+    """
+    _, _, after = clip_to_scale(window, rule, loss)
+    if window.W == 0.0:
+        return math.ldexp(loss, -after.e), False, after
+    value = math.ldexp(loss, -window.e)
+    return max(-_MOST, min(_MOST, value)) + 0.5 * window.W, False, after
+
+
+@kernel
 def clip(window: Window, mode: int, rule: int, loss: float) -> tuple[float, bool, Window]:
-    """One observation through either kind of window."""
+    """One observation through a window of any kind."""
     if mode == RANGE:
         return clip_to_range(window, loss)
+    if mode == NONE:
+        return unclipped(window, rule, loss)
     return clip_to_scale(window, rule, loss)
 
 

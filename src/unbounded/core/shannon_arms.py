@@ -1,4 +1,4 @@
-"""The arms as FTRL with the Shannon entropy sees them, for estimates that only grow.
+"""The arms as FTRL with the Shannon entropy sees them, for estimates that mostly grow.
 
 q = (1 - beta) p + beta / n, where p_k is proportional to exp(-eta L_k). Few arms are kept as a
 vector q that is summed and drawn from in O(n); from `MANY_ARMS` on, `core.lazy_shannon` draws
@@ -32,9 +32,13 @@ class Arms(NamedTuple):
     table: Vector  # a record for each arm
 
 
-def new_arms(n: int) -> Arms:
-    """No losses yet, and the uniform distribution."""
-    q, lane_sums, many = np.empty(n), np.zeros(LANES), n >= MANY_ARMS
+def new_arms(n: int, *, growing: bool = True) -> Arms:
+    """No losses yet, and the uniform distribution.
+
+    If estimates may be negative (``growing=False``), every arm is touched every round.
+    """
+    q, lane_sums = np.empty(n), np.zeros(LANES)
+    many = growing and n >= MANY_ARMS
     fill_uniform(q, lane_sums)
     head = np.zeros(lazy_shannon.HEAD if many else 0)
     if many:
@@ -66,7 +70,10 @@ def fill(arms: Arms, q: Vector) -> None:
 
 @kernel
 def add(arms: Arms, k: int, loss: float) -> None:
-    """Let the cumulative loss of arm ``k`` grow by ``loss`` >= 0; q changes with `solve` only."""
+    """Let the cumulative loss of arm ``k`` grow by ``loss`` >= 0; q changes with `solve` only.
+
+    A negative ``loss`` needs ``growing=False``.
+    """
     if arms.table.size > 0:
         lazy_shannon.add(arms.head, arms.table, k, loss)
     else:

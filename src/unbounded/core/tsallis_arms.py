@@ -1,4 +1,4 @@
-"""The arms as FTRL with the 1/2-Tsallis entropy sees them, for estimates that only grow.
+"""The arms as FTRL with the 1/2-Tsallis entropy sees them, for estimates that mostly grow.
 
 q = (1 - beta) p + beta / n, where p = argmin <L, p> - 4 sum sqrt(p) / eta. Few arms are kept as a
 vector q that is solved for and drawn from in O(n); from `MANY_ARMS` on, `core.lazy_tsallis` draws
@@ -36,9 +36,13 @@ class Arms(NamedTuple):
     table: Vector  # a record for each arm
 
 
-def new_arms(n: int) -> Arms:
-    """No losses yet, and the uniform distribution."""
-    q, lane_sums, many = np.empty(n), np.zeros(LANES), n >= MANY_ARMS
+def new_arms(n: int, *, growing: bool = True) -> Arms:
+    """No losses yet, and the uniform distribution.
+
+    If estimates may be negative (``growing=False``), every arm is touched every round.
+    """
+    q, lane_sums = np.empty(n), np.zeros(LANES)
+    many = growing and n >= MANY_ARMS
     fill_uniform(q, lane_sums)
     head = np.zeros(lazy_tsallis.HEAD if many else 0)
     if many:
@@ -71,7 +75,10 @@ def fill(arms: Arms, q: Vector) -> None:
 
 @kernel
 def add(arms: Arms, k: int, loss: float) -> Arms:
-    """Let the cumulative loss of arm ``k`` grow by ``loss`` >= 0; q changes with `solve` only."""
+    """Let the cumulative loss of arm ``k`` grow by ``loss`` >= 0; q changes with `solve` only.
+
+    A negative ``loss`` needs ``growing=False``, and `unsettled` after it.
+    """
     if arms.table.size > 0:
         before, after = lazy_tsallis.add(arms.head, arms.table, k, loss)
     else:
@@ -84,6 +91,12 @@ def add(arms: Arms, k: int, loss: float) -> Arms:
 
 
 @kernel
+def unsettled(arms: Arms) -> Arms:
+    """Have the next solve start afresh: after an estimate that is negative."""
+    return _at(arms, Anchor(arms.x, 0.0, 0.0, 0.0))
+
+
+@kernel
 def rescale(arms: Arms, factor: float) -> Arms:
     """Multiply the cumulative losses by a power of two."""
     if arms.table.size > 0:
@@ -91,7 +104,7 @@ def rescale(arms: Arms, factor: float) -> Arms:
     else:
         for k in range(arms.L.size):
             arms.L[k] *= factor
-    return _at(arms, Anchor(arms.x, 0.0, 0.0, 0.0))
+    return unsettled(arms)
 
 
 @kernel

@@ -56,6 +56,8 @@ class MDPSpec:
         Returns what ``learn`` gets as ``program``.
     scale_free : bool
         What is claimed, and tested.
+    per_state : bool
+        Whether the learner's ``episodes`` are those for one state, and not those of the run.
     """
 
     name: str
@@ -68,6 +70,7 @@ class MDPSpec:
     expected: Callable[..., None]
     program: Callable[[], Any] = no_program
     scale_free: bool = False
+    per_state: bool = False
 
     def new_buffer(self, layers: Layers, capacity: int = _CAPACITY) -> tuple[Vector, Any]:
         """A zeroed buffer and the state that looks into it."""

@@ -239,7 +239,11 @@ class RFELP(MDPLearner):
         Go on to the next state after so many visits (RF-ELP-ES); 0: never.
     share_counts : bool, default True
         One transition model for all states.
-    constants, bonus, explorer
+    constants : {"practical", "paper"}
+        As for `MVP`.
+    bonus : float, default 0.3
+        As for `MVP`.
+    explorer : {"mvp", "ucbvi"}
         As for `MVP`.
     seed : int or SeedSequence, optional
 
@@ -264,6 +268,7 @@ class RFELP(MDPLearner):
         choose=_rf_elp_choose,
         learn=_rf_elp_learn,
         expected=_rf_elp_expected,
+        per_state=True,
     )
 
     def __init__(

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 from unbounded._jit import borrowed, source_hash, subroutine
 from unbounded.core.layered import Integers, LayeredMDP, Vector, backward_induction, draw
+from unbounded.core.policies import best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
 from unbounded.learner import bit_generator
+from unbounded.mdps import rf_elp
 from unbounded.mdps.adversaries import (
     MDPAdversary,
     PythonMDPAdversary,
@@ -33,7 +35,17 @@ from unbounded.mdps.adversaries import (
     fill_python,
 )
 from unbounded.mdps.learner import MDPLearner, MDPSpec
-from unbounded.mdps.sections import EXPLORED, FALLBACKS, LIBRARY, SOLVES, UNSOLVED, VERSION, WORST
+from unbounded.mdps.sections import (
+    CLIPPED,
+    EXPLORED,
+    FALLBACKS,
+    LIBRARY,
+    SOLVES,
+    TARGET,
+    UNSOLVED,
+    VERSION,
+    WORST,
+)
 
 _BLOCK = 1 << 12  # episodes for which random words are held at a time
 _TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
@@ -50,6 +62,12 @@ class MDPSimulation:
     checkpoints : array of int, shape (checkpoints,)
     low, high : array, shape (replicates, checkpoints, H)
         Extreme losses of each layer so far, of any pair.
+    clipped : array
+        How many losses the learner has clipped.
+    reach : array, shape (replicates,)
+        Of a learner whose exploration is over: the smallest, over the states that can be reached,
+        of the probability with which the policy found for a state reaches it, over the largest
+        possible one. Exact; nan for other learners.
     explored, solves, fallbacks, unsolved, worst_gap : array, shape (replicates,)
         Episodes of exploration, and how well FTRL was solved.
     """
@@ -57,6 +75,8 @@ class MDPSimulation:
     checkpoints: NDArray[np.int64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    clipped: NDArray[np.int64]
+    reach: NDArray[np.float64]
     explored: NDArray[np.int64]
     solves: NDArray[np.int64]
     fallbacks: NDArray[np.int64]
@@ -65,6 +85,7 @@ class MDPSimulation:
     _states: int
     _actions: int
     _root: SeedSequence
+    _first: int
     # Times a unit, so that none overflows.
     _regret: NDArray[np.float64]
     _realised: NDArray[np.float64]
@@ -82,20 +103,27 @@ class MDPSimulation:
         with np.errstate(over="ignore"):
             return self._realised / self._unit
 
-    def relative_regret(self) -> NDArray[np.float64]:
-        """Regret over (sum_h l_inf,h) S sqrt(A t).
+    @property
+    def scaled_regret(self) -> NDArray[np.float64]:
+        """Regret over sum_h l_inf,h, the largest absolute losses of the layers added up.
 
         Finite at every scale, even where the regret itself exceeds float64.
         """
+        return self._over(np.ones(1))
+
+    def relative_regret(self) -> NDArray[np.float64]:
+        """Regret over (sum_h l_inf,h) S sqrt(A t), finite at every scale too."""
+        return self._over(self._states * np.sqrt(self._actions * self.checkpoints))
+
+    def _over(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
         largest = np.maximum(np.abs(self.low), np.abs(self.high))
-        scale = (largest * self._unit[:, :, None]).sum(axis=2)
-        size = scale * self._states * np.sqrt(self._actions * self.checkpoints)
+        size = (largest * self._unit[:, :, None]).sum(axis=2) * rate
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0.0, self._regret / size, 0.0)
 
     def seed(self, replicate: int) -> SeedSequence:
         """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
-        return _seed(self._root, replicate, 0)
+        return _seed(self._root, self._first + replicate, 0)
 
 
 def simulate_mdp(
@@ -106,6 +134,7 @@ def simulate_mdp(
     replicates: int = 1,
     seed: int | SeedSequence | None = None,
     *,
+    first_replicate: int = 0,
     checkpoints: Sequence[int] | int = 20,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -129,6 +158,8 @@ def simulate_mdp(
     seed : int or SeedSequence, optional
         Of losses, transitions and choices. Learners simulated with equal seeds meet equal losses
         (against adversaries that do not look).
+    first_replicate : int
+        The number of the first replicate, as for `simulate`.
     checkpoints : int or sequence of int
         At which episodes to record; an int means that many, log-spaced.
     workers : int, optional
@@ -162,12 +193,14 @@ def simulate_mdp(
     T = episodes if episodes is not None else learner.settings.get("episodes")
     if T is None or T < 1 or replicates < 1:
         raise ValueError(f"episodes and replicates must be at least 1, got {T}, {replicates}")
+    if first_replicate < 0:
+        raise ValueError(f"first_replicate must be at least 0, got {first_replicate}")
     points = _checkpoints(checkpoints, int(T))
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     H = mdp.layers.horizon
-    table = np.empty((3, replicates, points.size))
+    table = np.empty((4, replicates, points.size))
     extremes = np.empty((2, replicates, points.size, H))
-    counts = np.zeros((5, replicates))
+    counts = np.zeros((6, replicates))
     # made once, before threads want it
     run = _python_loop(learner.spec) if in_python else _loop(learner.spec)
     done = 0
@@ -175,8 +208,8 @@ def simulate_mdp(
     def one(r: int) -> None:
         nonlocal done
         _play(
-            run, learner, mdp, adversary, points, root, r, table[:, r], extremes[:, r],
-            counts[:, r],
+            run, learner, mdp, adversary, points, root, first_replicate + r, table[:, r],
+            extremes[:, r], counts[:, r],
         )  # fmt: skip
         done += 1
         if progress is not None:
@@ -185,10 +218,11 @@ def simulate_mdp(
     threads = 1 if in_python else min(workers or os.cpu_count() or 1, replicates)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, range(replicates)))
-    whole = counts.astype(np.int64)
+    whole = counts[:4].astype(np.int64)
     return MDPSimulation(
-        points, extremes[0], extremes[1], whole[0], whole[1], whole[2], whole[3], counts[4],
-        sum(mdp.layers.sizes), mdp.layers.n_actions, root, table[0], table[1], table[2],
+        points, extremes[0], extremes[1], table[3].astype(np.int64), counts[5], whole[0], whole[1],
+        whole[2], whole[3], counts[4], sum(mdp.layers.sizes), mdp.layers.n_actions, root,
+        first_replicate, table[0], table[1], table[2],
     )  # fmt: skip
 
 
@@ -250,10 +284,27 @@ def _play(
                 player._make_room()
             t += len(words)
         best = backward_induction(layers.table, mdp.P, cumulative, value, pi)
-        table[:, j] = book[_EXPECTED] - best, book[_PLAYED] - best, book[_UNIT]
+        clipped = player._state.head[CLIPPED]
+        table[:, j] = book[_EXPECTED] - best, book[_PLAYED] - best, book[_UNIT], clipped
         extremes[:, j] = low, high
     head = player._state.head
-    counts[:] = [head[slot] for slot in (EXPLORED, SOLVES, FALLBACKS, UNSOLVED, WORST)]
+    counts[:5] = [head[slot] for slot in (EXPLORED, SOLVES, FALLBACKS, UNSOLVED, WORST)]
+    counts[5] = _reach(mdp, player)
+
+
+def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
+    state, layers = player._state, mdp.layers
+    if not hasattr(state, "library") or state.head[TARGET] < sum(layers.sizes):
+        return np.nan
+    ratios = []
+    for (h, s), mixture in rf_elp.found(layers, state.head, state.library).items():
+        there = np.zeros(layers.n_pairs)
+        first = layers.index(h + 1, s)
+        there[first : first + layers.n_actions] = 1.0
+        most = -best_policy(mdp, -there)[0]
+        if most > 0.0:
+            ratios.append(float(there @ occupancy(mdp, mixture)) / most)
+    return min(ratios)
 
 
 @subroutine
