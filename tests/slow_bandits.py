@@ -316,16 +316,23 @@ def uni_inf(n: int, rounds: int) -> Player:
         S = math.sqrt(S**2 + clipped**2 * (1.0 - x[arm]) ** 2 / (n * math.log(rounds)))
 
 
-def scb(n: int, clip: str = "scale", threshold: str = "lazy", rate: float = 1.0) -> Player:
+def scb(
+    n: int,
+    clip: str = "scale",
+    threshold: str = "lazy",
+    rate: float = 1.0,
+    mixing: float = 1.0,
+    ablation: bool = False,
+) -> Player:
     L, C, told, t = np.zeros(n), 0.0, [], 1
     while True:
-        width = 2.0 * C if clip == "scale" else (max(told) - min(told) if told else 0.0)
+        width = 2.0 * C if clip != "range" else (max(told) - min(told) if told else 0.0)
         p = tsallis(L, rate / (width * math.sqrt(t))) if width > 0.0 else np.full(n, 1.0 / n)
-        q = mixed(p, n / (2.0 * n + math.sqrt(n * t)))
+        q = mixed(p, mixing * n / (2.0 * n + math.sqrt(n * t)) if width > 0.0 else 0.0)
         arm, losses = yield q
         loss = losses[arm]
-        if clip == "scale":
-            L[arm] += (min(C, max(-C, loss)) + C) / q[arm]
+        if clip != "range":
+            L[arm] += ((min(C, max(-C, loss)) if clip == "scale" else loss) + C) / q[arm]
             if abs(loss) > C or (threshold == "largest" and 2.0 * abs(loss) > C):
                 C = 2.0 * abs(loss)
         elif told:
@@ -340,19 +347,22 @@ def scb_ix(
     threshold: str = "lazy",
     delta: float | None = None,
     beta_cap: float | None = None,
+    mixing: float = 1.0,
+    ablation: bool = False,
 ) -> Player:
     iota = math.log(n) if delta is None else math.log(n / delta)
     cap = beta_cap or (0.5 if clip == "range" else 1.0)
     L, C, told, t = np.zeros(n), 0.0, [], 1
     while True:
-        width = 2.0 * C if clip == "scale" else (max(told) - min(told) if told else 0.0)
+        width = 2.0 * C if clip != "range" else (max(told) - min(told) if told else 0.0)
         eta = 2.0 / width * math.sqrt(iota / (n * t)) if width > 0.0 else 0.0
-        q = mixed(softmax(-eta * L), min(cap, math.sqrt(n * iota / (n * iota + t))))
+        q = mixed(softmax(-eta * L), mixing * min(cap, math.sqrt(n * iota / (n * iota + t))))
         gamma = 0.5 * math.sqrt(iota / (n * t))
         arm, losses = yield q
         loss = losses[arm]
-        if clip == "scale":
-            L[arm] += (min(C, max(-C, loss)) + C) / (q[arm] + gamma)
+        if clip != "range":
+            l_c = min(C, max(-C, loss)) if clip == "scale" else loss
+            L[arm] += (l_c + C) / (q[arm] + gamma)
             if abs(loss) > C or (threshold == "largest" and 2.0 * abs(loss) > C):
                 C = 2.0 * abs(loss)
         elif told:

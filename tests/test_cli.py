@@ -21,7 +21,7 @@ pytest.importorskip("loky")
 import psutil
 
 import lab_helpers as helpers
-from unbounded import cli, config, lab
+from unbounded import cli, config, lab, task
 
 QUICK = config.dumps(config.experiment({**helpers.PAIR, "name": "quick"}))
 
@@ -55,6 +55,53 @@ def test_run_then_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lab.results("out/quick").height == 12 * 12 * 5
 
 
+def test_a_directory_of_experiments(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = Path("both")
+    both.mkdir()
+    small = {**helpers.PAIR, "rounds": 60, "quick": {"rounds": 30, "arms": 2, "replicates": 2}}
+    for name, seed in (("b", 1), ("a", 2)):
+        e = config.to_dict(config.experiment(small | {"seed": seed}))
+        quick = "[quick]\nrounds = 30\narms = 2\nreplicates = 2\n"
+        (both / f"{name}.toml").write_text(config.dumps(config.experiment(e)) + quick)
+    assert call("run", both, "--dry-run") == 0
+    said = capsys.readouterr().err
+    assert said.index("144 to run, in out/both/a") < said.index("144 to run, in out/both/b")
+    assert call("run", both, "--engine", "serial") == 0
+    assert call("run", f"{both}/", "--engine", "serial", "--quick") == 0
+    said = capsys.readouterr().err
+    assert "a (1 of 2): " in said
+    assert "12 of 12 replicates done (0 were stored before), 0 failed" in said
+    assert lab.results("out/both/b").height == 144 * 5
+    assert set(lab.results("out/both-quick/b")["arms"]) == {2}
+    assert call("run", both, "--engine", "serial", "--out", "out/both") == 0
+    assert capsys.readouterr().err.count("(144 were stored before)") == 2
+    assert call("run", both / "a.toml", "--quick", "--dry-run") == 0
+    assert "in out/a-quick" in capsys.readouterr().err
+    (both / "c.toml").write_text('name = "a"\n' + (both / "a.toml").read_text())
+    assert call("run", both, "--dry-run") == 2
+    assert "another file of both has the name 'a'" in capsys.readouterr().err
+    (both / "c.toml").write_text("arm = 3")  # found before anything is run
+    assert call("run", both, "--engine", "serial", "--out", "other") == 2
+    assert not Path("other").exists()
+    Path("empty").mkdir()
+    assert call("run", "empty") == 2
+    assert "there is no .toml file" in capsys.readouterr().err
+    assert call("run", file, "--quick") == 2
+    assert "quick.toml: it has no [quick] table" in capsys.readouterr().err
+
+
+def test_a_failure_in_a_directory_does_not_stop_the_others(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = Path("both")
+    both.mkdir()
+    for name in ("a", "b"):
+        (both / f"{name}.toml").write_text(QUICK.replace('"quick"', f'"{name}"'))
+    monkeypatch.setattr(task, "run", helpers.fail_on_odd)
+    assert call("run", both, "--engine", "serial") == 1
+    assert capsys.readouterr().err.count("72 failed") == 2
+
+
 def test_show_of_what_is_unfinished_and_damaged(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,6 +120,7 @@ def test_show_of_what_is_unfinished_and_damaged(
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     from unbounded import adversaries
     from unbounded.bandits import algorithms
+    from unbounded.mdps import algorithms as mdp_algorithms
 
     assert call("list") == 0
     shown = capsys.readouterr().out
@@ -80,8 +128,12 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"\n{name}: " in shown
         assert cls.spec.reference in shown
     for name in adversaries.__all__:
-        assert name == "Adversary" or f"\n{name}: " in shown
-    assert 'clip : {"scale", "range"}; default \'scale\'' in shown
+        listed = name not in ("Adversary", "Phase", "worst_cases")  # what one can play against
+        assert (f"\n{name}: " in shown) == listed
+    for name in (*mdp_algorithms(), "MDPAdversary", "combination_lock"):
+        assert f"\n{name}: " in shown
+    assert 'clip : {"scale", "range", "none"}; default \'scale\'' in shown
+    assert "horizon : int; required" in shown
     assert call("list", "SCB") == 0
     assert "Multiplies the learning rate" in capsys.readouterr().out
     assert call("list", "SBC") == 2
@@ -99,7 +151,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         (["show", "nowhere"], "cannot be read"),
         (["run", "quick.toml", "--engin", "local"], "--engin"),
         (["ruin", "quick.toml"], "ruin"),
-        (["run"], "file"),
+        (["run"], "path"),
         (["run", "quick.toml", "--workers", "two"], "two"),
     ],
 )  # fmt: skip
@@ -127,7 +179,7 @@ def test_a_mistake_shows_no_traceback(file: Path) -> None:
     line = QUICK.split("\n").index("clip = [") + 1
     assert done.stderr.strip() == (
         f"unbounded: {file}, line {line}: learners[0].clip cannot be 'rage'; "
-        "the nearest valid one is 'range' (valid: scale, range)"
+        "the nearest valid one is 'range' (valid: scale, range, none)"
     )
     assert done.stdout == ""
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbounded import SCB
-from unbounded.core.clipping import EMPTY, LARGEST, LAZY, clip_to_range, clip_to_scale
+from unbounded import SCB, SCBIX
+from unbounded.core.clipping import EMPTY, LARGEST, LAZY, clip_to_range, clip_to_scale, unclipped
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 losses_of_many_sizes = st.lists(
@@ -118,3 +118,80 @@ def test_extreme_jump_of_the_scale(clip):
     learner.tell(learner.ask(), -5e-324)
     assert np.isfinite(learner.probabilities()).all()
     assert learner.scale == math.inf or learner.scale > 1e308
+
+
+# ------------------------------------------------------------------------- ablations
+
+
+ORDINARY = st.just(0.0) | st.floats(1e-100, 1e100) | st.floats(-1e100, -1e-100)
+
+
+@given(st.lists(ORDINARY, min_size=1, max_size=20), st.sampled_from([LAZY, LARGEST]))
+@settings(deadline=None)
+def test_without_clipping_the_loss_is_used_as_it_is(losses, rule):
+    window, reference, C = EMPTY, EMPTY, Fraction(0)
+    for loss in losses:
+        e = window.e
+        l_plus, clipped, window = unclipped(window, rule, loss)
+        if C == 0:  # the first unit is that of the window that follows
+            e = window.e
+        exact = Fraction(loss) + C
+        assert math.ldexp(l_plus, e) == pytest.approx(float(exact), rel=1e-12, abs=1e-12 * float(C))
+        assert not clipped
+        _, _, reference = clip_to_scale(reference, rule, loss)
+        assert window == reference  # the threshold is learned as ever
+        C = Fraction(math.ldexp(0.5 * window.W, window.e))
+
+
+@pytest.mark.parametrize("kind", [SCB, SCBIX])
+def test_any_finite_loss_is_legal_without_clipping(kind):
+    learner = kind(3, clip="none", ablation=True, seed=0)
+    for loss in (5e-324, 1.7e308, -1.7e308, 0.0, 1e-300, 3.0):
+        learner.tell(learner.ask(), loss)
+        q = learner.probabilities()
+        assert np.isfinite(q).all()
+        assert q.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n", [5, 100])
+def test_without_clipping_nothing_differs_while_nothing_would_be_clipped(n):
+    plays = {}
+    for clip in ("scale", "none"):
+        learner = SCB(n, clip=clip, ablation=True, seed=1)
+        learner.tell(learner.ask(), 0.0)
+        choice = learner.ask()
+        learner.tell(choice, 1.0)  # exceeds C = 0: l+ is 0 or 1
+        if clip == "scale":
+            reached = learner.scale
+        plays[clip] = learner.probabilities()
+    assert reached == 2.0
+    assert not np.allclose(plays["scale"], plays["none"])
+    assert plays["none"].argmin() == choice.arm
+    assert np.ptp(plays["scale"]) == 0.0
+
+
+@pytest.mark.parametrize("kind", [SCB, SCBIX])
+def test_what_can_fail_must_be_meant(kind):
+    with pytest.raises(ValueError, match="clip='none' can fail"):
+        kind(3, clip="none")
+    with pytest.raises(ValueError, match="choose mixing above 0, or ablation=True"):
+        kind(3, clip="range", mixing=0.0)
+    with pytest.raises(ValueError, match="mixing must be from 0 to 1"):
+        kind(3, mixing=1.5)
+    with pytest.raises(TypeError, match="ablation must be True or False"):
+        kind(3, ablation=1)
+    kind(3, clip="range", mixing=0.0, ablation=True)
+    kind(3, mixing=0.0)
+
+
+@pytest.mark.parametrize("kind", [SCB, SCBIX])
+@pytest.mark.parametrize("n", [5, 100])
+def test_without_mixing_there_is_no_floor(kind, n):
+    floor = {}
+    for mixing in (0.0, 0.5, 1.0):
+        learner = kind(n, clip="range", mixing=mixing, ablation=True, seed=0)
+        for _ in range(3000):
+            choice = learner.ask()
+            learner.tell(choice, 0.0 if choice.arm == 0 else 1.0)
+        floor[mixing] = learner.probabilities().min()
+    assert floor[0.0] < 0.5 * floor[0.5] < 0.5 * floor[1.0]

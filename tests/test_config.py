@@ -59,7 +59,9 @@ def test_lists_span_a_grid() -> None:
     cells = grid.cells(e)
     assert len(cells) == 2 * 2 * (2 + 2) * 2
     assert len({cell.key for cell in cells}) == len(cells)
-    assert cells[0].learner_settings == '{"clip":"scale","rate":2.0,"threshold":"lazy"}'
+    assert cells[0].learner_settings == (
+        '{"ablation":false,"clip":"scale","mixing":1.0,"rate":2.0,"threshold":"lazy"}'
+    )
 
 
 def test_one_value_of_a_pair_is_not_a_grid() -> None:
@@ -179,6 +181,119 @@ def test_round_trip() -> None:
     assert config.experiment(config.to_dict(e)) == e
 
 
+# ------------------------------------------------------------------- texts, quick, MDPs
+
+MDP = """\
+episodes = [100, 200]
+
+[[worlds]]
+name = "dirichlet"
+sizes = [2, 3]
+n_actions = 2
+seed = [0, 1]
+
+[[learners]]
+name = "SCBRL"
+clip = ["scale", "range"]
+
+[[learners]]
+name = "UOBREPS"
+loss_range = "true"
+
+[[adversaries]]
+name = "MDPAdversary"
+kind = ["stochastic", "quiet lure"]
+"""
+
+
+def test_texts_are_kept_and_are_not_in_the_key() -> None:
+    texts = 'title = "A title"\nclaim = """\nOne\ntwo"""\nviews = ["b", "a"]\n'
+    e = config.loads(texts + TEXT)
+    assert (e.title, e.claim, e.views) == ("A title", "One\ntwo", ("b", "a"))
+    assert config.loads(config.dumps(e)) == e
+    assert grid.cells(e) == grid.cells(config.loads(TEXT))
+    assert "line 1: title must be text" in error_of("title = 3\n" + TEXT)
+    assert "line 1: views must be a list of texts" in error_of("views = [1]\n" + TEXT)
+
+
+def test_quick_comes_before_the_rest() -> None:
+    text = TEXT + "\n[quick]\nrounds = 10\narms = 2\n[[quick.learners]]\nname = 'Uniform'\n"
+    quick = config.loads(text, quick=True)
+    assert (quick.rounds, quick.arms, quick.replicates) == ((10,), (2,), 4)
+    assert [entry.name for entry in quick.learners] == ["Uniform"]
+    assert config.loads(text) == config.loads(TEXT)
+    assert config.loads(config.dumps(quick)) == quick
+
+
+@pytest.mark.parametrize(
+    ("quick", "line", "words"),
+    [
+        ("rounds = 0", 24, "rounds must be a whole number"),
+        ("round = 1", 24, "quick cannot change 'round'; the nearest valid one is 'rounds'"),
+        ("seed = 1", 24, "quick cannot change 'seed'"),
+        ("[[quick.learners]]\nname = 'SBC'", 25, "the nearest valid one is 'SCB'"),
+        ("episodes = 3", 24, "episodes is for MDPs; an experiment with bandits has rounds"),
+    ],
+)
+def test_a_mistake_in_quick_is_found_without_it(quick: str, line: int, words: str) -> None:
+    message = error_of(TEXT + "\n[quick]\n" + quick)
+    assert f"line {line}: " in message
+    assert words in message
+
+
+def test_mdps_span_a_grid() -> None:
+    e = config.loads(MDP)
+    cells = grid.cells(e)
+    assert len({cell.key for cell in cells}) == len(cells) == 2 * 2 * (2 + 1) * 2
+    assert cells[0].world_settings == '{"concentration":1.0,"n_actions":2,"seed":0,"sizes":[2,3]}'
+    assert cells[0].label.endswith("dirichlet(sizes=[2, 3], n_actions=2, seed=0) · T=100")
+    again = config.loads(config.dumps(e))
+    assert again == e
+    assert grid.cells(again) == cells
+
+
+def test_the_range_of_every_layer_survives_its_file() -> None:
+    pairs = "loss_range = [[[0.0, 1.0], [-1.0, 2.0]]]"
+    e = config.loads(MDP.replace('loss_range = "true"', pairs))
+    assert len(e.learners[1].variants()) == 1
+    assert config.loads(config.dumps(e)) == e
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("episodes = [100", "rounds = [100", 1, "rounds is for bandits; an experiment with MDPs"),
+        ("episodes = [100, 200]", "", None, "episodes is missing"),
+        ("SCBRL", "SCB", 10, "SCB is for bandits, which need arms and rounds"),
+        ("SCBRL", "SCRBL", 10, "the nearest valid one is 'SCBRL'"),
+        ("MDPAdversary", "Switch", 18, "Switch is for bandits"),
+        ("dirichlet", "dirichle", 4, "the nearest valid one is 'dirichlet'"),
+        ("n_actions = 2\n", "", 3, "dirichlet needs n_actions"),
+        ("sizes = [2, 3]", "sizes = 2", 5, "sizes must be sequence of int"),
+        ("clip =", "layers =", 11, "layers is set by 'worlds'"),
+        ("quiet lure", "quite lure", 19, "kind must be one of"),
+        ("[100, 200]", "[5, 200]", 9, "episodes must exceed the 5 states"),
+        ('"true"', '"false"', 15, "loss_range"),
+    ],
+)
+def test_mistakes_about_mdps(old: str, new: str, line: int | None, words: str) -> None:
+    message = error_of(MDP.replace(old, new, 1))
+    assert message.startswith(f"file.toml, line {line}: " if line else "file.toml: "), message
+    assert words in message
+    bandits = error_of(TEXT.replace("SCB", "SCBRL"))
+    assert "line 11: learners[0]: SCBRL is for MDPs, which need worlds and episodes" in bandits
+
+
+def test_phases_of_a_program_are_tables() -> None:
+    program = TEXT.replace("StochasticGap", "Program").replace(
+        "scale = [1e-9, 1e9]", "phases = [{end = 0.5}, {best = 0.99, gap = 0.2}]"
+    )
+    e = config.loads(program)
+    assert len(grid.cells(e)) == 16
+    assert config.loads(config.dumps(e)) == e
+    assert "unexpected keyword argument 'ends'" in error_of(program.replace("{end", "{ends"))
+
+
 numbers = st.integers(1, 100)
 lists = st.lists(numbers, min_size=1, max_size=3)
 documents = st.fixed_dictionaries(
@@ -226,7 +341,8 @@ values = st.recursive(
     | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )  # fmt: skip
-KEYS = ["name", "learners", "adversaries", "arms", "rounds", "replicates", "seed", "checkpoints"]
+KEYS = ["name", "learners", "adversaries", "arms", "rounds", "replicates", "seed", "checkpoints",
+        "title", "claim", "views", "worlds", "episodes", "quick"]  # fmt: skip
 
 
 def experiment_or_message(document: dict[str, object]) -> config.Experiment | str:

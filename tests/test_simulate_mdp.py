@@ -1,5 +1,6 @@
 """The simulator of MDPs: equal to ask and tell, exact regret, threads, adversaries."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -58,6 +59,30 @@ def by_hand(result, adversary, replicate, seed):
     return paid - best, realised - best, learner
 
 
+def smallest_reach(learner):
+    """By forward recursion and by trying every deterministic policy of the first layer."""
+    initial, step = MDP.initial, MDP.transitions[0]
+    most = [
+        max(
+            sum(initial[s] * step[s, a[s], x] for s in range(2))
+            for a in itertools.product(range(2), repeat=2)
+        )
+        for x in range(3)
+    ]
+    ratios = []
+    for (h, s), mixture in learner.explorers().items():
+        if h == 0:
+            continue  # reached with the same probability by every policy
+        reached = sum(
+            w * initial[i] * policy.tables[0][i, a] * step[i, a, s]
+            for w, policy in zip(mixture.weights, mixture.policies, strict=True)
+            for i in range(2)
+            for a in range(2)
+        )
+        ratios.append(reached / most[s])
+    return min(ratios)
+
+
 @pytest.mark.parametrize("kind", ["stochastic", "punish"])
 def test_equals_ask_and_tell(kind):
     adversary = MDPAdversary(kind)
@@ -67,6 +92,7 @@ def test_equals_ask_and_tell(kind):
         assert result.regret[r, -1] == pytest.approx(regret, abs=1e-9)
         assert result.realised[r, -1] == pytest.approx(realised, abs=1e-9)
         assert result.explored[r] == learner.exploration["episodes"]
+        assert result.reach[r] == pytest.approx(smallest_reach(learner), abs=1e-12)
         assert result.solves[r] == learner.certificate.solves
         assert result.worst_gap[r] == learner.certificate.worst_gap
 
@@ -80,6 +106,14 @@ def test_results_do_not_depend_on_threads_or_checkpoints():
     last = simulate_mdp(learner, MDP, adversary, replicates=3, seed=6, checkpoints=[T])
     assert np.array_equal(last.regret[:, -1], one.regret[:, -1])
     assert len({float(x) for x in one.regret[:, -1]}) == 3
+    later = simulate_mdp(
+        learner, MDP, adversary, replicates=2, seed=6, first_replicate=1, checkpoints=[T]
+    )
+    assert np.array_equal(later.regret[:, -1], one.regret[1:, -1])
+    assert np.array_equal(later.clipped[:, -1], one.clipped[1:, -1])
+    assert later.seed(0).spawn_key == one.seed(1).spawn_key
+    with pytest.raises(ValueError, match="first_replicate must be at least 0"):
+        simulate_mdp(learner, MDP, adversary, first_replicate=-1)
 
 
 @pytest.mark.parametrize("k", [-900, -301, 13, 300, 900])

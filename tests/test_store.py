@@ -57,13 +57,28 @@ def test_what_is_written_is_read(store: Store) -> None:
     assert Store(store.directory).read().equals(frame)
     assert dict(frame.schema) == SCHEMA
     one = frame.row(0, named=True)
-    assert one["learner_settings"] == '{"clip":"scale","rate":1.0,"threshold":"lazy"}'
+    assert one["learner_settings"] == (
+        '{"ablation":false,"clip":"scale","mixing":1.0,"rate":1.0,"threshold":"lazy"}'
+    )
     assert one["seed"] == 0
     assert one["arms"] == 3
     assert one["code"] == PLAN[0].code
     assert "NumPy" in one["versions"]
     assert one["seconds"] > 0
     assert one["finished"].tzinfo is not None
+
+
+def test_files_from_before_there_were_mdps_are_read(store: Store) -> None:
+    frame = rows((0, 0, 3), (2, 1, 2))
+    of_mdps = ["world", "world_settings", "states", "actions", "horizon", "explored", "reach"]
+    store.write(frame.filter(pl.col("cell") == PLAN[0].key).drop(of_mdps))
+    store.write(frame.filter(pl.col("cell") == PLAN[2].key))
+    fresh = Store(store.directory)
+    assert in_order(fresh.read(), PLAN, 6).equals(frame)
+    assert fresh.set_aside == []
+    store.merge(most=1)
+    assert len(list((store.directory / "results").iterdir())) == 1
+    assert in_order(Store(store.directory).read(), PLAN, 6).equals(frame)
 
 
 def test_missing_is_what_rows_lack(store: Store) -> None:
@@ -270,5 +285,6 @@ def test_damaged_records_of_failures_are_set_aside(store: Store) -> None:
 def test_nothing_is_unpickled() -> None:
     """No module of the laboratory names pickle; the cache of compiled code is Numba's."""
     package = Path(config.__file__).parent
-    for name in ("config", "store", "runner", "task", "engine", "grid", "lab", "cli", "registry"):
+    names = "config experiment reader store runner task engine grid lab cli registry"
+    for name in names.split():
         assert "pickle" not in (package / f"{name}.py").read_text().replace("unpickled", "")

@@ -185,7 +185,9 @@ class _Reader:
         return tuple(self._value(path, where, parameter, one) for one in value)
 
     def _value(self, path: Keys, where: str, parameter: Parameter, value: Any) -> Any:
-        if parameter.name == "loss_range" and isinstance(value, str) and value == TRUE:
+        if parameter.name == "loss_range" and isinstance(value, str):
+            if value != TRUE:
+                self._fail(path, f'{where} must be numbers or "{TRUE}", got {_short(value)}')
             return value
         options = parameter.options
         if options and not (isinstance(value, str) and value in options):
@@ -298,13 +300,10 @@ def _short(value: Any) -> str:
 
 
 def _depth(value: Any) -> int:
-    depth = 0
-    while isinstance(value, list | tuple):
-        depth += 1
-        if not value:
-            break
-        value = value[0]
-    return depth
+    """How deep lists nest."""
+    if not isinstance(value, list | tuple):
+        return 0
+    return 1 + max(map(_depth, value), default=0)
 
 
 def _finite(value: Any) -> bool:

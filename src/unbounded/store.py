@@ -374,7 +374,7 @@ def _frame(contents: Sequence[bytes]) -> pl.DataFrame:
     frames = [pl.read_parquet(part) for part in (now, before) if part]
     absent = [pl.lit(None, dtype=SCHEMA[name]).alias(name) for name in _OF_MDPS]
     if before:
-        frames[-1] = frames[-1].with_columns(absent).select(SCHEMA)
+        frames[-1] = frames[-1].with_columns(absent).select(list(SCHEMA))
     return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
 
 

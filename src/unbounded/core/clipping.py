@@ -69,7 +69,7 @@ def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Wind
     """Alg. 1 without its line 5: l+ is loss + C, of any size and sign; C grows as it does there.
 
     Never clipped, so the flag is False. What comes first has no unit yet: it is returned in that of
-    the next window.
+    the next window. (A loss beyond 2^900 times the threshold counts as 2^900 times it.)
     """
     _, _, after = clip_to_scale(window, rule, loss)
     if window.W == 0.0:
