@@ -178,7 +178,7 @@ def jobs(
     if not path.is_dir():
         e = config.load(path, quick=quick)
         return [Job(e, Path(out) if out else Path("out") / f"{e.name}{suffix}")]
-    files = sorted(path.glob("*.toml"))
+    files = sorted(path.glob("*.toml"), key=lambda file: file.stem)
     if not files:
         raise ConfigError(f"{path}: there is no .toml file in this directory")
     parent = Path(out) if out else Path("out") / f"{path.resolve().name}{suffix}"
