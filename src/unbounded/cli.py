@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +104,8 @@ def _run(
         for job in todo:
             _say_missing(console, job)
         return 0
+    # loky replaces a worker that has grown by compiling: nothing is lost, and nobody need know.
+    warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
     status = 0
     try:
         with _termination_interrupts(), Display(console) as display:
