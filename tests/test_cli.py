@@ -77,6 +77,9 @@ def test_a_directory_of_experiments(file: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.count("(144 were stored before)") == 2
     assert call("run", both / "a.toml", "--quick", "--dry-run") == 0
     assert "in out/a-quick" in capsys.readouterr().err
+    assert call("run", both, "--workers", "2", "--quick", "--out", "local") == 0
+    serial = lab.results("out/both-quick/a").drop(lab.TIMING)
+    assert lab.results("local/a").drop(lab.TIMING).equals(serial)
     (both / "c.toml").write_text('name = "a"\n' + (both / "a.toml").read_text())
     assert call("run", both, "--dry-run") == 2
     assert "another file of both has the name 'a'" in capsys.readouterr().err

@@ -95,8 +95,9 @@ def _run(
     """
     from rich.console import Console
 
-    from unbounded import lab
+    from unbounded import grid, lab
     from unbounded.display import Display
+    from unbounded.runner import compile_ahead
 
     todo = lab.jobs(path, out=out, quick=quick)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -109,6 +110,9 @@ def _run(
     status = 0
     try:
         with _termination_interrupts(), Display(console) as display:
+            fresh = [grid.cells(job.experiment) for job in todo if not job.directory.exists()]
+            if engine == "local" and len(fresh) > 1:
+                compile_ahead(fresh, workers)
             for number, job in enumerate(todo, 1):
                 if path.is_dir():
                     display.heading = f"{job.experiment.name} ({number} of {len(todo)})"

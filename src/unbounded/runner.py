@@ -194,6 +194,20 @@ def _run(
     )
 
 
+def compile_ahead(plans: Sequence[Sequence[Cell]], workers: int | None = None) -> None:
+    """Have the local workers compile all learners of several runs, without waiting for it.
+
+    Otherwise a run with one learner that takes a minute would have the other workers idle.
+    """
+    first: dict[str, Settings] = {}
+    for plan in plans:
+        for cell in plan:
+            first.setdefault(cell.settings.learner, cell.settings)
+    engine = open_engine("local", workers)
+    for settings in sorted(first.values(), key=lambda one: one.world is None):  # the slowest first
+        _submitted(engine, task.load, settings)
+
+
 def _submitted(engine: Engine, function: Callable[..., Any], argument: Any) -> Future[Any]:
     """A future in any case: if submitting fails, the error is found in it later."""
     try:
