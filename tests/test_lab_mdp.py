@@ -136,6 +136,12 @@ def test_the_true_range_of_bandits() -> None:
     assert wrong["clipped"].sum() > told["clipped"].sum() == 0
 
 
+def test_losses_that_are_all_zero() -> None:
+    zeros = {"adversaries": [{"name": "MDPAdversary", "scale": 0.0}], "replicates": 1}
+    frame = lab.run(DOCUMENT | zeros, engine="serial")
+    assert set(frame["relative_regret"]) == {0.0}
+
+
 def test_the_key_has_the_world_and_its_code() -> None:
     keys = {c.key for c in grid.cells(EXPERIMENT)}
     other = DOCUMENT | {"worlds": [{**LOCK, "seed": 73}]}

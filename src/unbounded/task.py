@@ -169,7 +169,8 @@ def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
         settings.learner, settings.learner_settings, mdp, settings.rounds
     )
     result = _simulated_mdp(settings, learner, mdp, first, count)
-    relative = np.where(result.scale > 0.0, result.regret / result.scale, 0.0)
+    relative = np.zeros_like(result.regret)
+    np.divide(result.regret, result.scale, out=relative, where=result.scale > 0.0)
     explored = np.minimum(result.explored[:, None], result.checkpoints)
     over = result.explored[:, None] <= result.checkpoints
     return {
