@@ -11,6 +11,8 @@ import msgspec
 class ConfigError(ValueError):
     """What is wrong with an experiment, where, and what would be right."""
 
+    __module__ = "unbounded.config"  # where it is public
+
 
 class Entry(msgspec.Struct, frozen=True):
     """A registered class, and for each setting the values that it takes."""
