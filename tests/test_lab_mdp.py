@@ -63,7 +63,7 @@ def test_rows_are_those_of_the_simulator(reference: pl.DataFrame) -> None:
     assert rows["regret"].to_list() == result.regret.ravel().tolist()
     assert rows["pseudo_regret"].to_list() == result.regret.ravel().tolist()
     largest = np.maximum(np.abs(result.low), np.abs(result.high)).sum(axis=2)
-    assert rows["relative_regret"].to_list() == (result.regret / largest).ravel().tolist()
+    assert rows["relative_regret"].to_list() == pytest.approx((result.regret / largest).ravel())
     assert rows["clipped"].to_list() == result.clipped.ravel().tolist()
     assert rows["low"].to_list() == result.low.min(axis=2).ravel().tolist()
     assert rows["round"].to_list() == [60, 300] * 5

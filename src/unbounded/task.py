@@ -169,15 +169,13 @@ def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
         settings.learner, settings.learner_settings, mdp, settings.rounds
     )
     result = _simulated_mdp(settings, learner, mdp, first, count)
-    relative = np.zeros_like(result.regret)
-    np.divide(result.regret, result.scale, out=relative, where=result.scale > 0.0)
     explored = np.minimum(result.explored[:, None], result.checkpoints)
     over = result.explored[:, None] <= result.checkpoints
     return {
         "regret": result.regret,
         "pseudo_regret": result.regret,
-        "relative_regret": relative,
-        "relative_pseudo_regret": relative,
+        "relative_regret": result.scaled_regret,
+        "relative_pseudo_regret": result.scaled_regret,
         "low": result.low.min(axis=2),
         "high": result.high.max(axis=2),
         "clipped": result.clipped,
