@@ -4,8 +4,9 @@ BIN := .venv/bin
 
 .PHONY: demo test test-all lint format bench clean
 
-demo: .venv/.plot  ## a tour: regret against the scale of the losses, as a table and a figure
-	$(BIN)/python examples/scales.py
+demo: .venv/.demo  ## a two-minute tour that ends in a page: out/tour/report.html
+	$(BIN)/unbounded run experiments/tour
+	$(BIN)/unbounded report out/tour
 
 test: .venv/.test  ## the tests, doctests included
 	$(BIN)/python -m pytest -n auto
