@@ -272,12 +272,19 @@ def _few(settings: Settings) -> int:
 
 
 def _seconds_a_round(settings: Settings) -> float:
+    """What a round costs, without what a play costs whatever its length."""
     load(settings)
-    rounds = _few(settings)
-    while True:
-        started = time.perf_counter()
-        play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
-        seconds = time.perf_counter() - started
-        if seconds > 0.01 or rounds == settings.rounds:
-            return seconds / rounds
+    rounds = few = _few(settings)
+    fixed = more = _seconds(settings, few)
+    while rounds < settings.rounds:
         rounds = min(4 * rounds, settings.rounds)
+        more = _seconds(settings, rounds) - fixed
+        if more > max(0.01, fixed):
+            return more / (rounds - few)
+    return max(more, 0.0) / rounds
+
+
+def _seconds(settings: Settings, rounds: int) -> float:
+    started = time.perf_counter()
+    play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
+    return time.perf_counter() - started
