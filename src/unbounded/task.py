@@ -281,7 +281,7 @@ def _seconds_a_round(settings: Settings) -> float:
         more = _seconds(settings, rounds) - fixed
         if more > max(0.01, fixed):
             return more / (rounds - few)
-    return max(more, 0.0) / rounds
+    return max(more, 1e-9) / rounds  # too short to tell
 
 
 def _seconds(settings: Settings, rounds: int) -> float:
