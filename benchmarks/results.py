@@ -98,8 +98,10 @@ def identical(rows):
         other = part.filter(pl.col("scale") != 1.0)
         bad = sorted({round(math.log2(s)) for s in other.filter(~pl.col("same"))["scale"]})
         shifted = part.filter(pl.col("shift") != 0.0)
-        print(f"- {name[0]}: scales, {'all equal' if not bad else f'differs at 2^{bad}'}"
-              + (f"; shifts, {shifted['same'].mean():.0%} equal" if shifted.height else ""))  # fmt: skip
+        text = f"differs at 2^{bad}" if bad else "all equal"
+        if shifted.height:
+            text += f"; shifts, {shifted['same'].mean():.0%} equal"
+        print(f"- {name[0]}: scales, {text}")
     print()
 
 
