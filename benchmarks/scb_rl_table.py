@@ -1,15 +1,15 @@
 """Table of exact regret / (sum_h l_inf,h S sqrt(A T)): learners x adversaries x worlds.
 
-    python benchmarks/scb_rl_table.py results/ --episodes 1000 10000 --seeds 5
-    python benchmarks/scb_rl_table.py results/ --summary          # only print what is there
+    python benchmarks/scb_rl_table.py --episodes 1000 10000 --seeds 5
+    python benchmarks/scb_rl_table.py --summary          # only print what is there
 
-Resumable: every cell (learner, world, adversary, T, seed) is one line of a file in the directory,
-written when it is done, and is not computed again. Nothing was tuned on these worlds and seeds.
+Resumable: every cell (learner, world, adversary, T, seed) is one line of docs/data/scb_rl.csv,
+written when it is done, and is not computed again; delete lines to play them again. Nothing was
+tuned on these worlds and seeds.
 """
 
 import argparse
-import json
-import os
+import csv
 import sys
 import time
 from collections import defaultdict
@@ -24,6 +24,11 @@ from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.simulate import simulate_mdp
 from unbounded.mdps.uob_reps import UOBREPS
 
+DATA = Path(__file__).resolve().parents[1] / "docs" / "data" / "scb_rl.csv"
+FIELDS = (
+    "learner", "world", "adversary", "T", "seed", "regret", "explored", "solves", "fallbacks",
+    "unsolved", "worst_gap",
+)  # fmt: skip
 FIRST_SEED = 1000
 WORLDS = {
     "dirichlet 3-3-3": worlds.dirichlet([3, 3, 3], 2, np.random.default_rng(71)),
@@ -78,31 +83,24 @@ def true_ranges(mdp, adversary, T, seed):
 def cell(name, world, kind, T, seed):
     mdp, adversary = WORLDS[world], MDPAdversary(kind)
     learner = make(name, mdp, T, true_ranges(mdp, adversary, T, seed))
-    start = time.process_time()
-    result = simulate_mdp(learner, mdp, adversary, T, seed=seed, checkpoints=10, workers=1)
+    result = simulate_mdp(learner, mdp, adversary, T, seed=seed, checkpoints=[T], workers=1)
     return {
         "learner": name, "world": world, "adversary": kind, "T": T, "seed": seed,
-        "checkpoints": result.checkpoints.tolist(),
-        "relative_regret": result.relative_regret()[0].tolist(),
-        "explored": int(result.explored[0]), "solves": int(result.solves[0]),
-        "fallbacks": int(result.fallbacks[0]), "unsolved": int(result.unsolved[0]),
-        "worst_gap": float(result.worst_gap[0]), "seconds": time.process_time() - start,
+        "regret": f"{result.relative_regret()[0, -1]:.4g}", "explored": result.explored[0],
+        "solves": result.solves[0], "fallbacks": result.fallbacks[0],
+        "unsolved": result.unsolved[0], "worst_gap": f"{result.worst_gap[0]:.1e}",
     }  # fmt: skip
 
 
-def load(directory):
-    rows = []
-    for path in sorted(directory.glob("*.jsonl")):
-        for line in path.read_text().splitlines():
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError:  # the last line of an interrupted run
-                continue
-    return rows
+def load():
+    if not DATA.exists():
+        return []
+    with DATA.open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def key(row):
-    return row["learner"], row["world"], row["adversary"], row["T"], row["seed"]
+    return row["learner"], row["world"], row["adversary"], int(row["T"]), int(row["seed"])
 
 
 def summary(rows):
@@ -111,17 +109,23 @@ def summary(rows):
         some = [row for row in rows if MDPAdversary(row["adversary"]).adaptive == adaptive]
         print(f"\n{'Adaptive' if adaptive else 'Oblivious'} adversaries, {len(some)} cells\n")
         table(some)
-    unsolved = sum(row["unsolved"] for row in rows)
-    fallbacks, solves = (sum(row[k] for row in rows) for k in ("fallbacks", "solves"))
-    print(f"\n{len(rows)} cells, {solves:,} solves, {fallbacks} fallbacks, {unsolved} unsolved")
+    print("\n| learner | cells | solves | fallbacks | unsolved | worst gap |")
+    print("|---" * 6 + "|")
+    for name in LEARNERS:
+        some = [row for row in rows if row["learner"] == name and int(row["solves"])]
+        if some:
+            counts = [sum(int(row[k]) for row in some) for k in ("solves", "fallbacks", "unsolved")]
+            worst = max(float(row["worst_gap"]) for row in some)
+            entries = " | ".join(f"{c:,}" for c in counts)
+            print(f"| {name} | {len(some)} | {entries} | {worst:.1e} |")
 
 
 def table(rows):
     """Mean / 90% quantile over all cells, then the worst cell (mean over seeds)."""
     by = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        value = row["relative_regret"][-1]
-        by[row["learner"], row["T"]][row["world"], row["adversary"]].append(value)
+        cells = by[row["learner"], int(row["T"])]
+        cells[row["world"], row["adversary"]].append(float(row["regret"]))
     Ts = sorted({T for _, T in by})
     print(
         "| learner | " + " | ".join(f"T={T:g}" for T in Ts) + " |\n" + "|---" * (len(Ts) + 1) + "|"
@@ -143,8 +147,7 @@ def table(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("directory", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learners", nargs="+", default=LEARNERS, choices=LEARNERS)
@@ -153,11 +156,13 @@ def main():
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this long")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
-    given.directory.mkdir(parents=True, exist_ok=True)
-    done = {key(row) for row in load(given.directory)}
+    done = {key(row) for row in load()}
     deadline = time.monotonic() + 60 * given.minutes
     if not given.summary:
-        with open(given.directory / f"{os.getpid()}.jsonl", "a") as file:
+        with DATA.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            if not done:
+                writer.writeheader()
             for T in given.episodes:
                 for seed in range(FIRST_SEED, FIRST_SEED + given.seeds):
                     for world in given.worlds:
@@ -167,10 +172,9 @@ def main():
                                     continue
                                 if time.monotonic() > deadline:
                                     sys.exit("time is up; run again to go on")
-                                row = cell(name, world, kind, T, seed)
-                                file.write(json.dumps(row) + "\n")
+                                writer.writerow(cell(name, world, kind, T, seed))
                                 file.flush()
-    summary(load(given.directory))
+    summary(load())
 
 
 if __name__ == "__main__":
