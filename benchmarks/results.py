@@ -15,6 +15,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from unbounded.report.source import read
+from unbounded.report.statistics import student
+
 SHOWN = (
     "clip", "mixing", "profile", "beta_factor", "early_stop", "share_counts", "constants",
     "loss_range", "gap", "scale", "shift", "factor", "kind", "pattern", "sign", "phases",
@@ -35,9 +38,8 @@ def label(name, settings):
 
 
 def load(directory):
-    """The rows of the last rounds, with labels and normalised regret ``x``."""
-    frames = [pl.read_parquet(path) for path in sorted(directory.glob("results/*.parquet"))]
-    rows = pl.concat(frames, how="diagonal_relaxed").filter(pl.col("round") == pl.col("rounds"))
+    """All rows that the report shows, with labels and normalised regret ``x``."""
+    rows = read(directory).frame
     for kind in ("learner", "adversary", "world"):
         pair = rows.select(pl.col(kind, f"{kind}_settings").cast(pl.String)).rows()
         names = {p: label(*p) if p[0] else "" for p in set(pair)}
@@ -54,7 +56,8 @@ def load(directory):
 def mean(values):
     if len(values) == 1:
         return f"{values[0]:.2f}"
-    return f"{np.mean(values):.2f} ± {1.96 * np.std(values, ddof=1) / math.sqrt(len(values)):.2f}"
+    half = student(len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
+    return f"{np.mean(values):.2f} ± {half:.2f}"
 
 
 def table(rows, across, value="x", entry=mean, down=("learner_label",)):
@@ -85,15 +88,18 @@ def tail(rows):
 
 def identical(rows):
     """At which scales the rows are those of scale 1, bit for bit."""
-    key = ("learner_label", "replicate")
+    key = ("learner_label", "replicate", "round")
     scale = pl.col("adversary_settings").cast(pl.String).str.json_path_match("$.scale")
     shift = pl.col("adversary_settings").cast(pl.String).str.json_path_match("$.shift")
     rows = rows.with_columns(scale=scale.cast(pl.Float64), shift=shift.cast(pl.Float64))
     if rows["shift"].null_count():
         rows = rows.with_columns(shift=pl.lit(0.0))
     base = rows.filter(pl.col("scale") == 1.0, pl.col("shift") == 0.0)
-    both = rows.join(base.select(*key, unit=pl.col("relative_regret")), on=key)
-    both = both.with_columns(same=pl.col("relative_regret") == pl.col("unit"))
+    unit = base.select(*key, unit=pl.col("relative_regret"), unit_clipped=pl.col("clipped"))
+    both = rows.join(unit, on=key).with_columns(
+        same=(pl.col("relative_regret") == pl.col("unit"))
+        & (pl.col("clipped") == pl.col("unit_clipped"))
+    )
     for name, part in sorted(both.group_by("learner_label")):
         other = part.filter(pl.col("scale") != 1.0)
         bad = sorted({round(math.log2(s)) for s in other.filter(~pl.col("same"))["scale"]})
@@ -106,13 +112,14 @@ def identical(rows):
 
 
 def show(directory):
-    name, rows = directory.name, load(directory)
+    name, every = directory.name, load(directory)
+    rows = every.filter(pl.col("round") == pl.col("rounds"))
     print(f"## {name}\n")
     by_adversary = ("learner_label", "adversary_label")
     if name == "theorem-2":
         tail(rows)
     elif name.startswith("remark-1"):
-        identical(rows)
+        identical(every)
     elif name in ("theorem-1", "theorem-1-n"):
         for (adversary, T), part in sorted(rows.group_by("adversary_label", "rounds")):
             print(f"{adversary}, T = {T}\n")

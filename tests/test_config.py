@@ -207,12 +207,14 @@ kind = ["stochastic", "quiet lure"]
 
 
 def test_texts_are_kept_and_are_not_in_the_key() -> None:
-    texts = 'title = "A title"\nclaim = """\nOne\ntwo"""\nviews = ["b", "a"]\n'
+    texts = 'title = "A title"\nclaim = """\nOne\ntwo"""\nviews = ["slopes", "time"]\n'
     e = config.loads(texts + TEXT)
-    assert (e.title, e.claim, e.views) == ("A title", "One\ntwo", ("b", "a"))
+    assert (e.title, e.claim, e.views) == ("A title", "One\ntwo", ("slopes", "time"))
     assert config.loads(config.dumps(e)) == e
     assert grid.cells(e) == grid.cells(config.loads(TEXT))
     assert "line 1: title must be text" in error_of("title = 3\n" + TEXT)
+    wrong = error_of('views = ["tmie"]\n' + TEXT)
+    assert "line 1: unknown view 'tmie'; the nearest valid one is 'time'" in wrong
     assert "line 1: views must be a list of texts" in error_of("views = [1]\n" + TEXT)
 
 

@@ -161,8 +161,8 @@ def _told(
         rounds = given.pop("rounds", None)
         if given:
             return None
-        if told == "true":  # the laboratory told it the range of the losses that were to come
-            return Bound(text, reference, of, "range", with_probability, rounds=rounds)
+        if told == "true":  # what the laboratory told it is not stored
+            return None
         told = float(told[0]), float(told[1])
         return Bound(text, reference, of, "told", with_probability, told, rounds)
 
@@ -209,7 +209,8 @@ def _exp3_p(given: dict[str, Any]) -> Bound | None:
         return 5.15 * math.sqrt(n * T * math.log(n / told))
 
     reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.3"
-    return _told("5.15 √(nT ln(n/δ))", reference, of, with_probability=True)(given)
+    text = f"5.15 √(nT ln(n/{told:g}))"
+    return _told(text, reference, of, with_probability=True)(given)
 
 
 def _spec(learner: str) -> Callable[[int, int, float], float]:

@@ -26,6 +26,13 @@ class Entry(msgspec.Struct, frozen=True):
         return [dict(zip(self.settings, values, strict=True)) for values in combinations]
 
 
+VIEWS = (
+    "time", "rounds", "arms", "states", "actions", "scale", "shift", "slopes", "quantiles",
+    "thresholds", "explored", "reach", "heatmap", "bounds", "paired",
+)  # fmt: skip
+"""What a report can show of an experiment."""
+
+
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Learners x adversaries x sizes x lengths, each combination played ``replicates`` times.
 

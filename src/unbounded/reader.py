@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from unbounded import registry
-from unbounded.experiment import ConfigError, Entry, Experiment
+from unbounded.experiment import VIEWS, ConfigError, Entry, Experiment
 from unbounded.registry import REQUIRED, TRUE, Parameter, Registered, without_true
 from unbounded.simulate import recorded_rounds
 from unbounded.toml_lines import Keys
@@ -130,6 +130,9 @@ class _Reader:
                 fields[key] = msgspec.convert(value, form)
             except msgspec.ValidationError:
                 self._fail((key,), f"{key} must be {description}, got {_short(value)}")
+        for view in fields.get("views", ()):
+            if view not in VIEWS:
+                self._fail(("views",), f"unknown view {_short(view)}; {nearest(view, VIEWS)}")
         for key in ("arms", "rounds", "episodes"):
             if isinstance(fields.get(key), int):
                 fields[key] = (fields[key],)

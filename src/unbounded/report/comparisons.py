@@ -171,7 +171,7 @@ def bounds(data: Data) -> Chart | str:
         measured = row["high"] if bound.with_probability else row["mean"]
         ratio = measured / limit
         kind = f"{HIGH:.0%} quantile" if bound.with_probability else "mean"
-        text = f"{bound.text}, δ = {DELTA:g}" if bound.with_probability else bound.text
+        text = f"{bound.text}, δ = {DELTA:g}" if "δ" in bound.text else bound.text
         if math.isnan(saying(whole, row["round"])):
             text += " (trivial)"
         line = [

@@ -1,7 +1,7 @@
 // Draws the charts of a report from the numbers in #report-data. All text goes in as text.
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const data = JSON.parse(document.querySelector("script#report-data").textContent);
   const shown = { hidden: new Set(), centre: "mean", bands: true, bounds: true };
   const redraws = []; // of every chart and legend
 

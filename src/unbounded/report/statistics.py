@@ -95,8 +95,8 @@ def slope_interval(x: Array, values: Array) -> tuple[float, float, float]:
 
 def tail_levels(replicates: int) -> Array:
     """The delta whose quantiles can be told from this many replicates, from 1/2 down."""
-    least = 10.0 / replicates if replicates >= 100 else 1.0 / replicates
-    return np.geomspace(0.5, min(least, 0.5), 16) if replicates > 2 else np.array([0.5])
+    least = min(10.0 / replicates, 0.5)
+    return np.geomspace(0.5, least, 16) if least < 0.5 else np.array([0.5])
 
 
 def tail_quantiles(values: Array, deltas: Array) -> tuple[Array, Array, Array]:
