@@ -230,7 +230,7 @@ def test_the_table_of_bounds(found):
 def test_intervals_of_quantiles(count):
     values = np.arange(count, dtype=float)  # so that an order statistic is its own place
     deltas = statistics.tail_levels(count)
-    assert deltas[-1] == pytest.approx(10 / count if count >= 100 else 1 / count)
+    assert deltas[-1] == pytest.approx(min(10 / count, 0.5))
     for delta, low, high in zip(
         deltas, *statistics.tail_quantiles(values, deltas)[1:], strict=True
     ):
