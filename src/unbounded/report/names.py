@@ -87,7 +87,10 @@ def brief(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
-        return f"{value:g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+        short = f"{value:g}"
+        if float(short) != value:  # two settings must not get one name
+            short = repr(value)
+        return short.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     if isinstance(value, list | tuple):
         return f"[{', '.join(brief(one) for one in value)}]"
     return str(value)

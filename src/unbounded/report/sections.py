@@ -55,17 +55,15 @@ def _learners(results: Results) -> list[Variant]:
 def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Variant, str]) -> Section:
     e, frame = results.experiment, results.frame
     own = _learners(results)
-    claim = str(getattr(e, "claim", "") or "")
-    views = checked(
-        getattr(e, "views", None) or (), f"{results.directory / 'experiment.toml'}: views"
-    )
+    claim = e.claim
+    views = checked(e.views, f"{results.directory / 'experiment.toml'}: views")
     data = prepared(frame, ids, e.replicates)
     drawn = charts(data, views) if frame.height else []
     others = [*zip(data.adversaries, data.names["adversary"], strict=True),
               *zip(data.worlds, data.names["world"], strict=True)]  # fmt: skip
     return Section(
         id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
-        title=str(getattr(e, "title", "") or e.name),
+        title=e.title or e.name,
         claim=[" ".join(part.split()) for part in re.split(r"\n\s*\n", claim) if part.strip()],
         facts=_facts(results),
         warnings=_warnings(results),

@@ -15,15 +15,6 @@ from unbounded.grid import Cell
 from unbounded.store import Failure, Store, StoreError, in_order, missing
 
 _FILE = "experiment.toml"
-_LATER: dict[str, Any] = {  # columns that directories of earlier versions lack
-    "world": pl.Categorical,
-    "world_settings": pl.Categorical,
-    "states": pl.Int64,
-    "actions": pl.Int64,
-    "horizon": pl.Int64,
-    "explored": pl.Float64,
-    "reach": pl.Float64,
-}
 _SETTINGS = (
     "learner", "learner_settings", "adversary", "adversary_settings", "world", "world_settings",
     "arms", "rounds", "seed",
@@ -73,12 +64,6 @@ def read(directory: Path) -> Results:
     e = config.load(file)
     store = Store(directory)
     everything = store.read()
-    lacking = [
-        pl.lit(None, dtype=kind).alias(name)
-        for name, kind in _LATER.items()
-        if name not in everything.columns
-    ]
-    everything = everything.with_columns(lacking)
     cells = grid.cells(e)
     plan, other_code = _with_stored_keys(everything, cells)
     frame = in_order(everything, plan, e.replicates)
@@ -122,6 +107,6 @@ def _settings_of(cell: Cell) -> tuple[Any, ...]:
     s = cell.settings
     return (
         s.learner, cell.learner_settings, s.adversary, cell.adversary_settings,
-        getattr(s, "world", None), getattr(cell, "world_settings", None),
+        s.world, cell.world_settings,
         s.arms, s.rounds, s.seed,
     )  # fmt: skip
