@@ -48,8 +48,13 @@ def no_workers_left() -> Iterator[None]:
 
 
 def loky_workers() -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "LokyProcess" in " ".join(child.cmdline())]
+    def is_one(child: psutil.Process) -> bool:
+        try:
+            return "LokyProcess" in " ".join(child.cmdline())
+        except psutil.NoSuchProcess:  # it has just ended; ZombieProcess is one of these
+            return False
+
+    return [child for child in psutil.Process().children(recursive=True) if is_one(child)]
 
 
 # ------------------------------------------------------------------------- equality
