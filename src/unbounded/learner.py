@@ -11,11 +11,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, SupportsIndex
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import PCG64, SeedSequence
@@ -358,77 +358,6 @@ def bit_generator(seed: Seed) -> PCG64:
     """
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     return PCG64(SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _CHOICES)))
-
-
-def checked_arms(n_arms: SupportsIndex) -> int:
-    """``n_arms`` as a positive int, or a clear error."""
-    if isinstance(n_arms, bool) or not isinstance(n_arms, SupportsIndex):
-        raise TypeError(f"n_arms must be a whole number, not {n_arms!r}")
-    n = int(n_arms)
-    if n < 1:
-        raise ValueError(f"n_arms must be at least 1, got {n}")
-    return n
-
-
-def checked_rounds(rounds: SupportsIndex) -> int:
-    """``rounds`` as a positive int, or a clear error."""
-    if isinstance(rounds, bool) or not isinstance(rounds, SupportsIndex):
-        raise TypeError(f"rounds must be a whole number, not {rounds!r}")
-    T = int(rounds)
-    if T < 1:
-        raise ValueError(f"rounds must be at least 1, got {T}")
-    return T
-
-
-def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
-    """``value`` as a finite float in (0, below), or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
-    if not 0.0 < value < below or math.isinf(value):
-        limit = "" if math.isinf(below) else f" and below {below:g}"
-        raise ValueError(f"{name} must be above 0{limit}, got {value!r}")
-    return float(value)
-
-
-def checked_share(name: str, value: float) -> float:
-    """``value`` as a float in [0, 1], or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
-    return float(value)
-
-
-def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
-    """Refuse what can fail for want of clipping or exploration, unless that is the purpose."""
-    if not isinstance(ablation, bool):
-        raise TypeError(f"ablation must be True or False, not {ablation!r}")
-    if clip == "none" and not ablation:
-        raise ValueError(
-            "clip='none' can fail: choose 'scale' or 'range', or ablation=True to try it"
-        )
-    if clip == "range" and mixing == 0.0 and not ablation:
-        raise ValueError(
-            "clip='range' needs exploration: choose mixing above 0, or ablation=True to try without"
-        )
-
-
-def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
-    """``value`` as two finite floats, the first below the second, or a clear error."""
-    try:
-        low, high = (float(x) for x in value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be two numbers (low, high), not {value!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{name} must be finite with low < high, got {value!r}")
-    return low, high
-
-
-def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
-    """The position of ``value`` among the ``options``, or a clear error."""
-    if value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
-    return options.index(value)
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -14,10 +14,11 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_positive
 from unbounded.core.hedge import hedge, mixability_gap
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_positive
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -136,5 +137,5 @@ class AdaFTRL(Learner):
     spec = SPEC
 
     def __init__(self, n_arms: SupportsIndex, *, strength: float = 1.0, seed: Seed = None) -> None:
-        params = Params(checked_arms(n_arms), checked_positive("strength", strength))
+        params = Params(checked_count("n_arms", n_arms), checked_positive("strength", strength))
         self._start(params, {"n_arms": params.n, "strength": params.c}, seed)

@@ -13,11 +13,12 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_positive
 from unbounded.core.clipping import rescale
 from unbounded.core.ftrl import shannon
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import mix, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_positive
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -178,5 +179,7 @@ class AHB(Learner):
     def __init__(
         self, n_arms: SupportsIndex, *, gamma_const: float = 2.5, seed: Seed = None
     ) -> None:
-        params = Params(checked_arms(n_arms), checked_positive("gamma_const", gamma_const))
+        params = Params(
+            checked_count("n_arms", n_arms), checked_positive("gamma_const", gamma_const)
+        )
         self._start(params, {"n_arms": params.n, "gamma_const": params.gamma_const}, seed)

@@ -11,9 +11,10 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -131,5 +132,5 @@ class EpsilonGreedy(Learner):
     ) -> None:
         if epsilon is not None and not 0.0 < epsilon <= 1.0:
             raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}")
-        params = Params(checked_arms(n_arms), 0.0 if epsilon is None else float(epsilon))
+        params = Params(checked_count("n_arms", n_arms), 0.0 if epsilon is None else float(epsilon))
         self._start(params, {"n_arms": params.n, "epsilon": epsilon}, seed)

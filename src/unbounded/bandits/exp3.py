@@ -14,11 +14,12 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_range
 from unbounded.core.ftrl import shannon
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_range, checked_rounds
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -134,7 +135,10 @@ class Exp3(Learner):
         seed: Seed = None,
     ) -> None:
         low, high = checked_range("loss_range", loss_range)
-        n, T = checked_arms(n_arms), None if rounds is None else checked_rounds(rounds)
+        n, T = (
+            checked_count("n_arms", n_arms),
+            None if rounds is None else checked_count("rounds", rounds),
+        )
         eta = 0.0 if T is None else math.sqrt(2.0 * math.log(n) / (n * T))
         params = Params(n=n, low=low, high=high, eta=eta)
         self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)

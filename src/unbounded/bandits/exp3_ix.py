@@ -16,18 +16,12 @@ import math
 from typing import NamedTuple, SupportsIndex
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_positive, checked_range
 from unbounded.core import shannon_arms
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import Vector
 from unbounded.core.shannon_arms import Arms
-from unbounded.learner import (
-    Learner,
-    Seed,
-    checked_arms,
-    checked_positive,
-    checked_range,
-    checked_rounds,
-)
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -139,7 +133,10 @@ class Exp3IX(Learner):
         seed: Seed = None,
     ) -> None:
         low, high = checked_range("loss_range", loss_range)
-        n, T = checked_arms(n_arms), None if rounds is None else checked_rounds(rounds)
+        n, T = (
+            checked_count("n_arms", n_arms),
+            None if rounds is None else checked_count("rounds", rounds),
+        )
         iota = 2.0 * math.log(n)
         if delta is not None:
             if T is None:

@@ -18,19 +18,12 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_option, checked_positive, checked_range
 from unbounded.core.ftrl import shannon
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import (
-    Learner,
-    Seed,
-    checked_arms,
-    checked_option,
-    checked_positive,
-    checked_range,
-    checked_rounds,
-)
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 _FORMS = ("auer", "bubeck", "audibert")
@@ -178,7 +171,7 @@ class Exp3P(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n, T = checked_arms(n_arms), checked_rounds(rounds)
+        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         delta = checked_positive("delta", delta, below=1.0)
         low, high = checked_range("loss_range", loss_range)
         logarithmic = checked_option("form", form, _FORMS) == 2

@@ -14,11 +14,12 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_range
 from unbounded.core.ftrl import Anchor, tsallis, tsallis_cold
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_range, checked_rounds
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -144,7 +145,7 @@ class INF(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n, T = checked_arms(n_arms), checked_rounds(rounds)
+        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         low, high = checked_range("loss_range", loss_range)
         gamma = min(0.5, math.sqrt(3.0 * n / T))
         eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * T)

@@ -10,19 +10,18 @@ import math
 from typing import NamedTuple, SupportsIndex
 
 from unbounded._jit import kernel
-from unbounded.core import clipping, tsallis_arms
-from unbounded.core.clipping import NONE, RANGE, Window
-from unbounded.core.lanes import Vector
-from unbounded.core.tsallis_arms import Arms
-from unbounded.learner import (
-    Learner,
-    Seed,
+from unbounded.arguments import (
     checked_ablation,
-    checked_arms,
+    checked_count,
     checked_option,
     checked_positive,
     checked_share,
 )
+from unbounded.core import clipping, tsallis_arms
+from unbounded.core.clipping import NONE, RANGE, Window
+from unbounded.core.lanes import Vector
+from unbounded.core.tsallis_arms import Arms
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -182,7 +181,7 @@ class SCB(Learner):
         seed: Seed = None,
     ) -> None:
         params = Params(
-            n=checked_arms(n_arms),
+            n=checked_count("n_arms", n_arms),
             clip=checked_option("clip", clip, ("scale", "range", "none")),
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             rate=checked_positive("rate", rate),

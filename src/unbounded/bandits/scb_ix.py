@@ -10,19 +10,18 @@ import math
 from typing import NamedTuple, SupportsIndex
 
 from unbounded._jit import kernel
-from unbounded.core import clipping, shannon_arms
-from unbounded.core.clipping import NONE, RANGE, Window
-from unbounded.core.lanes import Vector
-from unbounded.core.shannon_arms import Arms
-from unbounded.learner import (
-    Learner,
-    Seed,
+from unbounded.arguments import (
     checked_ablation,
-    checked_arms,
+    checked_count,
     checked_option,
     checked_positive,
     checked_share,
 )
+from unbounded.core import clipping, shannon_arms
+from unbounded.core.clipping import NONE, RANGE, Window
+from unbounded.core.lanes import Vector
+from unbounded.core.shannon_arms import Arms
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -176,7 +175,7 @@ class SCBIX(Learner):
         ablation: bool = False,
         seed: Seed = None,
     ) -> None:
-        n = checked_arms(n_arms)
+        n = checked_count("n_arms", n_arms)
         if delta is not None:
             delta = checked_positive("delta", delta, below=1.0)
         if beta_cap is not None and beta_cap != 1.0:

@@ -14,10 +14,11 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_option
 from unbounded.core.ftrl import log_barrier
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_option
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 FIXED, ADAPTIVE = 0, 1
@@ -169,7 +170,7 @@ class SFMAB(Learner):
         self, n_arms: SupportsIndex, *, exploration: str = "fixed", seed: Seed = None
     ) -> None:
         params = Params(
-            n=checked_arms(n_arms),
+            n=checked_count("n_arms", n_arms),
             exploration=checked_option("exploration", exploration, ("fixed", "adaptive")),
         )
         self._start(params, {"n_arms": params.n, "exploration": exploration}, seed)

@@ -13,10 +13,11 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count
 from unbounded.core.ftrl import shannon
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -134,6 +135,6 @@ class SOLOFTRL(Learner):
     spec = SPEC
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        n = checked_arms(n_arms)
+        n = checked_count("n_arms", n_arms)
         params = Params(n, math.sqrt(2.75 / math.log(n)) if n > 1 else 1.0)
         self._start(params, {"n_arms": n}, seed)

@@ -11,11 +11,12 @@ import math
 from typing import NamedTuple, SupportsIndex
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_range
 from unbounded.core import tsallis_arms
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import Vector
 from unbounded.core.tsallis_arms import Arms
-from unbounded.learner import Learner, Seed, checked_arms, checked_range
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -119,5 +120,5 @@ class TsallisINF(Learner):
         seed: Seed = None,
     ) -> None:
         low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_arms(n_arms), low=low, high=high)
+        params = Params(n=checked_count("n_arms", n_arms), low=low, high=high)
         self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)

@@ -13,9 +13,10 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_range
 from unbounded.core.known_range import to_unit
 from unbounded.core.lanes import Vector
-from unbounded.learner import Learner, Seed, checked_arms, checked_range
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -125,5 +126,5 @@ class UCB1(Learner):
         seed: Seed = None,
     ) -> None:
         low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_arms(n_arms), low=low, high=high)
+        params = Params(n=checked_count("n_arms", n_arms), low=low, high=high)
         self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)

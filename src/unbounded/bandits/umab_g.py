@@ -14,17 +14,11 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count, checked_option, checked_positive
 from unbounded.core.ftrl import log_barrier
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import (
-    Learner,
-    Seed,
-    checked_arms,
-    checked_option,
-    checked_positive,
-    checked_rounds,
-)
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 _EXPLORATIONS = ("adaptive", "fixed", "capped")
@@ -182,7 +176,10 @@ class UMABG(Learner):
         first_threshold: float = 1.0,
         seed: Seed = None,
     ) -> None:
-        n, T = checked_arms(n_arms), None if rounds is None else checked_rounds(rounds)
+        n, T = (
+            checked_count("n_arms", n_arms),
+            None if rounds is None else checked_count("rounds", rounds),
+        )
         adaptive = checked_option("exploration", exploration, _EXPLORATIONS) == 0
         if adaptive != (T is None):
             raise TypeError('rounds goes with exploration="fixed" or "capped", and they need it')

@@ -14,10 +14,11 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count
 from unbounded.core.ftrl import log_barrier
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -129,5 +130,5 @@ class UMABNN(Learner):
     spec = SPEC
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_arms(n_arms))
+        params = Params(checked_count("n_arms", n_arms))
         self._start(params, {"n_arms": params.n}, seed)

@@ -14,10 +14,11 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count
 from unbounded.core.ftrl import log_barrier
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed, checked_arms, checked_rounds
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -135,6 +136,6 @@ class UniINF(Learner):
     spec = SPEC
 
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
-        n, T = checked_arms(n_arms), checked_rounds(rounds)
+        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
         self._start(params, {"n_arms": n, "rounds": T}, seed)

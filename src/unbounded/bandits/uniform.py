@@ -7,9 +7,10 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._jit import kernel
+from unbounded.arguments import checked_count
 from unbounded.core.lanes import LANES, Vector
 from unbounded.core.simplex import fill_uniform, sample
-from unbounded.learner import Learner, Seed, checked_arms
+from unbounded.learner import Learner, Seed
 from unbounded.spec import BanditSpec
 
 
@@ -92,5 +93,5 @@ class Uniform(Learner):
     spec = SPEC
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_arms(n_arms))
+        params = Params(checked_count("n_arms", n_arms))
         self._start(params, {"n_arms": params.n}, seed)

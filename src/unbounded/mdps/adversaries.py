@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._jit import subroutine
+from unbounded.arguments import checked_option
 from unbounded.core.layered import Integers, LayeredMDP, Layers, Vector
 from unbounded.core.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.learner import checked_option
 
 KINDS = (
     "stochastic",  # mu/2 + noise/2

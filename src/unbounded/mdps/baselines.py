@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded._jit import subroutine
+from unbounded.arguments import checked_count, checked_option
 from unbounded.core.clipping import LAZY, SCALE, Window, clip, rescale
 from unbounded.core.ftrl import tsallis, tsallis_cold
 from unbounded.core.lanes import LANES
 from unbounded.core.layered import Integers, Layers, Vector, backward_induction
 from unbounded.core.simplex import mix
-from unbounded.learner import Seed, checked_option
+from unbounded.learner import Seed
 from unbounded.mdps import markov_play
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_count, checked_layers
+from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
 from unbounded.mdps.sections import HEAD, TOLD, VERSION, Sizes
 
 _LARGEST = sys.float_info.max

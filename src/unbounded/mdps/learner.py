@@ -357,12 +357,3 @@ def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
             f"layers and n_actions must be whole numbers, got {layers!r} and {n_actions!r}"
         )
     return Layers(sizes, int(n_actions))
-
-
-def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``, or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if int(value) < least:
-        raise ValueError(f"{name} must be at least {least}, got {int(value)}")
-    return int(value)

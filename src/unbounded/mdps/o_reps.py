@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from unbounded.arguments import checked_count, checked_positive
 from unbounded.core.clipping import RANGE
 from unbounded.core.layered import _flat
-from unbounded.learner import Seed, checked_positive
+from unbounded.learner import Seed
 from unbounded.mdps import mvp, programs, uob_reps_ex
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_count, checked_layers
+from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
 from unbounded.mdps.rf_elp import Search
 from unbounded.mdps.uob_reps import checked_ranges
 

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unbounded.arguments import checked_count, checked_option, checked_positive
 from unbounded.core.clipping import RANGE
 from unbounded.core.confidence import PAPER, log_term
 from unbounded.core.layered import Layers, Vector, _flat
 from unbounded.core.policies import Mixture
-from unbounded.learner import Seed, checked_option, checked_positive
+from unbounded.learner import Seed
 from unbounded.mdps import mvp, profiles, programs, rf_elp, uob_reps_ex
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_count, checked_layers
+from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
 from unbounded.mdps.sections import (
     EXPLORED,
     EXPLORING,

@@ -16,15 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._jit import subroutine
+from unbounded.arguments import checked_count, checked_positive
 from unbounded.core.confidence import JIN, count, log_term, rebuild
 from unbounded.core.layered import Integers, Layers, Vector
 from unbounded.core.occupancy_dual import work_size
 from unbounded.core.occupancy_ftrl import INFO
 from unbounded.core.occupancy_kl import uniform_base
 from unbounded.core.upper_occupancy import scratch, spare_mass, u_state
-from unbounded.learner import Seed, checked_positive
+from unbounded.learner import Seed
 from unbounded.mdps import markov_play, programs
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_count, checked_layers
+from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
 from unbounded.mdps.sections import (
     CLIPPED,
     EPOCH,

@@ -1,0 +1,68 @@
+"""Checks of arguments: the value as it should be, or an error that names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import SupportsIndex
+
+
+def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
+    """``value`` as an int of at least ``least``, or a clear error."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if int(value) < least:
+        raise ValueError(f"{name} must be at least {least}, got {int(value)}")
+    return int(value)
+
+
+def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
+    """``value`` as a finite float in (0, below), or a clear error."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    if not 0.0 < value < below or math.isinf(value):
+        limit = "" if math.isinf(below) else f" and below {below:g}"
+        raise ValueError(f"{name} must be above 0{limit}, got {value!r}")
+    return float(value)
+
+
+def checked_share(name: str, value: float) -> float:
+    """``value`` as a float in [0, 1], or a clear error."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, not {value!r}")
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
+    return float(value)
+
+
+def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
+    """Refuse what can fail for want of clipping or exploration, unless that is the purpose."""
+    if not isinstance(ablation, bool):
+        raise TypeError(f"ablation must be True or False, not {ablation!r}")
+    if clip == "none" and not ablation:
+        raise ValueError(
+            "clip='none' can fail: choose 'scale' or 'range', or ablation=True to try it"
+        )
+    if clip == "range" and mixing == 0.0 and not ablation:
+        raise ValueError(
+            "clip='range' needs exploration: choose mixing above 0, or ablation=True to try without"
+        )
+
+
+def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
+    """``value`` as two finite floats, the first below the second, or a clear error."""
+    try:
+        low, high = (float(x) for x in value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be two numbers (low, high), not {value!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"{name} must be finite with low < high, got {value!r}")
+    return low, high
+
+
+def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
+    """The position of ``value`` among the ``options``, or a clear error."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    return options.index(value)
