@@ -9,48 +9,38 @@ overflows and a common factor 2^k of all losses changes the unit and nothing els
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from unbounded._jit import borrowed, source_hash, subroutine
-from unbounded.core.layered import Integers, LayeredMDP, Vector, backward_induction, draw
+from unbounded.core.layered import LayeredMDP, Vector, backward_induction
 from unbounded.core.policies import best_policy, occupancy
-from unbounded.core.random import stream_of, word_at
 from unbounded.learner import bit_generator
 from unbounded.mdps import rf_elp
 from unbounded.mdps.adversaries import (
     MDPAdversary,
     PythonMDPAdversary,
     PythonPlay,
-    fill,
-    fill_python,
 )
-from unbounded.mdps.learner import MDPLearner, MDPSpec
+from unbounded.mdps.episode_loop import EXPECTED, PLAYED, UNIT, compiled_loop, python_loop
+from unbounded.mdps.learner import MDPLearner
 from unbounded.mdps.sections import (
     CLIPPED,
     EXPLORED,
     FALLBACKS,
-    LIBRARY,
     SOLVES,
     TARGET,
     UNSOLVED,
-    VERSION,
     WORST,
 )
 
 _BLOCK = 1 << 12  # episodes for which random words are held at a time
-_TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
-_EXPECTED, _PLAYED, _SEEN, _UNIT, _LARGEST = range(5)  # slots of the book
-_LEAST_EXPONENT = -1000  # 2^1000 is a unit, 2^1074 is not a float
 
 
 @dataclass(frozen=True)
@@ -202,7 +192,7 @@ def simulate_mdp(
     extremes = np.empty((2, replicates, points.size, H))
     counts = np.zeros((6, replicates))
     # made once, before threads want it
-    run = _python_loop(learner.spec) if in_python else _loop(learner.spec)
+    run = python_loop(learner.spec) if in_python else compiled_loop(learner.spec)
     done = 0
 
     def one(r: int) -> None:
@@ -285,7 +275,7 @@ def _play(
             t += len(words)
         best = backward_induction(layers.table, mdp.P, cumulative, value, pi)
         clipped = player._state.head[CLIPPED]
-        table[:, j] = book[_EXPECTED] - best, book[_PLAYED] - best, book[_UNIT], clipped
+        table[:, j] = book[EXPECTED] - best, book[PLAYED] - best, book[UNIT], clipped
         extremes[:, j] = low, high
     head = player._state.head
     counts[:5] = [head[slot] for slot in (EXPLORED, SOLVES, FALLBACKS, UNSOLVED, WORST)]
@@ -305,124 +295,3 @@ def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
         if most > 0.0:
             ratios.append(float(there @ occupancy(mdp, mixture)) / most)
     return min(ratios)
-
-
-@subroutine
-def tally(
-    lay: Integers, losses: Vector, q: Vector, book: Vector, low: Vector, high: Vector,
-    cumulative: Vector,
-) -> None:  # fmt: skip
-    """Enter the losses of an episode."""
-    largest = 0.0
-    for h in range(1, lay.shape[1] - 1):
-        for p in range(lay[3, h], lay[3, h + 1]):
-            x = losses[p]
-            low[h - 1] = min(low[h - 1], x)
-            high[h - 1] = max(high[h - 1], x)
-        largest = max(largest, -low[h - 1], high[h - 1])
-    if largest > book[_LARGEST]:
-        book[_LARGEST] = largest
-        unit = math.ldexp(1.0, -max(math.frexp(largest)[1], _LEAST_EXPONENT))
-        if unit != book[_UNIT]:
-            ratio = unit / book[_UNIT]
-            book[_UNIT] = unit
-            book[_EXPECTED] *= ratio
-            book[_PLAYED] *= ratio
-            for p in range(cumulative.size):
-                cumulative[p] *= ratio
-    unit = book[_UNIT]
-    expected = 0.0
-    for p in range(1, losses.size):
-        x = losses[p] * unit
-        expected += q[p] * x
-        cumulative[p] += x
-    book[_EXPECTED] += expected
-
-
-@subroutine
-def walk(
-    lay: Integers, P: Vector, pi: Vector, key: int, t: int, words: Any, losses: Vector,
-    book: Vector, states: Integers, actions: Integers, seen: Vector,
-) -> None:  # fmt: skip
-    """Play one episode: actions by the learner's words, states by the environment's stream."""
-    stream = stream_of(key + _TRANSITIONS, t)
-    i = 0
-    for h in range(lay.shape[1] - 2):
-        A = lay[1, h + 1]
-        stride = lay[0, h] * lay[1, h]
-        word = word_at(stream, h)
-        s = draw(P, lay[4, h] + i, stride, lay[0, h + 1], word)  # type: ignore[arg-type]
-        a = draw(pi, lay[3, h + 1] + s * A, 1, A, words[1 + h])
-        i = s * A + a
-        states[h] = s
-        actions[h] = a
-        seen[h] = losses[lay[3, h + 1] + i]
-        book[_PLAYED] += seen[h] * book[_UNIT]
-
-
-_SOURCE = """
-def run(
-    lay, params, state, program, P, words, t, capacity, adversary, key, book, low, high,
-    cumulative, losses, q, cache, pi, states, actions, seen
-):
-    state = {state}
-    for i in range(words.shape[0]):
-        if state.head[LIBRARY] >= capacity - 1:
-            return i
-        if state.head[VERSION] != book[SEEN]:
-            expected(lay, params, state, P, cache, q)
-            book[SEEN] = state.head[VERSION]
-        fill(adversary, t + i, q, lay, losses)
-        tally(lay, losses, q, book, low, high, cumulative)
-        component = choose(lay, params, state, words[i, 0], pi)
-        walk(lay, P, pi, key, t + i, words[i], losses, book, states, actions, seen)
-        learn(lay, params, state, program, component, states, actions, seen)
-    return words.shape[0]
-"""
-
-
-def _borrowed(kind: Any, value: str, names: dict[str, Any]) -> str:
-    """Source of a copy of the NamedTuple ``value`` whose arrays have no reference counts.
-
-    Counting references to some forty arrays in every call was half of a short episode.
-    """
-    fields = []
-    for name, hint in get_type_hints(kind).items():
-        field = f"{value}.{name}"
-        nested = hasattr(hint, "_fields")
-        fields.append(_borrowed(hint, field, names) if nested else f"borrowed({field})")
-    names[kind.__name__] = kind
-    return f"{kind.__name__}({', '.join(fields)})"
-
-
-def _names(choose: Any, learn: Any, expected: Any) -> dict[str, Any]:
-    """What the source of a loop names."""
-    return {
-        "choose": choose, "learn": learn, "expected": expected, "fill": fill, "tally": tally,
-        "walk": walk, "LIBRARY": LIBRARY, "VERSION": VERSION, "SEEN": _SEEN,
-        "borrowed": borrowed, "__name__": __name__,
-    }  # fmt: skip
-
-
-@cache
-def _loop_of(kind: Any, choose: Any, learn: Any, expected: Any) -> Any:
-    namespace = _names(choose, learn, expected)
-    source = _SOURCE.format(state=_borrowed(kind, "state", namespace))
-    # The file name is one of the package's, so that it is cached what is compiled here; the
-    # function's name says which steps it runs, and of which sources.
-    exec(compile(source, __file__, "exec"), namespace)
-    run, module = namespace["run"], learn.__module__
-    run.__qualname__ = f"run_{learn.__name__}_{module.rpartition('.')[2]}_{source_hash(module)}"
-    return subroutine(run)
-
-
-def _loop(spec: MDPSpec) -> Any:
-    """The loop over an algorithm's steps; its compiled code is cached on disk."""
-    return _loop_of(spec.State, spec.choose, spec.learn, spec.expected)
-
-
-def _python_loop(spec: MDPSpec) -> Any:
-    """The same loop, not compiled itself, around an adversary in Python."""
-    namespace = {**_names(spec.choose, spec.learn, spec.expected), "fill": fill_python}
-    exec(compile(_SOURCE.format(state="state"), __file__, "exec"), namespace)
-    return namespace["run"]
