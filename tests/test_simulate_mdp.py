@@ -10,7 +10,7 @@ from unbounded import worlds
 from unbounded.core.layered import LayeredMDP, draw
 from unbounded.core.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
-from unbounded.mdps import adversaries, simulate
+from unbounded.mdps import adversaries, episode_loop, simulate
 from unbounded.mdps.adversaries import KINDS, MDPAdversary, hardest_state
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.scb_rl import SCBRL
@@ -41,7 +41,7 @@ def by_hand(result, adversary, replicate, seed):
         else:
             q = occupancy(MDP, Markov(LAYERS, plan._pi))
         adversaries.fill(params, t, q, lay, losses)
-        stream = np.uint64(stream_of(key + simulate._TRANSITIONS, t))
+        stream = np.uint64(stream_of(key + episode_loop._TRANSITIONS, t))
         i, states, actions = 0, [], []
         for h in range(2):
             word = np.uint64(word_at(stream, h))
