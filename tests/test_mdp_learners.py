@@ -90,7 +90,7 @@ def test_uob_reps_told_a_scaled_range_plays_the_same():
 def test_uob_reps_step_against_clarabel():
     """One episode from the formulas: estimates with u = 1, whole simplices, then the projection."""
     learner = UOBREPS([2, 3], 2, 50, loss_range=[(0, 2), (-1, 3)], tolerance=1e-11, seed=12)
-    p, q0, P0 = learner._params, learner._state.q.copy(), learner._state.P.copy()
+    p, q0, P0 = learner._params, np.exp(learner._state.ln_q), np.exp(learner._state.ln_P)
     plan = learner.ask()
     learner.tell(plan, [1, 2], [0, 1], [1.5, 1.0])
     L = np.zeros(MDP.layers.n_pairs)
@@ -100,7 +100,7 @@ def test_uob_reps_step_against_clarabel():
     program = Program(MDP.layers, learner._state.lo, learner._state.hi)
     status, _, x = clarabel_solve(program, L, w, entropy_on_triples=(q0, P0))
     assert status == "Solved"
-    assert np.allclose(x[: program.n_x], learner._state.q[1:], atol=1e-6)
+    assert np.allclose(x[: program.n_x], np.exp(learner._state.ln_q)[1:], atol=1e-6)
 
 
 def test_o_reps_against_clarabel():

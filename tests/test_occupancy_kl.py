@@ -16,7 +16,7 @@ from occupancy_reference import (
 from unbounded import worlds
 from unbounded.core.confidence import known
 from unbounded.core.layered import Layers
-from unbounded.core.occupancy_kl import OccupancyKL
+from unbounded.core.occupancy_kl import LEAST, OccupancyKL
 from unbounded.core.policies import Markov, occupancy
 
 SCALES = [-900, -101, -60, -7, 13, 101, 900]
@@ -50,7 +50,7 @@ def test_steps_are_certified_feasible_and_agree_with_clarabel(seed):
     w = 10 ** rng.uniform(-1, 1, size=layers.horizon) * 10 ** rng.uniform(-4, 4)
     learner = OccupancyKL(layers, lo, hi)
     for _ in range(3):
-        base = learner.q.copy(), learner.P.copy()
+        base = np.exp(learner.ln_q), np.exp(learner.ln_P)
         own = np.concatenate([[0.0], np.repeat(w, np.array(layers.sizes) * layers.n_actions)])
         L = rng.exponential(size=layers.n_pairs) * own * 10 ** rng.uniform(-2, 0.5)
         solution = learner.step(L, w)
@@ -114,7 +114,7 @@ def test_the_certificate_is_reproduced_from_the_definitions(seed):
     layers, w = mdp.layers, 10 ** rng.uniform(-0.5, 0, size=mdp.layers.horizon)
     learner = OccupancyKL(layers, lo, hi)
     for _ in range(3):
-        base = learner.q.copy(), learner.P.copy()
+        base = np.exp(learner.ln_q), np.exp(learner.ln_P)
         L = rng.exponential(size=layers.n_pairs)
         L[0] = 0
         solution = learner.step(L, w)
@@ -167,10 +167,9 @@ def test_known_transitions_give_o_reps():
 def test_no_losses_and_nothing_learned_leave_q_alone():
     layers = Layers([2, 3], n_actions=2)
     learner = OccupancyKL(layers, np.zeros(14), np.ones(14))
-    before = learner.q.copy()
-    learner.step(np.zeros(layers.n_pairs), [1.0, 1.0])
-    assert np.allclose(learner.q, before, atol=1e-15)
-    assert np.allclose(before[1:5], 0.25)
+    solution = learner.step(np.zeros(layers.n_pairs), [1.0, 1.0])
+    assert np.allclose(solution.q[1:5], 0.25, atol=1e-15)
+    assert np.allclose(solution.q[5:], 1 / 6, atol=1e-15)
 
 
 def test_sets_need_not_be_nested():
@@ -191,3 +190,34 @@ def test_wrong_arguments_are_refused():
         learner.step(np.full(5, np.nan), [1.0])
     with pytest.raises(ValueError, match="tolerance"):
         OccupancyKL(Layers([2], 2), [0.0, 0.0], [1.0, 1.0], tolerance=-1)
+
+
+@pytest.mark.parametrize("n_actions", [1, 2])
+def test_states_of_next_to_no_mass_follow_mirror_descent_too(n_actions):
+    """Two states, nothing known: q'(s) is proportional to q(s) exp(-L(s)/2w), down and up again."""
+    layers = Layers([2], n_actions)
+    learner = OccupancyKL(layers, np.zeros(2), np.ones(2))
+    exact = 0.0
+    for t, loss in enumerate(np.random.default_rng(0).random(400)):
+        first = t < 200
+        L = np.concatenate([[0.0], np.repeat([loss * first, loss * (not first)], n_actions)])
+        assert learner.step(3.0 * L, [1.0]).certificate.solved
+        exact += 1.5 * loss * (-1.0 if first else 1.0)
+        assert np.isclose(learner.ln_q[1] - learner.ln_q[1 + n_actions], exact, atol=1e-4)
+        assert t != 199 or exact < -130
+
+
+def test_measures_below_the_smallest_float_come_back():
+    """One layer's losses a hundred times those of the others: some P shrink by e^30 a step."""
+    rng = np.random.default_rng(4)
+    mdp = worlds.hard_to_reach([2, 3, 3], 2, rng, reach=1e-2)
+    learner = OccupancyKL(mdp.layers, np.clip(mdp.P - 0.1, 0, 1), np.clip(mdp.P + 0.1, 0, 1))
+    w = np.array([1.0, 1.0, 100.0])
+    low = []
+    for t in range(120):
+        L = np.zeros(mdp.layers.n_pairs)
+        state = t // 40 % 2  # of the last layer: cheap for 40 steps, then dear
+        L[mdp.layers.index(3, state) :][:2] = 40.0
+        assert learner.step(L, w).certificate.solved
+        low.append(learner.ln_P.min())
+    assert min(low) == np.log(LEAST)

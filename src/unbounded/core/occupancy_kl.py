@@ -12,12 +12,12 @@ whose dual in v is C^1: damped Newton steps, no proximal loop. A pair's scale ex
 root of a piecewise linear function, found as in the pair program. The curvature of phi is
 (1/w)(diag P_F - P_F P_F^T/sum P_F) over the free entries F.
 
-Certificate: for any v and theta, with P* the clipped maximiser above and P the transitions used,
+Certificate: for any v, with P the maximisers above and q the policy of x rolled through P,
+F(q) - min F <= sum_h w_h KL(q_h||x_h).
 
-    F - min F <= sum_h w_h KL(q_h||x_h)
-        + sum q(s,a) sum_j [ w D(P_j||P*_j) + (P*_j - P_j)(v_j - theta - w ln(P*_j/P0_j)) ],
-
-every term being >= 0.
+A gap says nothing of states with hardly any mass, but these carry the memory of mirror descent: a
+state of mass 1e-12 must grow when the losses of the others do. So the flow of *every* state is
+balanced to a relative `BALANCE`, and the base is held as ln x0 and ln P0, not below ln `LEAST`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ from unbounded._jit import subroutine
 from unbounded.core import blocktri
 from unbounded.core.confidence import check_boxes
 from unbounded.core.layered import Integers, Layers, Vector, _flat, dots
-from unbounded.core.occupancy_certificate import certify, divergence, project
+from unbounded.core.occupancy_certificate import certify
 from unbounded.core.occupancy_dual import Work, carve, work_size
 from unbounded.core.occupancy_ftrl import INFO, METHODS, Certificate, Solution, normalise
 
 MAX_STEPS = 60
-_LEAST = 1e-290  # of a base measure, so that its logarithm is finite
+BALANCE = 1e-6
+LEAST = 1e-260  # of a base measure
+_FAR = 1e100  # a pair's scale is looked for within this factor at a time
+_STEEP = 600.0  # exponents of e are kept within this
 
 
 class OccupancyKL:
@@ -51,8 +54,8 @@ class OccupancyKL:
 
     Attributes
     ----------
-    q, P : ndarray, shapes (n_pairs,) and (n_transitions,)
-        The current iterate q(s,a) P(s'|s,a).
+    ln_q, ln_P : ndarray, shapes (n_pairs,) and (n_transitions,)
+        Logarithms of the current iterate q(s,a) P(s'|s,a).
 
     Examples
     --------
@@ -70,7 +73,7 @@ class OccupancyKL:
             raise ValueError(f"tolerance must be positive, got {tolerance}")
         self.layers = layers
         self.tolerance = float(tolerance)
-        self.q, self.P = uniform_base(layers)
+        self.ln_q, self.ln_P = uniform_base(layers)
         self._work = np.empty(work_size(layers.table))
         self._info = np.zeros(INFO)
         self.set_boxes(lo, hi)
@@ -92,8 +95,8 @@ class OccupancyKL:
         pi = np.empty(self.layers.n_pairs)
         v, theta = np.zeros(self.layers.n_states), np.zeros(self.layers.n_pairs)
         kl_step(
-            lay, self.lo, self.hi, L, w, self.tolerance, self.q, self.P, v, theta, self._work, pi,
-            self._info,
+            lay, self.lo, self.hi, L, w, self.tolerance, self.ln_q, self.ln_P, v, theta,
+            self._work, pi, self._info,
         )  # fmt: skip
         info = self._info
         _, e = math.frexp(float(w.max()))
@@ -102,19 +105,18 @@ class OccupancyKL:
             method=METHODS[int(info[6])], newton_steps=int(info[3]), interior_iterations=0,
         )  # fmt: skip
         return Solution(
-            self.q.copy(), pi, certificate, self.P.copy(), np.ldexp(v, e), np.ldexp(theta, e)
-        )
+            np.exp(self.ln_q), pi, certificate, np.exp(self.ln_P), np.ldexp(v, e),
+            np.ldexp(theta, e),
+        )  # fmt: skip
 
 
 def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
-    """q(s,a,s') = 1/(n_h A n_{h+1}), as q(s,a) and P(s'|s,a)."""
-    lay = layers.table
-    H = layers.horizon
-    q = np.concatenate(
-        [np.full(lay[0, h] * lay[1, h], 1.0 / (lay[0, h] * lay[1, h])) for h in range(H + 1)]
-    )
-    P = np.concatenate([np.full(lay[4, h + 1] - lay[4, h], 1.0 / lay[0, h + 1]) for h in range(H)])
-    return q, P
+    """Logarithms of q(s,a,s') = 1/(n_h A n_{h+1}), as q(s,a) and P(s'|s,a)."""
+    pairs = np.array([1, *(n * layers.n_actions for n in layers.sizes)])  # of layers 0..H
+    following = np.array(layers.sizes)
+    ln_q = np.repeat(-np.log(pairs), pairs)
+    ln_P = np.repeat(-np.log(following), pairs[:-1] * following)
+    return ln_q, ln_P
 
 
 # Kernels
@@ -122,7 +124,7 @@ def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
 
 @subroutine
 def _evaluate(
-    lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
+    lay: Integers, lo: Vector, hi: Vector, v: Vector, ln_P: Vector, theta: Vector, W: Work
 ) -> float:
     """Dual value; fills W's P, x, bound, q, r, grad and theta. W.L has -w ln x0 in it."""
     H = lay.shape[1] - 2
@@ -137,11 +139,10 @@ def _evaluate(
         p = lay[3, h]
         wh = W.w[h]
         if h < H:
-            _inner(lay, h, lo, hi, v, P0, wh, theta, W)
+            _inner(lay, h, lo, hi, v, ln_P, wh, theta, W)
         else:
             for i in range(m):
                 W.bound[p + i] = 0.0
-                W.slack[p + i] = 0.0
         x = W.x[p : p + m]
         if h == 0:
             value -= W.bound[0]
@@ -173,97 +174,88 @@ def _evaluate(
 
 @subroutine
 def _inner(
-    lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, P0: Vector, wh: float,
+    lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, ln_P: Vector, wh: float,
     theta: Vector, W: Work,
 ) -> None:  # fmt: skip
     """P, theta and bound = phi(v) of the pairs of layer h."""
     m = lay[0, h] * lay[1, h]
     n = lay[0, h + 1]
-    start = lay[4, h]
     vn = v[lay[2, h + 1] : lay[2, h + 1] + n]
     top = vn[0]
     for j in range(1, n):
         top = max(top, vn[j])
-    rise = W.c[:n]
-    for j in range(n):
-        rise[j] = math.exp(max((vn[j] - top) / wh, -600.0))
+    e = W.c[:n]
     for i in range(m):
-        # scale s: sum_j clip(P0 rise s, lo, hi) = 1, piecewise linear and increasing
-        k = start + i
-        low = 0.0
-        high = 0.0
-        for j in range(n):
-            high = max(high, hi[k + j * m] / max(P0[k + j * m] * rise[j], _LEAST))
-        s = min(math.exp((top - theta[lay[3, h] + i]) / wh), high)
-        if not s > 0.0:
-            s = high
-        free = 0.0
-        fixed = 0.0
-        for _ in range(200):
-            free = 0.0
-            fixed = 0.0
+        k = lay[4, h] + i
+        tau = (theta[lay[3, h] + i] - top) / wh
+        s = 1.0
+        for _ in range(100):
             for j in range(n):
-                t = max(P0[k + j * m] * rise[j], _LEAST) * s
-                if t <= lo[k + j * m]:
-                    fixed += lo[k + j * m]
-                elif t >= hi[k + j * m]:
-                    fixed += hi[k + j * m]
-                else:
-                    free += t
-            r = free + fixed - 1.0
-            if abs(r) <= 1e-15 * n:
+                t = ln_P[k + j * m] + (vn[j] - top) / wh - tau
+                e[j] = math.exp(min(max(t, -_STEEP), _STEEP))
+            s = _scale(m, n, lo[k:], hi[k:], e)
+            tau -= math.log(s)
+            if 2.0 / _FAR < s < 0.5 * _FAR:
                 break
-            if r > 0.0:
-                high = s
-            else:
-                low = s
-            t = s * (1.0 - fixed) / free if free > 0.0 else -1.0
-            if not low < t < high:
-                t = 0.5 * (low + high)
-            if t == s:
-                break
-            s = t
-        th = top - wh * math.log(s)
+        th = top + wh * tau
         theta[lay[3, h] + i] = th
-        phi = th
+        phi = th - wh  # the sum of w P0 is w
         for j in range(n):
             f = k + j * m
-            y = min(max(max(P0[f] * rise[j], _LEAST) * s, lo[f]), hi[f])
-            W.P[f] = y
-            phi -= wh * P0[f]
-            if y > 0.0:
-                phi += y * (vn[j] - th - wh * math.log(y / max(P0[f], _LEAST)) + wh)
+            y = e[j] * s
+            if lo[f] < y and (y < hi[f] or hi[f] >= 1.0):
+                phi += wh * y
+            else:
+                y = min(max(y, lo[f]), hi[f])
+                if y > 0.0:
+                    phi += y * (vn[j] - th - wh * (math.log(y) - ln_P[f]) + wh)
+            W.P[f] = min(y, hi[f])
         W.bound[lay[3, h] + i] = phi
 
 
 @subroutine
-def _settle(
-    lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
-) -> None:
-    """Project W.P, so that its rows sum to one to rounding, and price what that moved: W.slack."""
-    for h in range(lay.shape[1] - 2):
-        m = lay[0, h] * lay[1, h]
-        n = lay[0, h + 1]
-        wh = W.w[h]
-        star = W.rows[: n * m]
-        star[:] = W.P[lay[4, h] : lay[4, h] + n * m]
-        project(m, n, lo, hi, lay[4, h], W.P, W.c, W.pair)
-        for i in range(m):
-            slack = 0.0
-            for j in range(n):
-                f = lay[4, h] + j * m + i
-                y = star[j * m + i]
-                if y > 0.0 and W.P[f] != y:
-                    price = v[lay[2, h + 1] + j] - theta[lay[3, h] + i]
-                    price -= wh * math.log(y / max(P0[f], _LEAST))
-                    slack += wh * divergence(W.P[f], y, math.log(y))
-                    slack += max((y - W.P[f]) * price, 0.0)
-            W.slack[lay[3, h] + i] = slack
+def _scale(m: int, n: int, lo: Vector, hi: Vector, e: Vector) -> float:
+    """s in (1/_FAR, _FAR) with sum_j clip(e_j s, lo_j, hi_j) = 1, or the end that is nearer to it.
+
+    The sum is piecewise linear and increasing; entry j of the boxes is at j m. That hi_j = 1 binds
+    no entry, here and below: one that is 1 to rounding leaves the rest free to move by factors.
+    """
+    low = 1.0 / _FAR
+    high = _FAR
+    s = 1.0
+    for _ in range(200):
+        free = 0.0
+        fixed = 0.0
+        for j in range(n):
+            t = e[j] * s
+            if t <= lo[j * m]:
+                fixed += lo[j * m]
+            elif t >= hi[j * m] and hi[j * m] < 1.0:
+                fixed += hi[j * m]
+            else:
+                free += t
+        r = free + fixed - 1.0
+        if abs(r) <= 1e-15 * n:
+            break
+        if r > 0.0:
+            high = s
+        else:
+            low = s
+        t = s * (1.0 - fixed) / free if free > 0.0 else -1.0
+        if not low < t < high:
+            t = math.sqrt(low * high)
+        if t == s:
+            break
+        s = t
+    return s
 
 
 @subroutine
 def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
-    """Newton matrix of the smooth dual into W.D, W.E; its diagonal into W.inverse."""
+    """Newton matrix of the smooth dual into W.D, W.E; its diagonal into W.inverse.
+
+    ``damping`` is relative to the mass of a state, so that steps do not depend on that.
+    """
     H = lay.shape[1] - 2
     for k in range(W.D.size):
         W.D[k] = 0.0
@@ -282,7 +274,7 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
                 if W.r[k] > 1.5 * t:  # a starved state takes its step in the log domain
                     t = (W.r[k] - t) / math.log(W.r[k] / max(t, 1e-300))
                 k = d + s * n + s
-                W.D[k] += (t + damping) * scale
+                W.D[k] += max((1.0 + damping) * t, 1e-300) * scale
                 W.inverse[lay[2, h] + s] = W.D[k]
         if h == H:
             break
@@ -307,7 +299,7 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
             free = 0.0
             for j in range(r):
                 f = lay[4, h] + j * m + i
-                if lo[f] < W.P[f] < hi[f]:
+                if lo[f] < W.P[f] and (W.P[f] < hi[f] or hi[f] >= 1.0):
                     free += W.P[f]
                     Dn[j * r + j] += c[i] * W.P[f]
                 else:
@@ -318,24 +310,30 @@ def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) ->
 
 @subroutine
 def _ascend(
-    lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, P: Vector, v: Vector,
-    theta: Vector, W: Work,
+    lay: Integers, lo: Vector, hi: Vector, goal: float, ln_P: Vector, v: Vector, theta: Vector,
+    W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Newton's method until a certified gap is <= goal; results as for `occupancy_ssn.newton`."""
+    """Newton's method until a certified gap is <= goal: the gap, steps and certificates.
+
+    The point is in W's best_*, of q and P the logarithms.
+    """
     S = lay[2, -1]
+    best = math.inf
     steps = 0
     certificates = 0
     threshold = 1e-5
-    value = _evaluate(lay, lo, hi, v, P, theta, W)
+    value = _evaluate(lay, lo, hi, v, ln_P, theta, W)
     while True:
         size = 0.0
+        imbalance = 0.0
         for k in range(1, S):
             size += abs(W.grad[k])
+            if W.grad[k] != 0.0:
+                imbalance = max(imbalance, abs(W.grad[k]) / max(W.q[k], W.r[k]))
         if not size < math.inf:
             break
-        if size <= threshold or steps >= MAX_STEPS:
+        if (size <= threshold and imbalance <= BALANCE) or steps >= MAX_STEPS:
             certificates += 1
-            _settle(lay, lo, hi, v, P, theta, W)
             gap = certify(
                 lay, W.L, W.w, v, W.P, W.bound, W.slack, False, W.pi_out, W.q_out, W.mass,
                 W.ln_x, W.gap,
@@ -346,9 +344,11 @@ def _ascend(
                 W.gap[3] = W.gap[1]
                 W.best_v[:] = v
                 W.best_theta[:] = theta
-                W.best_P[:] = W.P
-                W.best_q[:] = W.q_out
                 W.best_pi[:] = W.pi_out
+                for k in range(W.best_q.size):
+                    W.best_q[k] = math.log(max(W.q_out[k], LEAST))
+                for k in range(W.best_P.size):
+                    W.best_P[k] = math.log(max(W.P[k], LEAST))
             if gap <= goal or steps >= MAX_STEPS:
                 break
             threshold = min(0.1 * threshold, 0.1 * size)
@@ -371,7 +371,7 @@ def _ascend(
         for _ in range(40):
             for k in range(1, S):
                 v[k] = W.v_old[k] + t * W.dv[k]
-            trial = _evaluate(lay, lo, hi, v, P, theta, W)
+            trial = _evaluate(lay, lo, hi, v, ln_P, theta, W)
             after = 0.0
             for k in range(1, S):
                 after += W.grad[k] * W.dv[k]
@@ -384,17 +384,17 @@ def _ascend(
         if not accepted:
             steps = MAX_STEPS  # nothing more to gain: certify what there is
             v[:] = W.v_old
-            trial = _evaluate(lay, lo, hi, v, P, theta, W)
+            trial = _evaluate(lay, lo, hi, v, ln_P, theta, W)
         value = trial
     return best, steps, certificates
 
 
 @subroutine
 def kl_step(
-    lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, q: Vector, P: Vector,
-    v: Vector, theta: Vector, buffer: Vector, pi: Vector, info: Vector,
+    lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, ln_q: Vector,
+    ln_P: Vector, v: Vector, theta: Vector, buffer: Vector, pi: Vector, info: Vector,
 ) -> bool:  # fmt: skip
-    """One step in place: (q, P) is the base and becomes the minimiser. v, theta: where to start.
+    """One step in place: the base becomes the minimiser. v, theta: where to start.
 
     ``info`` as for `occupancy_ftrl.solve`; ``buffer`` has `work_size` entries. The duals come
     back in units of 2^e, as normalised there. Returns status > 0.
@@ -406,9 +406,10 @@ def kl_step(
     for h in range(1, H + 1):
         w_max = max(w_max, W.w[h])
         for p in range(lay[3, h], lay[3, h + 1]):
-            W.L[p] -= W.w[h] * math.log(max(q[p], _LEAST))
+            W.L[p] -= W.w[h] * ln_q[p]
+    W.slack[:] = 0.0
     goal = max(tol * w_min, 1e-13 * w_max)
-    best, steps, certificates = _ascend(lay, lo, hi, goal, math.inf, P, v, theta, W)
+    best, steps, certificates = _ascend(lay, lo, hi, goal, ln_P, v, theta, W)
     if not best <= goal:  # a long step: approach the losses by halves from a small share
         v[:] = 0.0
         theta[:] = 0.0
@@ -416,18 +417,17 @@ def kl_step(
         while share <= 1.0:
             for h in range(1, H + 1):
                 for p in range(lay[3, h], lay[3, h + 1]):
-                    base = -W.w[h] * math.log(max(q[p], _LEAST))
-                    W.L[p] = share * math.ldexp(L[p], -e) + base
+                    W.L[p] = share * math.ldexp(L[p], -e) - W.w[h] * ln_q[p]
             wanted = goal if share == 1.0 else 1e-3 * w_min
-            best, more, again = _ascend(lay, lo, hi, wanted, math.inf, P, v, theta, W)
+            best, more, again = _ascend(lay, lo, hi, wanted, ln_P, v, theta, W)
             steps += more
             certificates += again
             share *= 2.0
     if best < math.inf:
         v[:] = W.best_v
         theta[:] = W.best_theta
-        P[:] = W.best_P
-        q[:] = W.best_q
+        ln_P[:] = W.best_P
+        ln_q[:] = W.best_q
         pi[:] = W.best_pi
     info[0] = math.ldexp(best, e)
     info[1] = best / w_min

@@ -60,8 +60,8 @@ class State(NamedTuple):
     lo: Vector
     hi: Vector
     room: Vector
-    q: Vector  # pairs: the iterate q(s,a) P(s'|s,a)
-    P: Vector  # triples
+    ln_q: Vector  # pairs: logarithms of the iterate q(s,a) P(s'|s,a)
+    ln_P: Vector  # triples
     L: Vector  # pairs: this episode's estimates
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
@@ -76,10 +76,10 @@ def sizes(layers: Layers, capacity: int) -> Sizes:
     """Lengths of the vectors of a `State`."""
     H, X, T = layers.horizon, layers.n_pairs, layers.n_transitions
     values, order = scratch(layers)
-    pairs = dict.fromkeys(("pi", "N", "N_before", "room", "q", "L", "theta"), X)
+    pairs = dict.fromkeys(("pi", "N", "N_before", "room", "ln_q", "L", "theta"), X)
     return {
         **pairs, **dict.fromkeys(("low", "width", "w"), H),
-        **dict.fromkeys(("M", "lo", "hi", "P"), T), "head": HEAD, "v": layers.n_states,
+        **dict.fromkeys(("M", "lo", "hi", "ln_P"), T), "head": HEAD, "v": layers.n_states,
         "info": INFO, "work": int(work_size(layers.table)), "values": values.size,
         "order": order.size,
     }  # fmt: skip
@@ -88,7 +88,7 @@ def sizes(layers: Layers, capacity: int) -> Sizes:
 def init(layers: Layers, state: State) -> None:
     """Uniform occupancy, whole simplices."""
     state.head[EPOCH] = 1.0
-    state.q[:], state.P[:] = uniform_base(layers)
+    state.ln_q[:], state.ln_P[:] = uniform_base(layers)
     state.pi[0] = 1.0
     state.pi[1:] = 1.0 / layers.n_actions
     state.hi[:] = 1.0
@@ -124,8 +124,8 @@ def learn(
     state.v[:] = 0.0
     state.theta[:] = 0.0
     solved = program(
-        lay, state.lo, state.hi, state.L, state.w, params.tolerance, state.q, state.P, state.v,
-        state.theta, state.work, state.pi, state.info,
+        lay, state.lo, state.hi, state.L, state.w, params.tolerance, state.ln_q, state.ln_P,
+        state.v, state.theta, state.work, state.pi, state.info,
     )  # fmt: skip
     head[SOLVES] += 1.0
     head[UNSOLVED] += 0.0 if solved else 1.0
