@@ -12,14 +12,21 @@ from occupancy_reference import Program, cvxpy_problem, greedy_value
 
 
 class SlowSCBRL:
+    """``factors``: of the paper's eta, gamma, beta and of the width of its confidence set."""
+
     def __init__(
-        self, layers, eta, gamma, beta, c1, c2, log_term, clip, mixture, kappa=1e-3, explorers=()
+        self, layers, T, delta, factors, clip, mixture, skip=0.0, kappa=1e-3, explorers=()
     ):
-        self.layers, self.eta, self.gamma, self.beta = layers, eta, gamma, beta
-        self.c1, self.c2, self.log_term = c1, c2, log_term
-        self.clip, self.mixture, self.kappa = clip, mixture, kappa
-        self.explorers = explorers  # [(weight, tables)], weights sum to one
+        self.layers = layers
         H, A, sizes = layers.horizon, layers.n_actions, layers.sizes
+        SA = sum(sizes) * A
+        rate = np.sqrt(H * np.log(SA * T / delta) / (SA * T))
+        self.eta, self.gamma = factors[0] * rate, factors[1] * rate
+        self.beta = min(0.5, factors[2] * np.sqrt(SA / T))
+        self.c1, self.c2 = 4 * factors[3], 28 / 3 * factors[3]
+        self.log_term = np.log(T * SA / delta)
+        self.clip, self.mixture, self.skip, self.kappa = clip, mixture, skip, kappa
+        self.explorers = explorers  # [(weight, tables)], weights sum to one
         shapes = [(1, 1, sizes[0])] + [(sizes[h], A, sizes[h + 1]) for h in range(H - 1)]
         self.M = [np.zeros(shape) for shape in shapes]
         self.N = [np.zeros((1, 1)), *[np.zeros((n, A)) for n in sizes]]
@@ -30,6 +37,7 @@ class SlowSCBRL:
         self.seen = [[] for _ in range(H)]
         self.w = np.zeros(H)
         self.L = [np.zeros((n, A)) for n in sizes]
+        self.since = [np.zeros((n, A)) for n in sizes]  # estimates since the last solve
         self.program = None
 
     # thresholds
@@ -103,7 +111,8 @@ class SlowSCBRL:
     # one episode
 
     def learn(self, pi, component, states, actions, losses):
-        """``pi``: tables of the FTRL policy that was in use."""
+        """``pi``: tables of the FTRL policy that was in use. Whether FTRL is to be solved again."""
+        due = False
         for h in range(1, self.layers.horizon + 1):
             s, a = states[h - 1], actions[h - 1]
             l_plus = self.observe_loss(h - 1, losses[h - 1])
@@ -114,9 +123,19 @@ class SlowSCBRL:
             elif component >= 0:
                 continue
             self.L[h - 1][s, a] += l_plus / (u + self.gamma)
+            self.since[h - 1][s, a] += l_plus / (u + self.gamma)
+            uniform = self.since[h - 1].size
+            range_ = 2 * self.eta * self.w[h - 1]
+            due |= bool(self.since[h - 1][s, a] > self.skip * uniform * range_)
+        before = self.w
         self.weigh()
+        due |= bool(np.any(self.w != before))
         if self.count(states, actions):
             self.new_epoch()
+            due = True
+        if due:
+            self.since = [np.zeros_like(part) for part in self.since]
+        return due
 
     def solve(self):
         """q~ over pairs, flat without s_0."""

@@ -119,11 +119,15 @@ def test_mvp_finds_the_best_policy_for_stochastic_rewards(explorer):
 def test_mvp_wants_rewards_in_its_range():
     learner = MVP([1], 2, 10, seed=0)
     plan = learner.ask()
-    with pytest.raises(ValueError, match=r"MVP needs rewards in \[0, total\]"):
+    with pytest.raises(ValueError, match="at most total = 1 in an episode"):
         learner.tell(plan, [0], [0], rewards=[2.0])
     with pytest.raises(ValueError, match="losses are minus rewards"):
         learner.tell(plan, [0], [0], losses=[0.5])
     learner.tell(plan, [0], [0], losses=[-0.5])
+    learner = MVP([1, 1], 2, 10, total=2.0, seed=0)
+    plan = learner.ask()
+    with pytest.raises(ValueError, match="at most total = 2 in an episode"):
+        learner.tell(plan, [0, 0], [0, 0], rewards=[1.5, 1.5])
 
 
 @pytest.mark.parametrize("mdp", [LOCK3, LOCK5], ids=["lock3", "lock5"])
@@ -146,14 +150,16 @@ def test_rf_elp_without_sharing_reaches_every_state():
 
 def test_paper_constants_saturate():
     """MVP's own constants: every value is 1 until counts reach thousands, so nothing is learned."""
-    learner = RFELP(LOCK5.layers.sizes, 3, 200, constants="paper", share_counts=False, seed=0)
-    rng = np.random.default_rng(0)
-    for _ in range(200 * 3):
-        plan = learner.ask()
-        states, actions = simulate_episode(LOCK5, plan._pi, rng.bit_generator.random_raw(10))
-        learner.tell(plan, states, actions, np.zeros(5))
-    V = learner._state.model.V
-    assert V[1] == 1.0
+    mdp = worlds.hard_to_reach([2, 3, 3], 2, np.random.default_rng(6), reach=0.1)
+    for constants, saturated in (("paper", True), ("practical", False)):
+        learner = RFELP([2, 3, 3], 2, 500, constants=constants, share_counts=False, seed=0)
+        rng = np.random.default_rng(0)
+        for _ in range(500 * 8 - 1):  # the last state's last episode is not told
+            plan = learner.ask()
+            states, actions = simulate_episode(mdp, plan._pi, rng.bit_generator.random_raw(6))
+            learner.tell(plan, states, actions, np.zeros(3))
+        optimistic = learner._state.model.V[1 : 1 + 2 + 3]  # of the layers before the target's
+        assert np.all(optimistic == 1.0) == saturated
 
 
 def test_a_state_that_is_hard_or_impossible_to_reach_does_no_harm():

@@ -68,23 +68,27 @@ def test_saving_in_the_middle_changes_nothing(name):
 def test_scale_freeness_is_as_claimed(name):
     losses = losses_for(name)
     policies, _ = play(LEARNERS[name](7), MDP, losses, seed=8)
-    if name == "MVP":
-        return  # its rewards have a declared range
     learner = LEARNERS[name](7)
+    if name == "MVP":  # told what a total is, it minds only that
+        learner = MVP([2, 3], 2, T, total=np.ldexp(2.0, -20), seed=7)
     scaled, _ = play(learner, MDP, np.ldexp(losses, -20), seed=8)
-    claims = learner.spec.scale_free or name in ("RFELP", "ExploreThenCommit")
+    claims = learner.spec.scale_free or name in ("RFELP", "ExploreThenCommit", "MVP")
     assert np.array_equal(scaled, policies) == claims
 
 
-def test_uob_reps_told_a_scaled_range_plays_the_same():
+@pytest.mark.parametrize("k", [-1000, 40, 1019])
+def test_uob_reps_told_a_scaled_range_plays_the_same(k):
     losses = random_losses(MDP.layers, T, seed=9)
     a = UOBREPS([2, 3], 2, T, loss_range=(-4, 4), seed=10)
-    b = UOBREPS([2, 3], 2, T, loss_range=(-4 * 2.0**40, 4 * 2.0**40), seed=10)
+    b = UOBREPS([2, 3], 2, T, loss_range=(-4 * 2.0**k, 4 * 2.0**k), seed=10)
     one, _ = play(a, MDP, losses, seed=11)
-    two, _ = play(b, MDP, np.ldexp(losses, 40), seed=11)
+    two, _ = play(b, MDP, np.ldexp(losses, k), seed=11)
     assert np.array_equal(one, two)
     assert a.clipped == b.clipped
-    assert a._state.head[13] == 0  # all solved
+    assert a.certificate.solves == T
+    assert a.certificate.unsolved == 0
+    assert a.certificate.worst_gap <= 1.1e-8
+    assert a.certificate == b.certificate
 
 
 def test_uob_reps_step_against_clarabel():
@@ -163,3 +167,17 @@ def test_independent_scb_is_scb_with_one_state():
 def test_bad_settings(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros(14), r"transitions of layer 0"),
+        (np.full(14, np.nan), "not finite"),
+        (np.where(np.arange(14) == 3, -MDP.P, MDP.P), "negative"),
+        (MDP.P[:-1], "shape"),
+    ],
+)
+def test_o_reps_wants_transitions_that_are_distributions(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        OREPS([2, 3], 2, T, transitions=wrong)

@@ -153,9 +153,20 @@ def test_checkpoints():
     assert result.checkpoints[0] == 1
     assert result.checkpoints[-1] == 1000
     assert (np.diff(result.checkpoints) > 0).all()
-    for wrong in ([], [0], [1001], 0):
-        with pytest.raises(ValueError, match="checkpoints"):
+    same = simulate(Uniform(2), StochasticGap(), 1000, checkpoints=np.int64(20), seed=0)
+    assert np.array_equal(same.checkpoints, result.checkpoints)
+    for wrong in ([], [0], [1001], 0, [1.5], 2.5, "all"):
+        with pytest.raises((ValueError, TypeError), match="checkpoints"):
             simulate(Uniform(2), StochasticGap(), 1000, checkpoints=wrong)
+
+
+def test_a_run_may_be_looked_at_before_its_end():
+    """What the adversary does depends on how long the run is, not on where it is recorded."""
+    some, all_ = (
+        simulate(SCB(3), Switch(), 1000, seed=0, checkpoints=points)
+        for points in ([600], [600, 1000])
+    )
+    assert some.regret[0, 0] == all_.regret[0, 0]
 
 
 def test_one_checkpoint_is_the_last_round():

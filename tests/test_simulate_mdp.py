@@ -14,6 +14,7 @@ from unbounded.mdps import adversaries, episode_loop, simulate
 from unbounded.mdps.adversaries import KINDS, MDPAdversary, hardest_state
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.seekers import RFELP
 from unbounded.mdps.simulate import simulate_mdp
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
@@ -95,6 +96,22 @@ def test_equals_ask_and_tell(kind):
         assert result.reach[r] == pytest.approx(smallest_reach(learner), abs=1e-12)
         assert result.solves[r] == learner.certificate.solves
         assert result.worst_gap[r] == learner.certificate.worst_gap
+
+
+@pytest.mark.parametrize("kind", ["growth", "switch", "lure"])
+def test_a_run_may_be_looked_at_before_its_end(kind):
+    """What the adversary does depends on how long the run is, not on where it is recorded."""
+    learner = SCBRL([2, 3], 2, T)
+    some = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=6, checkpoints=[60])
+    all_ = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=6, checkpoints=[60, T])
+    assert some.regret[0, 0] == all_.regret[0, 0]
+
+
+def test_rf_elp_is_played_until_all_states_are_done():
+    result = simulate_mdp(RFELP([2, 3], 2, 20), MDP, MDPAdversary(), seed=6, checkpoints=1)
+    assert result.checkpoints.tolist() == [100]
+    assert result.explored[0] == 100
+    assert result.reach[0] > 0
 
 
 def test_results_do_not_depend_on_threads_or_checkpoints():
@@ -242,8 +259,10 @@ def test_errors():
             MDPAdversary(kind, scale)
     with pytest.raises(ValueError, match="the learner is for"):
         simulate_mdp(UniformPolicy([2], 2), MDP, MDPAdversary(), 10)
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="any number of episodes: say episodes="):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary())
+    with pytest.raises(TypeError, match="episodes must be a whole number"):
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary(), 10.9)
     with pytest.raises(ValueError, match="checkpoints"):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary(), 10, checkpoints=[11])
 

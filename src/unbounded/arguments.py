@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import SupportsIndex
+from typing import SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
@@ -36,10 +39,16 @@ def checked_share(name: str, value: float) -> float:
     return float(value)
 
 
+def checked_flag(name: str, value: bool) -> bool:
+    """``value`` as True or False, or a clear error."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
 def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
     """Refuse what can fail for want of clipping or exploration, unless that is the purpose."""
-    if not isinstance(ablation, bool):
-        raise TypeError(f"ablation must be True or False, not {ablation!r}")
+    checked_flag("ablation", ablation)
     if clip == "none" and not ablation:
         raise ValueError(
             "clip='none' can fail: choose 'scale' or 'range', or ablation=True to try it"
@@ -66,3 +75,17 @@ def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
     if value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return options.index(value)
+
+
+def recorded_rounds(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int64]:
+    """The rounds at which a simulation records, from what is given as ``checkpoints``."""
+    if np.ndim(wanted) == 0:
+        count = checked_count("checkpoints", cast(int, wanted))
+        return np.unique(np.geomspace(rounds, 1, count).round().astype(np.int64))  # the last first
+    given = np.asarray(wanted)
+    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
+        raise TypeError(f"checkpoints must be how many, or a list of rounds; got {wanted!r}")
+    points = np.unique(given.astype(np.int64))
+    if points[0] < 1 or points[-1] > rounds:
+        raise ValueError(f"checkpoints must lie in 1 .. {rounds}, got {wanted!r}")
+    return points

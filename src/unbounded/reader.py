@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Meta
 
 from unbounded import registry
+from unbounded.arguments import recorded_rounds
 from unbounded.experiment import VIEWS, ConfigError, Entry, Experiment
 from unbounded.registry import REQUIRED, TRUE, Parameter, Registered, without_true
-from unbounded.simulate import recorded_rounds
 from unbounded.toml_lines import Keys
 
 MOST_CELLS = 1_000_000

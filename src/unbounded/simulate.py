@@ -13,6 +13,7 @@ from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.adversaries.base import Adversary
+from unbounded.arguments import checked_count, recorded_rounds
 from unbounded.core.lanes import Vector
 from unbounded.core.tally import (
     EXPECTED,
@@ -164,10 +165,9 @@ def simulate(
     >>> bool((result.regret[:, -1] < 5e11).all())
     True
     """
-    if rounds < 1 or replicates < 1:
-        raise ValueError(f"rounds and replicates must be at least 1, got {rounds}, {replicates}")
-    if first_replicate < 0:
-        raise ValueError(f"first_replicate must be at least 0, got {first_replicate}")
+    rounds = checked_count("rounds", rounds)
+    replicates = checked_count("replicates", replicates)
+    first_replicate = checked_count("first_replicate", first_replicate, least=0)
     points = recorded_rounds(checkpoints, rounds)
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
@@ -183,7 +183,9 @@ def simulate(
     pool_size = 1 if play is _play_python else min(workers or os.cpu_count() or 1, replicates)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
-            pool.submit(play, learner, adversary, points, root, r, pseudo_regret, followed, row)
+            pool.submit(
+                play, learner, adversary, rounds, points, root, r, pseudo_regret, followed, row
+            )
             for r, row in enumerate(table.transpose(1, 0, 2), first_replicate)
         ]
         try:
@@ -201,18 +203,6 @@ def simulate(
         threshold=threshold, _played=played, _best=best, _expected=expected, _unit=unit,
         _root=root, _first=first_replicate,
     )  # fmt: skip
-
-
-def recorded_rounds(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int64]:
-    """The rounds at which a simulation records, from what is given as ``checkpoints``."""
-    if isinstance(wanted, int):
-        if wanted < 1:
-            raise ValueError(f"checkpoints must be at least 1, got {wanted}")
-        return np.unique(np.geomspace(rounds, 1, wanted).round().astype(np.int64))  # the last first
-    points = np.unique(np.asarray(wanted, dtype=np.int64))
-    if points.size == 0 or points[0] < 1 or points[-1] > rounds:
-        raise ValueError(f"checkpoints must lie in 1 .. {rounds}, got {wanted!r}")
-    return points
 
 
 def _followed(
@@ -249,6 +239,7 @@ def _record(
 def _play_compiled(
     learner: Learner,
     adversary: Adversary,
+    rounds: int,
     points: NDArray[np.int64],
     root: SeedSequence,
     replicate: int,
@@ -256,7 +247,7 @@ def _play_compiled(
     followed: NDArray[np.int64] | None,
     table: Vector,
 ) -> None:
-    n, rounds = learner.n_arms, int(points[-1])
+    n = learner.n_arms
     entries = learner.spec.entries
     buffer = entries.new_buffer(learner._params)
     bits = bit_generator(_replicate_seed(root, replicate, 0))
@@ -289,6 +280,7 @@ def _play_compiled(
 def _play_python(
     learner: Learner,
     adversary: PythonAdversary,
+    rounds: int,
     points: NDArray[np.int64],
     root: SeedSequence,
     replicate: int,

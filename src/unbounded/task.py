@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from unbounded import registry
 from unbounded._jit import source_hash
+from unbounded.arguments import recorded_rounds
 from unbounded.registry import TRUE, adversaries, learners, without_true
-from unbounded.simulate import Simulation, recorded_rounds, simulate
+from unbounded.simulate import Simulation, simulate
 
 Array = NDArray[Any]
 

@@ -188,7 +188,10 @@ def _numbers(values: npt.ArrayLike, name: str, limits: tuple[int, ...]) -> Integ
     given = np.asarray(values)
     if given.shape != (len(limits),):
         raise ValueError(f"{name} must have shape ({len(limits)},), one a layer; got {given.shape}")
-    out = given.astype(np.int64)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be whole numbers, not of type {given.dtype}")
+    with np.errstate(invalid="ignore"):  # nan and inf are found below
+        out = given.astype(np.int64)
     if np.any(out != given) or np.any(out < 0) or np.any(out >= np.array(limits)):
         raise ValueError(
             f"{name} must be whole numbers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"

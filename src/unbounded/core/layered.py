@@ -110,6 +110,17 @@ class Layers:
         """Length of a vector over triples (s, a, s')."""
         return int(self.table[4, -1])
 
+    def checked_transitions(self, P: npt.ArrayLike) -> Vector:
+        """Flat transitions, as `LayeredMDP.P`, or a clear error."""
+        flat = _flat(P, self.n_transitions, "transitions").copy()
+        lay = self.table
+        for h in range(self.horizon):
+            m = int(lay[0, h] * lay[1, h])
+            rows = flat[lay[4, h] : lay[4, h + 1]].reshape(-1, m).T.copy()
+            _distributions(rows, f"transitions of layer {h}")
+            flat[lay[4, h] : lay[4, h + 1]] = rows.T.ravel()
+        return flat
+
     def pack_pairs(self, arrays: Sequence[npt.ArrayLike], first: float = 0.0) -> Vector:
         """Flatten one array of shape (n_h, A) a layer; ``first`` is the entry of ``s_0``."""
         arrays = _checked(arrays, [(n, self.n_actions) for n in self.sizes], "arrays")

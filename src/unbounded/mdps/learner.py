@@ -7,23 +7,37 @@ import json
 import os
 import secrets
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, SupportsIndex
+from typing import Any, ClassVar, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
+from unbounded.arguments import checked_count
 from unbounded.core.confidence import _numbers
 from unbounded.core.layered import Layers, Vector, draw
 from unbounded.core.policies import Markov
 from unbounded.learner import Seed, _write_whole, bit_generator
-from unbounded.mdps.sections import LIBRARY, TOLD, Sizes, carve, length
+from unbounded.mdps.sections import (
+    CLIPPED,
+    FALLBACKS,
+    LIBRARY,
+    SOLVES,
+    STEPS,
+    TOLD,
+    UNSOLVED,
+    WORST,
+    Sizes,
+    carve,
+    length,
+)
 
 _FORMAT = "unbounded.mdp_learner"
-_VERSION = 1
+_VERSION = 2
 _CAPACITY = 32  # exploration policies that fit at first; the buffer grows
 
 
@@ -79,6 +93,16 @@ class MDPSpec:
         return buffer, carve(self.State, sizes, buffer)
 
 
+class Solves(NamedTuple):
+    """What is proved about the solves so far."""
+
+    solves: int
+    worst_gap: float  # largest certified gap, over the smallest weight of its solve
+    fallbacks: int  # warm starts that needed the interior-point method
+    unsolved: int  # solves whose gap exceeds the tolerance times the largest weight
+    newton_steps: int
+
+
 class Plan:
     """A ticket for one episode: the policy to follow.
 
@@ -102,10 +126,16 @@ class Plan:
     @property
     def policy(self) -> list[Vector]:
         """Action probabilities, an array of shape (n_h, A) for each layer."""
-        return self._layers.unpack_pairs(self._pi)
+        return self._layers.unpack_pairs(self._pi.copy())
 
     def act(self, h: int, state: int) -> int:
         """Action in state ``state`` of layer ``h = 0 .. H - 1``."""
+        h, state = checked_count("h", h, least=0), checked_count("state", state, least=0)
+        sizes = self._layers.sizes
+        if h >= len(sizes):
+            raise ValueError(f"h must be in 0 .. {len(sizes) - 1}, got {h}")
+        if state >= sizes[h]:
+            raise ValueError(f"layer {h} has states 0 .. {sizes[h] - 1}, got {state}")
         first = self._layers.index(h + 1, state)
         return int(draw(self._pi, first, 1, self._layers.n_actions, self._words[1 + h]))
 
@@ -127,7 +157,10 @@ class MDPLearner:
     def _start(self, layers: Layers, params: Any, settings: Mapping[str, Any], seed: Seed) -> None:
         self.layers = layers
         self._params = params
-        self._settings = dict(settings)
+        self._settings = {  # for `save`: JSON knows no NumPy scalars
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in settings.items()
+        }
         self._capacity = max(_CAPACITY, layers.n_states + 1)
         self._buffer, self._state = self.spec.new_buffer(layers, self._capacity)
         self.spec.init(layers, self._state)
@@ -150,9 +183,19 @@ class MDPLearner:
                 raise RuntimeError(
                     f"{self._outstanding!r} is outstanding: tell() or forget() it first"
                 )
+            self._warn_if_over(self.episodes_told + 1)
             words = self._bits.random_raw(1 + self.layers.horizon)
             self._outstanding = self._plan(words)
             return self._outstanding
+
+    def _warn_if_over(self, episodes: int) -> None:
+        T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
+        if T is not None and episodes > T:
+            warnings.warn(
+                f"{self.spec.name} was made for {T} episodes: it goes on, but its rates and its "
+                "guarantee are for that many",
+                stacklevel=3,
+            )
 
     def _plan(self, words: Any) -> Plan:
         pi = np.empty(self.layers.n_pairs)
@@ -192,10 +235,10 @@ class MDPLearner:
         else:
             values = -self._checked("rewards", rewards)
         with self._lock:
-            self._take(plan)
+            component = self._take(plan)
             self.spec.learn(
-                self.layers.table, self._params, self._state, self.spec.program(),
-                plan._component, s, a, values,
+                self.layers.table, self._params, self._state, self.spec.program(), component, s,
+                a, values,
             )  # fmt: skip
             self._make_room()
 
@@ -205,19 +248,21 @@ class MDPLearner:
             self._take(plan)
             self._forgotten += 1
 
-    def _take(self, plan: Plan) -> None:
+    def _take(self, plan: Plan) -> int:
+        """The plan is outstanding no more; which policy it is."""
         if not isinstance(plan, Plan):
             raise TypeError(f"plan must be what ask() returned, not {plan!r}")
         if plan._learner != self._name:
             raise ValueError(
                 f"{plan!r} was issued by another learner; tell it to the learner that was asked"
             )
-        if self._outstanding is not plan:
+        if self._outstanding is None or self._outstanding.id != plan.id:
             raise ValueError(
                 f"{plan!r} is not outstanding: it was told or forgotten before; "
                 "ask() again for a new plan"
             )
         self._outstanding = None
+        return plan._component
 
     def _checked(self, name: str, values: Any) -> Vector:
         given = np.asarray(values)
@@ -254,6 +299,28 @@ class MDPLearner:
     def episodes_told(self) -> int:
         """How many episodes have been told."""
         return int(self._state.head[TOLD])
+
+    @property
+    def made_for(self) -> int | None:
+        """How many episodes the learner was told to expect; None if any number will do."""
+        T = self._settings.get("episodes")
+        if T is None:
+            return None
+        return int(T) * (sum(self.layers.sizes) if self.spec.per_state else 1)
+
+    @property
+    def clipped(self) -> int:
+        """How many losses lay outside the range that was told, or that had been seen."""
+        return int(self._state.head[CLIPPED])
+
+    @property
+    def certificate(self) -> Solves:
+        """How well programs over occupancy measures have been solved so far, if there are any."""
+        head = self._state.head
+        return Solves(
+            int(head[SOLVES]), float(head[WORST]), int(head[FALLBACKS]), int(head[UNSOLVED]),
+            int(head[STEPS]),
+        )  # fmt: skip
 
     @property
     def outstanding(self) -> Plan | None:
@@ -318,6 +385,9 @@ class MDPLearner:
             if buffer.shape != learner._buffer.shape:
                 raise ValueError("its state does not fit its settings")
             learner._buffer[:] = buffer
+            pi = learner._state.pi
+            if not (np.all(np.isfinite(learner._state.head)) and np.all((pi >= 0) & (pi <= 1.0))):
+                raise ValueError("its state holds no policy")
             numbers = {key: int(value) for key, value in document["generator"].items()}
             learner._bits.state = {
                 "bit_generator": "PCG64",

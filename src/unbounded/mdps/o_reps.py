@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from unbounded.arguments import checked_count, checked_positive
 from unbounded.core.clipping import RANGE
-from unbounded.core.layered import _flat
 from unbounded.learner import Seed
 from unbounded.mdps import mvp, programs, uob_reps_ex
 from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
@@ -80,7 +79,7 @@ class OREPS(MDPLearner):
         checked_positive("eta_factor", eta_factor)
         checked_positive("tolerance", tolerance)
         self._ranges = checked_ranges(loss_range, shape)
-        self._P = _flat(transitions, shape.n_transitions, "transitions")
+        self._P = shape.checked_transitions(transitions)
         settings |= {
             "layers": list(shape.sizes),
             "loss_range": self._ranges.tolist(),

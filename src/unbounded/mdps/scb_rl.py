@@ -8,29 +8,20 @@ what has been seen so far (`uob_reps_ex`). Nothing about the scale of the losses
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.arguments import checked_count, checked_option, checked_positive
+from unbounded.arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded.core.clipping import RANGE
 from unbounded.core.confidence import PAPER, log_term
-from unbounded.core.layered import Layers, Vector, _flat
+from unbounded.core.layered import Layers, Vector
 from unbounded.core.policies import Mixture
 from unbounded.learner import Seed
 from unbounded.mdps import mvp, profiles, programs, rf_elp, uob_reps_ex
 from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
-from unbounded.mdps.sections import (
-    EXPLORED,
-    EXPLORING,
-    FALLBACKS,
-    PHASE,
-    SOLVES,
-    STEPS,
-    UNSOLVED,
-    WORST,
-)
+from unbounded.mdps.sections import EXPLORED, EXPLORING, PHASE
 
 SPEC = MDPSpec(
     name="SCBRL",
@@ -44,16 +35,6 @@ SPEC = MDPSpec(
     program=programs.ftrl,
     scale_free=True,
 )
-
-
-class Solves(NamedTuple):
-    """What is proved about the FTRL solves so far."""
-
-    solves: int
-    worst_gap: float  # largest certified gap, over the smallest weight of its solve
-    fallbacks: int  # warm starts that needed the interior-point method
-    unsolved: int  # solves whose gap exceeds the tolerance times the largest weight
-    newton_steps: int
 
 
 class SCBRL(MDPLearner):
@@ -78,15 +59,15 @@ class SCBRL(MDPLearner):
         length of the exploration phase.
     width_factor : float
         Multiplies the width of the confidence set.
-    bonus : float or None
-        Constant of the explorer's bonuses; None: the explorer's own paper's.
+    bonus : float or "paper"
+        Constant of the explorer's bonuses, or those of the explorer's own paper.
     early_stop : int
         Visits after which exploration goes on to the next state (RF-ELP-ES); 0: never.
     share_counts : bool
         One transition model for all states to be explored.
     skip : float
         FTRL is solved again when the estimates of some pair since the last solve exceed
-        ``skip * n_states * n_actions`` times the layer's range, or when a weight or the confidence
+        ``skip * |S_h| * n_actions`` times the layer's range, or when a weight or the confidence
         set changed. A policy that is older than that by a constant lets an adversary that watches
         it gain linearly in T.
     estimator : {"mixture", "ftrl_only"}
@@ -136,7 +117,7 @@ class SCBRL(MDPLearner):
         beta_factor: float | None = None,
         xi_factor: float | None = None,
         width_factor: float | None = None,
-        bonus: float | None = None,
+        bonus: float | str | None = None,
         early_stop: int | None = None,
         share_counts: bool | None = None,
         skip: float | None = None,
@@ -170,8 +151,13 @@ class SCBRL(MDPLearner):
         for name in ("beta_factor", "skip"):
             if getattr(constants, name) != 0.0:
                 checked_positive(name, getattr(constants, name))
-        if constants.bonus is not None:
-            checked_positive("bonus", constants.bonus)
+        if constants.bonus != "paper":
+            checked_positive("bonus", cast(float, constants.bonus))
+        for name, flag in (
+            ("literal", literal), ("tight", tight), ("share_counts", constants.share_counts),
+            ("allow_no_exploration", allow_no_exploration),
+        ):  # fmt: skip
+            checked_flag(name, flag)
         checked_count("early_stop", constants.early_stop, least=0)
         checked_positive("kappa", kappa)
         checked_positive("tolerance", tolerance)
@@ -189,7 +175,7 @@ class SCBRL(MDPLearner):
         if explorer == "oracle":
             if transitions is None:
                 raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
-            self._true_P = _flat(transitions, shape.n_transitions, "transitions")
+            self._true_P = shape.checked_transitions(transitions)
             settings["transitions"] = self._true_P.tolist()
         elif transitions is not None:
             raise ValueError(f"transitions are for explorer='oracle', not {explorer!r}")
@@ -198,7 +184,8 @@ class SCBRL(MDPLearner):
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
                 f"of exploration; got {T}"
             )
-        settings["layers"] = list(shape.sizes)
+        # What a profile sets may be calibrated again; a saved learner keeps its own.
+        settings |= constants._asdict() | {"layers": list(shape.sizes)}
         self._rates = profiles.rates(shape, T, delta, constants, exploration_cap, tight)
         params = uob_reps_ex.Params(
             eta=self._rates.eta,
@@ -252,15 +239,6 @@ class SCBRL(MDPLearner):
         W = self._state.W if self._params.clip == RANGE else 0.5 * self._state.W
         return np.ldexp(W, self._state.e.astype(np.int64))
 
-    @property
-    def certificate(self) -> Solves:
-        """How well FTRL has been solved so far."""
-        head = self._state.head
-        return Solves(
-            int(head[SOLVES]), float(head[WORST]), int(head[FALLBACKS]), int(head[UNSOLVED]),
-            int(head[STEPS]),
-        )  # fmt: skip
-
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""
         return self._state.q.copy()
@@ -274,10 +252,9 @@ def _bonus(
     layers: Layers, explorer: str, constants: profiles.Constants, N: int, delta: float
 ) -> mvp.Bonus:
     c = constants.bonus
+    if isinstance(c, str):  # "paper"
+        ucbvi = explorer == "ucbvi"
+        return (mvp.ucbvi_bonus if ucbvi else mvp.paper_bonus)(layers, N, delta)
     if explorer == "ucbvi":
-        return (
-            mvp.ucbvi_bonus(layers, N, delta) if c is None else mvp.ucbvi_bonus(layers, N, delta, c)
-        )
-    if c is None:
-        return mvp.paper_bonus(layers, N, delta)
+        return mvp.ucbvi_bonus(layers, N, delta, c)
     return mvp.practical_bonus(layers, N, delta, c)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbounded._jit import subroutine
-from unbounded.arguments import checked_count, checked_option, checked_positive
+from unbounded.arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded.core.layered import Integers, Layers, Vector, roll_forward
 from unbounded.core.policies import Mixture
 from unbounded.core.simplex import uniform
@@ -73,7 +73,7 @@ class MVP(MDPLearner):
     episodes : int
     delta : float, default 0.05
     total : float, default 1
-        Bound on the total reward of an episode; rewards (= minus losses) are in [0, total].
+        Bound on the total reward of an episode; rewards (= minus losses) are at least 0.
     constants : {"practical", "paper"}
     bonus : float, default 0.3
         Constant of the practical bonuses.
@@ -128,10 +128,10 @@ class MVP(MDPLearner):
     def _checked(self, name: str, values: Any) -> Vector:
         numbers = super()._checked(name, values)
         rewards = numbers if name == "rewards" else -numbers
-        if np.any(rewards < 0) or np.any(rewards > self._total):
+        if np.any(rewards < 0) or rewards.sum() > self._total * (1.0 + 1e-12):
             raise ValueError(
-                f"MVP needs rewards in [0, total] = [0, {self._total:g}] (losses are minus "
-                f"rewards), got {name} {numbers.tolist()}"
+                f"MVP needs rewards of at least 0 and of at most total = {self._total:g} in an "
+                f"episode (losses are minus rewards), got {name} {numbers.tolist()}"
             )
         return numbers
 
@@ -293,7 +293,9 @@ class RFELP(MDPLearner):
         per_state = delta / sum(shape.sizes)  # erratum E33
         chosen = chosen_bonus(shape, explorer, constants, bonus, episodes, per_state)
         stop = checked_count("early_stop", early_stop, least=0)
-        params = RFELPParams(Search(int(episodes), stop, bool(share_counts)), chosen)
+        params = RFELPParams(
+            Search(int(episodes), stop, checked_flag("share_counts", share_counts)), chosen
+        )
         self._start(shape, params, settings, seed)
 
     def _prepare(self, state: RFELPState) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
+from unbounded.arguments import checked_count, recorded_rounds
 from unbounded.core.layered import LayeredMDP, Vector, backward_induction
 from unbounded.core.policies import best_policy, occupancy
 from unbounded.learner import bit_generator
@@ -143,7 +144,7 @@ def simulate_mdp(
         first), the learner's true occupancy measure q_t and a generator, and returns the losses;
         q and losses are tables (n_h, A), one a layer.
     episodes : int, optional
-        How long; as many as the learner was made for by default.
+        How long; as many as the learner was made for by default (RF-ELP: for all states).
     replicates : int
     seed : int or SeedSequence, optional
         Of losses, transitions and choices. Learners simulated with equal seeds meet equal losses
@@ -180,12 +181,14 @@ def simulate_mdp(
         raise TypeError(f"adversary must be an MDPAdversary or a function, not {adversary!r}")
     if mdp.layers != learner.layers:
         raise ValueError(f"the learner is for {learner.layers}, the MDP has {mdp.layers}")
-    T = episodes if episodes is not None else learner.settings.get("episodes")
-    if T is None or T < 1 or replicates < 1:
-        raise ValueError(f"episodes and replicates must be at least 1, got {T}, {replicates}")
-    if first_replicate < 0:
-        raise ValueError(f"first_replicate must be at least 0, got {first_replicate}")
-    points = _checkpoints(checkpoints, int(T))
+    wanted = learner.made_for if episodes is None else episodes
+    if wanted is None:
+        raise ValueError(f"{learner.spec.name} was made for any number of episodes: say episodes=")
+    T = checked_count("episodes", wanted)
+    learner._warn_if_over(T)
+    replicates = checked_count("replicates", replicates)
+    first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    points = recorded_rounds(checkpoints, T)
     root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
     H = mdp.layers.horizon
     table = np.empty((4, replicates, points.size))
@@ -198,7 +201,7 @@ def simulate_mdp(
     def one(r: int) -> None:
         nonlocal done
         _play(
-            run, learner, mdp, adversary, points, root, first_replicate + r, table[:, r],
+            run, learner, mdp, adversary, T, points, root, first_replicate + r, table[:, r],
             extremes[:, r], counts[:, r],
         )  # fmt: skip
         done += 1
@@ -216,17 +219,6 @@ def simulate_mdp(
     )  # fmt: skip
 
 
-def _checkpoints(wanted: Sequence[int] | int, T: int) -> NDArray[np.int64]:
-    if isinstance(wanted, int):
-        if wanted < 1:
-            raise ValueError(f"checkpoints must be at least 1, got {wanted}")
-        return np.unique(np.geomspace(1, T, wanted).round().astype(np.int64)[::-1])
-    points = np.unique(np.asarray(wanted, dtype=np.int64))
-    if points.size == 0 or points[0] < 1 or points[-1] > T:
-        raise ValueError(f"checkpoints must lie in 1 .. {T}, got {wanted!r}")
-    return points
-
-
 def _seed(root: SeedSequence, replicate: int, part: int) -> SeedSequence:
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
 
@@ -236,6 +228,7 @@ def _play(
     learner: MDPLearner,
     mdp: LayeredMDP,
     adversary: MDPAdversary | PythonMDPAdversary,
+    episodes: int,
     points: NDArray[np.int64],
     root: SeedSequence,
     replicate: int,
@@ -256,7 +249,7 @@ def _play(
     steps = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H)
     params: Any
     if isinstance(adversary, MDPAdversary):
-        params = adversary.begin(mdp, int(points[-1]), key)
+        params = adversary.begin(mdp, episodes, key)
     else:
         rng = np.random.Generator(bit_generator(_seed(root, replicate, 1)))
         params = PythonPlay(adversary, layers, rng, steps[0], steps[1])

@@ -47,13 +47,14 @@ class Params(NamedTuple):
     c1: float
     c2: float
     log_term: float
+    exponent: int  # the widest range is below 2^exponent: at any scale nothing overflows
 
 
 class State(NamedTuple):
     head: Vector
     pi: Vector
     low: Vector  # layers: the range that was told
-    width: Vector  # layers
+    width: Vector  # layers, in units of 2^exponent
     N: Vector
     N_before: Vector
     M: Vector
@@ -107,7 +108,7 @@ def learn(
     for h in range(1, lay.shape[1] - 1):
         s = states[h - 1]
         p = lay[3, h] + s * lay[1, h] + actions[h - 1]
-        l_plus = losses[h - 1] - state.low[h - 1]
+        l_plus = math.ldexp(losses[h - 1] - state.low[h - 1], -params.exponent)
         if l_plus < 0.0 or l_plus > state.width[h - 1]:
             head[CLIPPED] += 1.0
             l_plus = min(max(l_plus, 0.0), state.width[h - 1])
@@ -199,17 +200,13 @@ class UOBREPS(MDPLearner):
         params = Params(
             eta * eta_factor, eta * gamma_factor, float(tolerance), JIN.c1 * width_factor,
             JIN.c2 * width_factor, log_term(shape, T, delta),
+            math.frexp(float(np.diff(self._ranges).max()))[1],
         )  # fmt: skip
         self._start(shape, params, settings, seed)
 
     def _prepare(self, state: State) -> None:
         state.low[:] = self._ranges[:, 0]
-        state.width[:] = self._ranges[:, 1] - self._ranges[:, 0]
-
-    @property
-    def clipped(self) -> int:
-        """How many losses were outside the range that was told."""
-        return int(self._state.head[CLIPPED])
+        state.width[:] = np.ldexp(np.diff(self._ranges)[:, 0], -self._params.exponent)
 
 
 def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Vector:
