@@ -1,7 +1,7 @@
 """SCB-RL: episodes a second and where the time goes, beside the same loop with cvxpy.
 
-    python benchmarks/scb_rl.py             # (3,3,2), (5,5,4), (5,10,4), (8,20,8); growth; cvxpy
-    python benchmarks/scb_rl.py --quick     # the first two sizes, fewer episodes
+    python benchmarks/scb_rl.py      # memory; (3,3,2), (5,5,4), (5,10,4), (8,20,8); growth; cvxpy
+    python benchmarks/scb_rl.py --quick      # the first two sizes, fewer episodes
 
 One process, one thread, CPU time. *solver* is the time of a run minus that of the same run with a
 solver that returns at once; *simulation* is that of uniform play on the same MDP (transitions,
@@ -15,6 +15,7 @@ solvers play the same episodes with explorers that are given, so that every epis
 
 import argparse
 import os
+import resource
 import time
 import warnings
 from dataclasses import replace
@@ -176,6 +177,18 @@ def table(sizes, T, repeat):
             )
 
 
+def memory(lengths):
+    """Speed and peak memory at (5,5,4): a longer run must not take more."""
+    before = 0
+    for T in lengths:
+        taken, _ = seconds(SCBRL([5] * 5, 4, T), world(5, 5, 4), T)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        grown = f", {peak - before:+.1f} MB" if before else ""
+        print(f"(5,5,4), T = {T:,}: {T / taken:,.0f} episodes/s, peak {peak:.1f} MB{grown}")
+        before = peak
+    print(flush=True)
+
+
 def growth(T, repeat):
     """Exponents of the time of an episode, with the practical skip."""
     print("\nTime an episode ~ size^exponent, with the solver's part and the rest:\n")
@@ -228,6 +241,7 @@ def main():
         CVXPY["solver"] = CvxpySolver(small.layers)
         seconds(kind([2, 2], 2, 100), small, 100)
     seconds(UniformPolicy([2, 2], 2), small, 100)
+    memory([1_000, 10_000] if quick else [10_000, 100_000, 1_000_000])
     sizes = SIZES[:2] if quick else SIZES
     table(sizes, 4_000 if quick else 20_000, 1 if quick else 2)
     growth(1_000 if quick else 4_000, 1 if quick else 2)
