@@ -20,6 +20,7 @@ import numpy as np
 from unbounded import worlds
 from unbounded.mdps.adversaries import KINDS, MDPAdversary
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+from unbounded.mdps.o_reps import OREPS
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.simulate import simulate_mdp
 from unbounded.mdps.uob_reps import UOBREPS
@@ -42,6 +43,7 @@ LEARNERS = (
     "UOB-REPS, true range",
     "UOB-REPS, true range, practical",
     "UOB-REPS, assumes [-1, 1]",
+    "O-REPS, true range and transitions",
     "independent SCB",
     "explore-then-commit",
     "uniform",
@@ -61,6 +63,7 @@ def make(name, mdp, T, ranges):
             sizes, A, T, **told, eta_factor=2.0, gamma_factor=0.3, width_factor=0.4
         ),
         "UOB-REPS, assumes [-1, 1]": lambda: UOBREPS(sizes, A, T, loss_range=(-1, 1)),
+        "O-REPS, true range and transitions": lambda: OREPS(sizes, A, T, transitions=mdp.P, **told),
         "independent SCB": lambda: IndependentSCB(sizes, A),
         "explore-then-commit": lambda: ExploreThenCommit(sizes, A, T),
         "uniform": lambda: UniformPolicy(sizes, A),
