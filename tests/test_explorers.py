@@ -102,6 +102,58 @@ def test_mvp_agrees_with_a_slow_implementation(constant):
     assert compared > 20
 
 
+@pytest.mark.parametrize("kind", ["mvp", "paper", "ucbvi"])
+def test_values_with_rewards_are_those_of_the_formulas(kind):
+    rng = np.random.default_rng(7)
+    mdp = worlds.dirichlet([2, 3], 2, rng)
+    layers, lay = mdp.layers, mdp.layers.table
+    B = 2.0
+    bonus = {
+        "mvp": mvp.practical_bonus(layers, 400, 0.1, 0.05, B),
+        "paper": mvp.paper_bonus(layers, 400, 0.1, B)._replace(log_term=1e-2),  # below saturation
+        "ucbvi": mvp.ucbvi_bonus(layers, 400, 0.1, 0.02, B),
+    }[kind]
+    model = mvp.Model(*(np.zeros(n) for n in mvp.sizes(layers).values()))
+    seen, used = {}, {}  # (reward, next state) of every visit, and of those in the model
+    uniform = np.concatenate([[1.0], np.full(layers.n_pairs - 1, 0.5)])
+    for _ in range(200):
+        states, actions = simulate_episode(mdp, uniform, rng.bit_generator.random_raw(4))
+        rewards = rng.random(2)
+        renewed = False
+        for h in range(2):
+            pair = (h + 1, int(states[h]), int(actions[h]))
+            visits = seen.setdefault(pair, [])
+            visits.append((rewards[h], int(states[1]) if h == 0 else None))
+            n = len(visits)
+            if n & (n - 1) == 0:
+                used[pair] = visits[:] if kind == "ucbvi" else visits[n // 2 :]
+                renewed = True
+        assert mvp.observe(lay, bonus.kind, model, states, actions, rewards) == renewed
+        if not renewed:
+            continue
+        mvp.plan(lay, bonus, model, 0, 0)
+        V = {}
+        for h, n_states in ((2, 3), (1, 2)):
+            for s in range(n_states):
+                Q = []
+                for a in range(2):
+                    if (h, s, a) not in used:
+                        Q.append(B)
+                        continue
+                    r, after = zip(*used[h, s, a], strict=True)
+                    v = np.array([V[2, j] if h == 1 else 0.0 for j in after])
+                    L = bonus.log_term / len(r)
+                    if kind == "ucbvi":
+                        b = bonus.c1 * B * bonus.log_term / np.sqrt(len(r))
+                    else:
+                        b = bonus.c1 * np.sqrt(v.var() * L) + bonus.c2 * np.sqrt(np.var(r) * L)
+                        b += bonus.c3 * B * L
+                    Q.append(min(B, np.mean(r) + v.mean() + b))
+                V[h, s] = max(Q)
+                assert model.V[lay[2, h] + s] == pytest.approx(V[h, s], abs=1e-12)
+    assert min(V.values()) < B
+
+
 @pytest.mark.parametrize("explorer", ["mvp", "ucbvi"])
 def test_mvp_finds_the_best_policy_for_stochastic_rewards(explorer):
     rng = np.random.default_rng(4)
