@@ -4,8 +4,8 @@
     python benchmarks/scb_rl_table.py --summary          # only print what is there
 
 Resumable: every cell (learner, world, adversary, T, seed) is one line of docs/data/scb_rl.csv,
-written when it is done, and is not computed again; delete lines to play them again. Nothing was
-tuned on these worlds and seeds.
+written when it is done, and is not computed again; delete lines to play them again. At the end
+docs/scb-rl-table.md is written. Nothing was tuned on these worlds and seeds.
 """
 
 import argparse
@@ -25,7 +25,15 @@ from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.simulate import simulate_mdp
 from unbounded.mdps.uob_reps import UOBREPS
 
-DATA = Path(__file__).resolve().parents[1] / "docs" / "data" / "scb_rl.csv"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+DATA = DOCS / "data" / "scb_rl.csv"
+PAGE = DOCS / "scb-rl-table.md"
+HEAD = """# SCB-RL: the whole table
+
+Made by `python benchmarks/scb_rl_table.py` from [data/scb_rl.csv](data/scb_rl.csv); do not edit.
+Exact regret / (sum_h l_inf,h S sqrt(A T)): mean / 90% quantile over seeds. Adversaries with a star
+watch the learner. What follows from it: [scb-rl.md](scb-rl.md#regret).
+"""
 FIELDS = (
     "learner", "world", "adversary", "T", "seed", "regret", "explored", "solves", "fallbacks",
     "unsolved", "worst_gap",
@@ -149,6 +157,37 @@ def table(rows):
         print(f"| {name} | " + " | ".join(entries) + " |")
 
 
+def page(rows):
+    """Every cell of the table as Markdown."""
+    cells = defaultdict(list)
+    for row in rows:
+        cells[int(row["T"]), row["world"], row["adversary"], row["learner"]].append(
+            float(row["regret"])
+        )
+    lines = [HEAD]
+    for T in sorted({key[0] for key in cells}):
+        for world in WORLDS:
+            learners = [n for n in LEARNERS if any((T, world, k, n) in cells for k in KINDS)]
+            if not learners:
+                continue
+            seeds = [len(v) for key, v in cells.items() if key[:2] == (T, world)]
+            count = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
+            lines.append(f"## T = {T:,}, {world}: {count} seeds\n")
+            lines.append(
+                "| | " + " | ".join(learners) + " |\n" + "|---" * (len(learners) + 1) + "|"
+            )
+            for kind in KINDS:
+                star = "*" if MDPAdversary(kind).adaptive else ""
+                entries = [_entry(cells.get((T, world, kind, name))) for name in learners]
+                lines.append(f"| {kind}{star} | " + " | ".join(entries) + " |")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def _entry(values):
+    return f"{np.mean(values):.2f} / {np.quantile(values, 0.9):.2f}" if values else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
@@ -178,6 +217,7 @@ def main():
                                 writer.writerow(cell(name, world, kind, T, seed))
                                 file.flush()
     summary(load())
+    PAGE.write_text(page(load()))
 
 
 if __name__ == "__main__":
