@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -249,6 +250,65 @@ def test_lemma_4_is_tight_up_to_a_small_factor():
             learner.tell(choice, float(losses[choice.arm]))
         ratios.append(error / ((2.0 * n + math.sqrt(n * rounds)) * 2.0))  # max - min is 2
     assert 1.0 / 3.0 < np.mean(ratios) < 1.0
+
+
+# ------------------------------------------------------------- lemma 5, for one episode, exactly
+
+
+def occupancy(P: list[np.ndarray], policies: list[np.ndarray]) -> list[np.ndarray]:
+    """q_h(s, a); P[h] has shape (states, actions, states of the next layer)."""
+    reach, found = np.ones(1), []
+    for h, policy in enumerate(policies):
+        found.append(reach[:, None] * policy)
+        if h < len(P):
+            reach = np.einsum("sa,sax->x", found[-1], P[h])
+    return found
+
+
+def best_reach(P: list[np.ndarray], sizes: list[int], A: int, h: int, s: int) -> tuple:
+    """The largest probability of reaching s in layer h, and a policy that has it."""
+    value, policies = np.eye(sizes[h])[s], [np.full((size, A), 1.0 / A) for size in sizes]
+    for g in range(h - 1, -1, -1):
+        Q = P[g] @ value
+        policies[g] = np.eye(A)[Q.argmax(axis=1)]
+        value = Q.max(axis=1)
+    return float(value[0]), policies  # uniform at s and after it
+
+
+@pytest.mark.parametrize("explore", [True, False])
+def test_lemma_5_in_one_episode(explore):
+    """Against all deterministic policies; without the exploration policies (control) it fails."""
+    rng, A, sizes, beta, least = np.random.default_rng(5), 2, [1, 3, 3], 0.3, 0.1
+    S, held, rare = sum(sizes), True, 0
+    states = [(h, s) for h in range(3) for s in range(sizes[h])]
+    for _ in range(20):
+        P = [rng.dirichlet(np.full(y, 0.3), size=(x, A)) for x, y in pairwise(sizes)]
+        uniform = [np.full((size, A), 1.0 / A) for size in sizes]
+        own = [rng.dirichlet(np.full(A, 0.05), size=size) for size in sizes]  # what FTRL plays
+        q, left_out = [(1.0 - beta) * x for x in occupancy(P, own)], [0, 0, 0]
+        for h, s in states:
+            most, policy = best_reach(P, sizes, A, h, s)
+            other = uniform
+            if most <= least:  # the event says nothing about pi^s
+                policy, other, left_out[h] = own, own, left_out[h] + 1
+            good, spoilt = occupancy(P, policy), occupancy(P, other)
+            for g in range(3):  # reaches s with at least half the largest probability
+                q[g] += beta / S * (0.5 * good[g] + 0.5 * spoilt[g])
+        rare += sum(left_out)
+        if not explore:
+            q = occupancy(P, own)
+        a, b = -0.5, 0.5
+        losses = [rng.uniform(-1.0, 1.0, size=(size, A)) for size in sizes]  # D_h = 2
+        outside = [x - np.clip(x, a, b) for x in losses]
+        for choice in product(range(A), repeat=S):
+            rows = np.split(np.eye(A)[list(choice)], np.cumsum(sizes)[:-1])
+            star = occupancy(P, rows)
+            for h in range(3):
+                mu = (q[h] * np.abs(outside[h])).sum()
+                limit = mu * (1.0 + 2.0 * S * A / beta) + 2.0 * least * left_out[h]
+                held &= bool((outside[h] * (q[h] - star[h])).sum() <= limit + 1e-12)
+    assert held == explore
+    assert rare > 0
 
 
 # -------------------------------------------------------------------------------------- theorems
