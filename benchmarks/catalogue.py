@@ -198,7 +198,30 @@ def play(cells: list[Cell], rounds: int, workers: int | None) -> None:
 
 def interval(values: np.ndarray) -> float:
     """Half the width of the 95% confidence interval of the mean."""
+    if np.ptp(values) == 0.0:
+        return 0.0  # the mean is rounded, which would make it a little more
     return 1.96 * float(values.std(ddof=1)) / math.sqrt(values.size)
+
+
+def three(x: float) -> str:
+    """Three significant digits."""
+    return f"{x:#.3g}".removesuffix(".")
+
+
+def around_quantile(size: int) -> tuple[int, float]:
+    """A rank r, and how surely the 95% quantile is between the r-th smallest and the largest.
+
+    For independent values of any distribution; r is the largest with a probability of at least 0.9.
+    """
+    below = [math.comb(size, k) * 0.95**k * 0.05 ** (size - k) for k in range(size + 1)]
+    rank = max(r for r in range(1, size) if sum(below[r:size]) >= 0.9)
+    return rank, sum(below[rank:size])
+
+
+def quantile(values: np.ndarray) -> str:
+    rank, _ = around_quantile(values.size)
+    low, high = np.sort(values)[[rank - 1, -1]]
+    return f"{three(np.quantile(values, 0.95))} ({three(low)} to {three(high)})"
 
 
 def tables(played: dict[Cell, np.ndarray], n: int) -> list[str]:
@@ -215,8 +238,8 @@ def tables(played: dict[Cell, np.ndarray], n: int) -> list[str]:
             lines.append(f"| {who} | " + " | ".join(entries) + " |")
         lines.append("")
 
-    table("Mean with its 95% interval", lambda v: f"{v.mean():.2f} ± {interval(v):.2f}")
-    table("95% quantile over replicates", lambda v: f"{np.quantile(v, 0.95):.2f}")
+    table("Mean with its 95% interval", lambda v: f"{three(v.mean())} ± {interval(v):.2g}")
+    table("95% quantile over replicates", quantile)
     return lines
 
 
@@ -244,8 +267,8 @@ def winners(played: dict[Cell, np.ndarray], n: int) -> list[str]:
                 ties.append(who)
         of_all = min(cells, key=lambda who: cells[who].mean())
         lines.append(
-            f"| {name} | {best} ({free[best].mean():.2f}) | {', '.join(ties) or '-'} "
-            f"| {of_all} ({cells[of_all].mean():.2f}) |"
+            f"| {name} | {best} ({three(free[best].mean())}) | {', '.join(ties) or '-'} "
+            f"| {of_all} ({three(cells[of_all].mean())}) |"
         )
     lines.append("")
     return lines
@@ -263,7 +286,7 @@ def worst(played: dict[Cell, np.ndarray], n: int) -> list[str]:
         cells = {name: played[n, name, who] for name in ADVERSARIES if (n, name, who) in played}
         if cells:
             name = max(cells, key=lambda name: cells[name].mean())
-            lines.append(f"| {who} | {cells[name].mean():.2f} | {name} |")
+            lines.append(f"| {who} | {three(cells[name].mean())} | {name} |")
     lines.append("")
     return lines
 
@@ -273,6 +296,7 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
     missing = [
         (n, a, w) for n in ARMS for a in ADVERSARIES for w in LEARNERS if (n, a, w) not in played
     ]
+    rank, sure = around_quantile(REPLICATES)
     lines = [
         "# The catalogue: every learner against every adversary", "",
         "Made by `python benchmarks/catalogue.py`; do not edit. Realised regret divided by",
@@ -284,7 +308,13 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
         "[which-learner.md](which-learner.md).", "",
         "After a learner's name stands what it was told: the range of the losses, the number of",
         "rounds T, or the losses of all arms. For Student t and Pareto the range told is that of",
-        "the losses of all replicates. UMABNN takes negative losses as 0.", "",
+        "the losses of all replicates. Exp3P (form `bubeck`) and Exp3IX (range, T) are also told",
+        "delta = 0.05. UMABNN takes negative losses as 0.", "",
+        "95% quantiles stand with the interval from the "
+        f"{rank}th smallest to the largest of the {REPLICATES}",
+        f"values, which covers the true quantile with probability {sure:.2f} whatever the",
+        f"distribution; with {REPLICATES} replicates there is none of 0.95. One quantile above",
+        "another within these intervals means nothing.", "",
     ]  # fmt: skip
     if missing:
         lines += [f"**{len(missing)} cells have not been played yet**; they are empty below.", ""]

@@ -1,14 +1,15 @@
-"""Exp3 and Tsallis-INF beside River's, pymab's and SMPyBandits', on the same losses and arms.
+"""Learners beside those of River, pymab and SMPyBandits, and beside their authors' own code.
 
-    python benchmarks/peers.py        # writes docs/peers.md
+    python benchmarks/peers.py --bandits-lab DIRECTORY --umab DIRECTORY     # writes docs/peers.md
 
 SMPyBandits: ``pip install --no-deps SMPyBandits``; its ``Policies`` package does not import with
-current SciPy, so that the single files are loaded from its directory. Peers that are not installed
-are left out.
+current SciPy, so that the single files are loaded from its directory. The directories are copies of
+the authors' code, see peers_authors.py. What the page says of a peer that is not there is kept.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import importlib.util
 import math
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peers_authors import ahb_section, umab_g_section
 
 from unbounded import Exp3Auer, TsallisINF
 
@@ -167,13 +169,8 @@ def version(name: str) -> str:
     return importlib.metadata.version(name)
 
 
-def main() -> None:
-    lines = [
-        "# Beside other packages", "",
-        "Made by `python benchmarks/peers.py`. Same losses and same arms for all.", "",
-        f"## Exp3 (Auer's form, gamma = {GAMMA}, {N} arms, {ROUNDS} rounds)", "",
-        "| package | largest difference of a probability from `Exp3Auer` |", "|---|---|",
-    ]  # fmt: skip
+def exp3_section(old: list[str]) -> list[str]:
+    lines = ["| package | largest difference of a probability from `Exp3Auer` |", "|---|---|"]
     for name, label, peer in (
         ("river", "bandit.Exp3", river),
         ("pymab", "EXP3Policy", pymab),
@@ -181,49 +178,84 @@ def main() -> None:
     ):
         try:
             lines.append(f"| {name} {version(name)} `{label}` | {exp3_difference(peer):.0e} |")
-        except ModuleNotFoundError:
-            lines.append(f"| {name} `{label}` | not installed |")
-    lines += [
-        "",
-        "All three have Auer's update right, and so have we. What differs is around it:", "",
+        except ModuleNotFoundError as missing:
+            before = [line for line in old if line.startswith(f"| {name} ")]
+            lines += before or [f"| {name} `{label}` | not installed |"]
+            print(f"{name}: not installed ({missing}), its row is kept", file=sys.stderr)
+    return [
+        *lines, "",
+        "Losses and arms are the same for all. All three have Auer's update right, and so have we.",
+        "What differs is around it:", "",
         "- River and SMPyBandits keep weights, not their logarithms; River's overflow (below).",
         "- SMPyBandits plays the first n rounds as a permutation of the arms, but still divides by",
         "  the probability that it would have drawn with: the first estimates are biased.",
         "- pymab refuses gains outside [0, 1]; River and SMPyBandits take them as they are. With",
         "  `loss_range` we clip, and count what was clipped.", "",
-        "## Tsallis-INF", "",
     ]  # fmt: skip
-    try:
-        theirs, ours = tsallis_check()
-        lines += [
-            "Only SMPyBandits has it. In 1,000 rounds of each one's own play, against the exact",
-            "solution of *its own* equation (its cumulative losses, its rate), found by bisection:",
-            "",
-            "| | SMPyBandits `TsallisInf` | `TsallisINF` |", "|---|---|---|",
-            f"| rounds with a weight wrong by more than 0.1 | {theirs[0]:.1%} | {ours[0]:.1%} |",
-            f"| rounds with the largest weight on another arm | {theirs[1]:.1%} | {ours[1]:.1%} |",
-            f"| largest error of a weight | {theirs[2]:.2g} | {ours[2]:.0e} |", "",
-            "It is SMPyBandits that is wrong, for two reasons. It finds the normaliser x by",
-            "minimising (sum - 1)^2 over the whole line; the weights are even in L - x, so that",
-            "there are false minima with x above min L. And it calls Exp3's update first, which",
-            "changes the weight of the arm before the loss is divided by it. Its rate, 1/sqrt(t)",
-            "in (eta (L - x))^-2, is the paper's 2/sqrt(t) in 4 (eta (L - x))^-2, one round late.",
-            "",
-        ]  # fmt: skip
-    except ModuleNotFoundError:
-        lines += ["SMPyBandits was not installed when this page was made.", ""]
-    lines += [
-        "## Exp3-IX", "",
-        "None of the three has it. `Exp3IX` is compared with a slow implementation written from",
-        "the formulas (`tests/test_slow.py`).", "",
-        "## Faults met on the way", "",
-        "| package | what | outcome |", "|---|---|---|",
+
+
+def tsallis_section() -> list[str]:
+    theirs, ours = tsallis_check()
+    return [
+        "Only SMPyBandits has it. In 1,000 rounds of each one's own play (the same losses, but its",
+        "own arms), against the exact solution of *its own* equation (its cumulative losses, its",
+        "rate), found by bisection:", "",
+        "| | SMPyBandits `TsallisInf` | `TsallisINF` |", "|---|---|---|",
+        f"| rounds with a weight wrong by more than 0.1 | {theirs[0]:.1%} | {ours[0]:.1%} |",
+        f"| rounds with the largest weight on another arm | {theirs[1]:.1%} | {ours[1]:.1%} |",
+        f"| largest error of a weight | {theirs[2]:.2g} | {ours[2]:.0e} |", "",
+        "It is SMPyBandits that is wrong, for two reasons. It finds the normaliser x by",
+        "minimising (sum - 1)^2 over the whole line; the weights are even in L - x, so that",
+        "there are false minima with x above min L. And it calls Exp3's update first, which",
+        "changes the weight of the arm before the loss is divided by it. Its rate, 1/sqrt(t)",
+        "in (eta (L - x))^-2, is the paper's 2/sqrt(t) in 4 (eta (L - x))^-2, one round late.", "",
     ]  # fmt: skip
-    try:
-        lines += river_faults()
-    except ModuleNotFoundError:
-        lines.append("| River | | not installed |")
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """The parts of a page, by title."""
+    parts: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line.startswith("## "):
+            parts[line] = []
+        elif parts:
+            parts[[*parts][-1]].append(line)
+    return parts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bandits-lab", type=Path, default=Path("bandits_lab"))
+    parser.add_argument("--umab", type=Path, default=Path("umab"))
+    args = parser.parse_args()
+    old = sections(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
+    exp3 = f"## Exp3 (Auer's form, gamma = {GAMMA}, {N} arms, {ROUNDS} rounds)"
+    makers: dict[str, Callable[[], list[str]]] = {
+        exp3: lambda: exp3_section(old.get(exp3, [])),
+        "## Tsallis-INF": tsallis_section,
+        "## AHB, beside its authors' code": lambda: ahb_section(args.bandits_lab),
+        "## UMAB-G, beside its authors' code": lambda: umab_g_section(args.umab),
+        "## Exp3-IX": lambda: [
+            "None of the three has it. `Exp3IX` is compared with a slow implementation written",
+            "from the formulas (`tests/test_slow.py`).", "",
+        ],
+        "## Faults met on the way": lambda: [
+            "| package | what | outcome |", "|---|---|---|", *river_faults(), "",
+        ],
+    }  # fmt: skip
+    lines = [
+        "# Beside other packages", "",
+        "Made by `python benchmarks/peers.py`. Where probabilities are compared, both learners are",
+        "told the same losses of the same arms, those that ours drew.", "",
+    ]  # fmt: skip
+    for title, make in makers.items():
+        lines += [title, ""]
+        try:
+            lines += make()
+        except ModuleNotFoundError as missing:
+            lines += old.get(title, ["", "Not there when this page was made.", ""])[1:]
+            print(f"{title[3:]}: {missing}; kept as it was", file=sys.stderr)
+    PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,22 @@ _HEAD = f"""# Who is scale-free, who is shift-free
 
 Made by `python tests/test_invariance.py` and compared with every test run. Each learner plays
 {ROUNDS} rounds of losses of both signs, and the same losses multiplied by 2^100 and 2^-100, by 3.7,
-and moved by +1024 (the losses are multiples of 2^-20, so that moving them is exact). "bit for bit":
-the probabilities of all rounds are identical. "to rounding": they differ by less than 1e-9, and the
-arms played are the same. Longer plays with factors other than powers of two do part in the end: a
-difference of 1e-16 grows, because estimates divide by probabilities.
+and moved by +1024 (the losses are multiples of 2^-20, so that moving them is exact). The three
+columns after that are the same with losses of 0 and 1/4, where means of arms are often equal. "bit
+for bit": the probabilities of all rounds are identical. "to rounding": they differ by less than
+1e-9, and the arms played are the same. "until a tie, t": the same up to round t, after which two arms
+have the same mean, but rounded means that differ with the change, and another arm is taken.
+
+Multiplying by a power of two changes nothing in a scale-free learner, ever. Other factors, and
+shifts, are rounded. Learners with smooth weights keep that small for a while; longer plays do part
+in the end, because a difference of 1e-16 grows when estimates are divided by probabilities. A
+learner that takes the arm of smallest mean, `EpsilonGreedy`, can part at the first tie.
 
 Learners that are told the range are told that of the losses before they are changed.
 
-| learner | settings | times 2^±100 | times 3.7 | plus 1024 |
-|---|---|---|---|---|
-"""
+| learner | settings | times 2^±100 | times 3.7 | plus 1024 | tied, times 2^±100 | tied, times 3.7 | tied, plus 1024 |
+|---|---|---|---|---|---|---|---|
+"""  # noqa: E501
 
 
 def losses() -> np.ndarray:
@@ -38,25 +45,49 @@ def losses() -> np.ndarray:
     return np.round(values * 2**20) / 2**20
 
 
-def verdict(example: Example, plain: tuple, *changed: np.ndarray) -> str:
+def tied() -> np.ndarray:
+    """Losses of 0 and 1/4 with the same mean for all arms but one."""
+    means = np.where(np.arange(N) == 1, 0.4, 0.5)
+    return np.where(np.random.default_rng(22).uniform(size=(ROUNDS, N)) < means, 0.25, 0.0)
+
+
+def is_tie(values: np.ndarray, arms: list[int], one: int, other: int) -> bool:
+    """Whether two arms have the same mean loss, in exact arithmetic."""
+    means = []
+    for arm in (one, other):
+        seen = [Fraction(values[t, arm]) for t, played in enumerate(arms) if played == arm]
+        means.append(sum(seen, Fraction(0)) / len(seen))
+    return means[0] == means[1]
+
+
+def verdict(example: Example, values: np.ndarray, *changed: np.ndarray) -> str:
+    arms, qs = example.play(example.make(N), values)
     found = EXACT
     for other in changed:
-        arms, qs = example.play(example.make(N), other)
-        if arms != plain[0] or np.abs(qs - plain[1]).max() > 1e-9:
+        other_arms, other_qs = example.play(example.make(N), other)
+        apart = np.abs(other_qs - qs).max(axis=1) > 1e-9
+        if apart.any():
+            t = int(apart.argmax())
+            greedy = np.array_equal(np.sort(other_qs[t]), np.sort(qs[t])) and t >= N
+            tops = int(qs[t].argmax()), int(other_qs[t].argmax())
+            return f"until a tie, {t}" if greedy and is_tie(values, arms[:t], *tops) else NO
+        if other_arms != arms:
             return NO
-        if not np.array_equal(qs, plain[1]):
+        if not np.array_equal(other_qs, qs):
             found = ROUNDING
     return found
 
 
-def row(example: Example) -> tuple[str, str, str]:
-    values = losses()
-    plain = example.play(example.make(N), values)
-    return (
-        verdict(example, plain, np.ldexp(values, 100), np.ldexp(values, -100)),
-        verdict(example, plain, 3.7 * values),
-        verdict(example, plain, values + 1024.0),
-    )
+def row(example: Example) -> list[str]:
+    return [
+        verdict(example, values, *changed)
+        for values in (losses(), tied())
+        for changed in (
+            (np.ldexp(values, 100), np.ldexp(values, -100)),
+            (3.7 * values,),
+            (values + 1024.0,),
+        )
+    ]
 
 
 def line(example: Example) -> str:
@@ -69,10 +100,17 @@ def test_the_page_says_what_happens(example):
 
 
 def test_claims_agree_with_what_happens(example):
-    power, factor, shift = row(example)
+    power, factor, shift, power_tied, factor_tied, shift_tied = row(example)
     assert example.spec.scale_free == (power == EXACT) == (factor != NO)
+    assert example.spec.scale_free == (power_tied == EXACT) == (factor_tied != NO)
     shift_free = example.spec.shift_free or example.settings.get("clip") == "range"
-    assert shift_free == (shift != NO)
+    assert shift_free == (shift != NO) == (shift_tied != NO)
+
+
+def test_only_epsilon_greedy_minds_ties(example):
+    parted = [found.startswith("until") for found in row(example)]
+    assert any(parted) == (example.spec.name == "EpsilonGreedy")
+    assert not any(parted[:4])
 
 
 def test_the_page_has_every_learner_and_no_other():

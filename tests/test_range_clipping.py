@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from slow_bandits import softmax, tsallis
-from unbounded import SCB, SCBIX, simulate
+from unbounded import SCB, SCBIX, Uniform, simulate
 from unbounded.adversaries import (
     Chaser,
     Drift,
@@ -34,6 +35,22 @@ ADVERSARIES = {
     "Pareto": Pareto(2.5),
     "zeros first": ZerosFirst(),
     "hidden spikes, adaptive": SpikeLeastLikely(),
+    "chaser, adaptive": Chaser(),
+    "outside the window, adaptive": OutsideWindow(),
+    "far outside the window, adaptive": OutsideWindow(margin=5.0),
+}
+
+
+# The same kinds with gaps so wide that the uniform learner is far above the theorems' bounds.
+WIDE = {
+    "drift": Drift(0.5, cycles=0.35),
+    "growth": Growth(doublings=3.0, gap=0.5),
+    "negative": Signs("negative", gap=0.5),
+    "alternating": Signs("alternating", gap=0.5),
+    "Student t": StudentT(10.0, gap=5.0),
+    "Pareto": Pareto(15.0),
+    "zeros first": ZerosFirst(0.25, gap=0.5),
+    "hidden spikes, adaptive": SpikeLeastLikely(height=-2.0, gap=0.5),
     "chaser, adaptive": Chaser(),
     "outside the window, adaptive": OutsideWindow(),
     "far outside the window, adaptive": OutsideWindow(margin=5.0),
@@ -71,6 +88,38 @@ def test_schedules_of_theorem_2(n, T, delta):
     assert (beta / n <= 2.0 * gamma).all()
     assert n * gamma.sum() <= math.sqrt(n * T * iota)
     assert n / beta[-1] <= max(2.0 * n, math.sqrt(n * n + n * T / iota)) * (1.0 + 1e-12)
+
+
+def general_bound(n: int, T: int, delta: float, iota: float) -> float:
+    """Theorem 2 for any iota, over the range."""
+    return (
+        7.0 * math.sqrt(n * T * iota)
+        + math.sqrt(n * T / iota) * (0.5 * math.log(n) + math.log(3.0 * n / delta))
+        + 1.59 * max(2.0 * n, math.sqrt(n * n + n * T / iota)) * math.log(3.0 * math.e / delta)
+        + 3.5 * math.log(3.0 / delta)
+        + 2.0
+    )
+
+
+def delta_aware_bound(n: int, T: int, delta: float) -> float:
+    """The last display of Theorem 2: iota = ln(n / delta)."""
+    iota = math.log(n / delta)
+    return (
+        10.1 * math.sqrt(n * T * iota)
+        + 3.4 * math.sqrt(n * T / iota)
+        + 3.18 * n * (iota + 1.41)
+        + 3.5 * math.log(3.0 / delta)
+        + 2.0
+    )
+
+
+@pytest.mark.parametrize("delta", [0.9, 0.1, 1e-3, 1e-9])
+@pytest.mark.parametrize(("n", "T"), GRID)
+def test_the_three_forms_of_theorem_2(n, T, delta):
+    plain = general_bound(n, T, delta, math.log(n))
+    assert plain == pytest.approx(scb_ix.range_bound(n, T, delta), rel=1e-12)
+    general = general_bound(n, T, delta, math.log(n / delta))
+    assert general <= delta_aware_bound(n, T, delta)
 
 
 # ---------------------------------------------------------------------- lemmas, on random instances
@@ -203,29 +252,115 @@ def test_lemma_4_is_tight_up_to_a_small_factor():
     assert 1.0 / 3.0 < np.mean(ratios) < 1.0
 
 
+# ------------------------------------------------------------- lemma 5, for one episode, exactly
+
+
+def occupancy(P: list[np.ndarray], policies: list[np.ndarray]) -> list[np.ndarray]:
+    """q_h(s, a); P[h] has shape (states, actions, states of the next layer)."""
+    reach, found = np.ones(1), []
+    for h, policy in enumerate(policies):
+        found.append(reach[:, None] * policy)
+        if h < len(P):
+            reach = np.einsum("sa,sax->x", found[-1], P[h])
+    return found
+
+
+def best_reach(P: list[np.ndarray], sizes: list[int], A: int, h: int, s: int) -> tuple:
+    """The largest probability of reaching s in layer h, and a policy that has it."""
+    value, policies = np.eye(sizes[h])[s], [np.full((size, A), 1.0 / A) for size in sizes]
+    for g in range(h - 1, -1, -1):
+        Q = P[g] @ value
+        policies[g] = np.eye(A)[Q.argmax(axis=1)]
+        value = Q.max(axis=1)
+    return float(value[0]), policies  # uniform at s and after it
+
+
+@pytest.mark.parametrize("explore", [True, False])
+def test_lemma_5_in_one_episode(explore):
+    """Against all deterministic policies; without the exploration policies (control) it fails."""
+    rng, A, sizes, beta, least = np.random.default_rng(5), 2, [1, 3, 3], 0.3, 0.1
+    S, held, rare = sum(sizes), True, 0
+    states = [(h, s) for h in range(3) for s in range(sizes[h])]
+    for _ in range(20):
+        P = [rng.dirichlet(np.full(y, 0.3), size=(x, A)) for x, y in pairwise(sizes)]
+        uniform = [np.full((size, A), 1.0 / A) for size in sizes]
+        own = [rng.dirichlet(np.full(A, 0.05), size=size) for size in sizes]  # what FTRL plays
+        q, left_out = [(1.0 - beta) * x for x in occupancy(P, own)], [0, 0, 0]
+        for h, s in states:
+            most, policy = best_reach(P, sizes, A, h, s)
+            other = uniform
+            if most <= least:  # the event says nothing about pi^s
+                policy, other, left_out[h] = own, own, left_out[h] + 1
+            good, spoilt = occupancy(P, policy), occupancy(P, other)
+            for g in range(3):  # reaches s with at least half the largest probability
+                q[g] += beta / S * (0.5 * good[g] + 0.5 * spoilt[g])
+        rare += sum(left_out)
+        if not explore:
+            q = occupancy(P, own)
+        a, b = -0.5, 0.5
+        losses = [rng.uniform(-1.0, 1.0, size=(size, A)) for size in sizes]  # D_h = 2
+        outside = [x - np.clip(x, a, b) for x in losses]
+        for choice in product(range(A), repeat=S):
+            rows = np.split(np.eye(A)[list(choice)], np.cumsum(sizes)[:-1])
+            star = occupancy(P, rows)
+            for h in range(3):
+                mu = (q[h] * np.abs(outside[h])).sum()
+                limit = mu * (1.0 + 2.0 * S * A / beta) + 2.0 * least * left_out[h]
+                held &= bool((outside[h] * (q[h] - star[h])).sum() <= limit + 1e-12)
+    assert held == explore
+    assert rare > 0
+
+
 # -------------------------------------------------------------------------------------- theorems
 
 
-@pytest.mark.parametrize("rate", [1.0, math.sqrt(2.0), 2.0])
+def lower(values: np.ndarray) -> float:
+    """The mean minus three standard errors."""
+    return -upper(-values)
+
+
+def played(learner, name, rounds, replicates):
+    return simulate(learner, WIDE[name], rounds, replicates, 5, checkpoints=[rounds])
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_theorem_1(name):
+    """On losses with which the uniform learner, the control, is above the largest bound."""
+    n, rounds = 2, 100_000
+    bounds = {rate: scb.range_bound(n, rounds, rate) for rate in (1.0, math.sqrt(2.0), 2.0)}
+    control = played(Uniform(n), name, rounds, 12)
+    excess = control.pseudo_regret[:, -1] - max(bounds.values()) * control.loss_range[:, -1]
+    assert lower(excess) > 0.0
+    for rate, bound in bounds.items():
+        result = played(SCB(n, clip="range", rate=rate), name, rounds, 12)
+        excess = result.pseudo_regret[:, -1] - bound * result.loss_range[:, -1]
+        assert upper(excess) <= 0.0
+
+
 @pytest.mark.parametrize("name", ADVERSARIES)
-def test_theorem_1(name, rate):
+def test_theorem_1_with_more_arms(name):
+    """On losses that are harder; here most bounds are too wide to find out a uniform learner."""
     n, rounds = 10, 5000
-    result = simulate(
-        SCB(n, clip="range", rate=rate), ADVERSARIES[name], rounds, 40, 5, checkpoints=[rounds]
-    )
+    result = simulate(SCB(n, clip="range"), ADVERSARIES[name], rounds, 40, 5, checkpoints=[rounds])
     regret = result.pseudo_regret[:, -1]
-    assert upper(regret - scb.range_bound(n, rounds, rate) * result.loss_range[:, -1]) <= 0.0
+    assert upper(regret - scb.range_bound(n, rounds) * result.loss_range[:, -1]) <= 0.0
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
-def test_theorem_2(name):
-    """For delta = 1/1000 no replicate out of 100 may exceed the bound (at that confidence)."""
-    n, rounds = 10, 5000
-    result = simulate(
-        SCBIX(n, clip="range"), ADVERSARIES[name], rounds, 100, 5, checkpoints=[rounds]
-    )
-    bound = scb_ix.range_bound(n, rounds, 1e-3)
-    assert (result.relative_regret("range")[:, -1] <= bound).all()
+@pytest.mark.parametrize("delta_aware", [False, True])
+@pytest.mark.parametrize("name", WIDE)
+def test_theorem_2(name, delta_aware):
+    """For delta = 0.01: one replicate in a hundred may exceed the bound, and none of 8 does.
+
+    The uniform learner exceeds it in all of them. With delta_aware, iota = ln(n / delta).
+    """
+    n, rounds, delta = 2, 400_000, 0.01
+    if delta_aware:
+        bound, learner = delta_aware_bound(n, rounds, delta), SCBIX(n, clip="range", delta=delta)
+    else:
+        bound, learner = scb_ix.range_bound(n, rounds, delta), SCBIX(n, clip="range")
+    control = played(Uniform(n), name, rounds, 8).relative_regret("range")[:, -1]
+    assert (control > bound).all()
+    assert (played(learner, name, rounds, 8).relative_regret("range")[:, -1] <= bound).all()
 
 
 def test_uniform_exploration_is_what_pays_for_range_clipping():

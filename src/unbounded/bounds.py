@@ -208,7 +208,7 @@ def _exp3_p(given: dict[str, Any]) -> Bound | None:
             return math.nan
         return 5.15 * math.sqrt(n * T * math.log(n / told))
 
-    reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.3"
+    reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.2"
     text = f"5.15 √(nT ln(n/{told:g}))"
     return _told(text, reference, of, with_probability=True)(given)
 
@@ -241,11 +241,13 @@ def _simple(learner: str, text: str, reference: str) -> Callable[[dict[str, Any]
 _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
     "SCB": _scb,
     "SCBIX": _scb_ix,
-    "AHB": _plain("AHB", "(3 + 2√2.5 + ...) R √(nT ln n) + nR", "Hadiji & Stoltz 2023, Theorem 5"),
+    "AHB": _plain(
+        "AHB", "9.33 R √(nT ln n) + nR for T ≥ 10 n ln n", "Hadiji & Stoltz 2023, Theorem 7"
+    ),
     "AdaHedge": _plain(
         "AdaHedge", "R √(T ln n) + (4/3 ln n + 2) R", "De Rooij et al. 2014, Theorem 8"
     ),
-    "AdaFTRL": _plain("AdaFTRL", "1.12 (1 + ln n) R √T", "Orabona & Pal 2018"),
+    "AdaFTRL": _plain("AdaFTRL", "1.12 (1 + ln n) R √T", "derived here, see ada_ftrl.py"),
     "SOLOFTRL": _plain("SOLOFTRL", "3.32 ℓ∞ √(T ln n) + 7 ℓ∞", "Orabona & Pal 2018", "scale"),
     "Exp3": _exp3,
     "Exp3Auer": _simple("Exp3Auer", "2.63 √(nT ln n)", "Auer et al. 2002, Corollary 3.2"),
@@ -253,5 +255,7 @@ _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
     "Exp3P": _exp3_p,
     "INF": _simple("INF", "8 √(nT)", "Audibert & Bubeck 2010, Theorem 11"),
     "TsallisINF": _simple("TsallisINF", "4 √(nT) + 1", _ZIMMERT),
-    "TsallisINFRV": _simple("TsallisINFRV", "2 √(nT) + 14 n ln T + 16", _ZIMMERT),
+    "TsallisINFRV": _simple(
+        "TsallisINFRV", "2 √(nT) + 14 n ln T + 16", f"{_ZIMMERT}, by its proof (it prints 10)"
+    ),
 }

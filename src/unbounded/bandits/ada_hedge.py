@@ -1,6 +1,7 @@
 """AdaHedge, full information (de Rooij, van Erven, Grunwald & Koolen 2014, figure 1).
 
-Exponential weights with eta_t = ln n / D_{t-1}, D the sum of the mixability gaps that were paid.
+Exponential weights with eta_t = ln n / D_{t-1}, D the sum of the mixability gaps that were paid. As
+read in the paper (JMLR 15).
 """
 
 from __future__ import annotations

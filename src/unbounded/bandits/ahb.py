@@ -2,7 +2,8 @@
 
 Exponential weights whose rate follows AdaHedge's mixability gap, on payoffs y = -loss centred
 by the mean of one pull of each arm. Strongly scale-free and shift-free; its bound has a factor
-sqrt(ln n) more than SCB's.
+sqrt(ln n) more than SCB's. Read in the paper (JMLR 24(13), (8) and Theorem 7), and compared with
+its authors' code, which departs from it (docs/peers.md).
 """
 
 from __future__ import annotations
@@ -124,7 +125,10 @@ def scale(params: Params, state: State) -> float:
 
 
 def bound(n: int, T: int) -> float:
-    """The three terms of Hadiji & Stoltz 2023, Theorem 5, at alpha = 1/2, for a range of 1."""
+    """The three terms of Hadiji & Stoltz 2023, Theorem 7, at alpha = 1/2, for a range of 1.
+
+    For large T that is at most 9.33 sqrt(n T ln n); the 7 that is printed does not follow.
+    """
     if n == 1:
         return 0.0
     log_n = math.log(n)

@@ -1,7 +1,8 @@
 """Epsilon-greedy: the smallest mean loss so far, and uniform exploration that fades.
 
 Scale-free without trying, and hard to beat where the losses are independent draws; no guarantee
-against an adversary. epsilon_t = min(1, (n / t)^(1/3)), the rate of explore-then-commit.
+against an adversary. epsilon_t = min(1, (n / t)^(1/3)), the rate of explore-then-commit. Arms whose
+means tie are told apart by rounding, which factors other than powers of two, and shifts, change.
 """
 
 from __future__ import annotations

@@ -8,6 +8,9 @@ that makes the regret bound hold with high probability. gamma = eta / 2 in each 
   2 sqrt(2 n T ln n) + (sqrt(2 n T / ln n) + 1) ln(2 / delta) for every delta at once;
 - T rounds and one delta, eta = sqrt((ln n + ln((n + 1) / delta)) / (n T)) (Lattimore &
   Szepesvari 2020, Theorem 12.1, reconstructed).
+
+Neu's text was not at hand: the bounds are reconstructed, and a derivation of our own gives the same
+leading terms, and half of those in ln(2 / delta).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The first bandit whose regret has no logarithm. For gains y in [0, 1], p_i = psi(V_i - C) with
 psi(x) = (eta / -x)^2 + gamma / n, eta = sqrt(5 T), gamma = min(1/2, sqrt(3 n / T)), V_k += y / p_k,
 and C > max V such that p sums to 1. The first part of psi sums to 1 - gamma, so it is 1 - gamma
-times the 1/2-Tsallis solution for L = -V with learning rate 2 sqrt(1 - gamma) / eta.
+times the 1/2-Tsallis solution for L = -V with learning rate 2 sqrt(1 - gamma) / eta. Constants and
+bound as read in the paper (JMLR 11).
 """
 
 from __future__ import annotations

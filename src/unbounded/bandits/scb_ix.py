@@ -1,7 +1,9 @@
 """SCB-IX: scale-free bandit with a high-probability bound (Chen & Zhang 2024, Algorithm 2).
 
 SCB with the Shannon entropy, and with implicit exploration (Neu 2015) in the estimator, which
-makes the regret bound hold with high probability and not only in expectation (Theorem 2).
+makes the regret bound hold with high probability and not only in expectation (Theorem 2). The
+paper's proof needs beta_t <= 1/2; with scale clipping the default is the schedule as printed,
+which exceeds that for t < 3 n ln n: the proof covers ``beta_cap=0.5`` only (erratum E9).
 """
 
 from __future__ import annotations
@@ -127,6 +129,8 @@ SPEC = BanditSpec(
 
 class SCBIX(Learner):
     """SCB with implicit exploration: regret bounded with high probability.
+
+    With ``clip="scale"`` the paper's proof covers ``beta_cap=0.5``, not the default (erratum E9).
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 FTRL with F(p) = -sum ln p_i and a learning rate from the stability that was actually paid, mixed
 with uniform exploration of a fixed or an adaptive share. The bounds follow the norms of the losses.
 The constants 1 in eta_t and 2n in gamma_t have the unit of a loss, so that q_t does change with
-the scale of the losses.
+the scale of the losses. Formulas as read in the paper (PMLR 167).
 """
 
 from __future__ import annotations

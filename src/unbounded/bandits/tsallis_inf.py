@@ -2,7 +2,7 @@
 
 FTRL with the 1/2-Tsallis entropy for losses in a known range: minimax-optimal against
 adversaries and log-optimal against stochastic losses. Told the true range, it is the oracle
-that SCB is compared with.
+that SCB is compared with. Algorithm and bound as read in the paper (JMLR 22(28)).
 """
 
 from __future__ import annotations

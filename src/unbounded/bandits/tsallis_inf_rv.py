@@ -1,7 +1,8 @@
 """Tsallis-INF with reduced-variance loss estimates (Zimmert & Seldin 2021, Algorithm 1, RV).
 
 Tsallis-INF that estimates the deviation of a loss from B_i = 1/2 where the arm is likely enough
-that this keeps the estimate from becoming too negative: the leading constant halves.
+that this keeps the estimate from becoming too negative: the leading constant halves. As read in the
+paper (JMLR 22(28)); for its bound see docs/errata.md, O3.
 """
 
 from __future__ import annotations
