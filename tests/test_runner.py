@@ -256,8 +256,12 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> N
             os.kill(os.getpid(), signal.SIGINT)
 
     store = Store(tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        run_cells(plan, 12, store=store, workers=2, watcher=interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_cells(plan, 12, store=store, workers=2, watcher=interrupt)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert 0 < store.read().height < len(plan) * 12 * 5
     assert loky_workers() == []
 
