@@ -31,8 +31,9 @@ from unbounded.simulate import Simulation, simulate
 if TYPE_CHECKING:
     from unbounded.mdps.adversaries import MDPAdversary
     from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
-    from unbounded.mdps.learner import MDPLearner, Plan
+    from unbounded.mdps.learner import MDPLearner
     from unbounded.mdps.o_reps import OREPS
+    from unbounded.mdps.plan import Plan
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.seekers import MVP, RFELP
     from unbounded.mdps.simulate import MDPSimulation, simulate_mdp
@@ -47,7 +48,7 @@ _LATER = {
     "MDPSimulation": "unbounded.mdps.simulate",
     "MVP": "unbounded.mdps.seekers",
     "OREPS": "unbounded.mdps.o_reps",
-    "Plan": "unbounded.mdps.learner",
+    "Plan": "unbounded.mdps.plan",
     "RFELP": "unbounded.mdps.seekers",
     "SCBRL": "unbounded.mdps.scb_rl",
     "UOBREPS": "unbounded.mdps.uob_reps",
