@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
+from numba import types
 
 import unbounded
-from unbounded._jit import _named_in
+from unbounded._jit import Compiled, _named_in, kernel
 
 PACKAGE = Path(unbounded.__file__).parent
 
@@ -112,3 +115,18 @@ def test_processes_that_compile_at_once_agree(package):
     ]
     assert {process.communicate()[0].split()[0] for process in running} == {"30.0"}
     assert run(package)[:2] == ["30.0", "1"]
+
+
+def test_a_compiled_value_keeps_its_kernel_alive():
+    """A kernel may refer to Python objects, which the machine code alone does not keep."""
+
+    def double(x):
+        return 2.0 * x
+
+    dispatcher = kernel(double)
+    alive = weakref.ref(dispatcher)
+    value = Compiled(dispatcher, types.float64(types.float64))
+    del dispatcher
+    gc.collect()
+    assert alive() is not None
+    del value

@@ -85,7 +85,7 @@ class Compiled(types.WrapperAddressProtocol):
         self._signature = signature
         dispatcher.compile(signature)
         result = dispatcher.overloads[signature.args]
-        self._library = result.library  # keeps the code alive
+        self._alive = dispatcher, result.library  # the code, and Python objects that it refers to
         name = result.fndesc.llvm_cfunc_wrapper_name
         self._address = int(result.library.get_pointer_to_function(name))
 
