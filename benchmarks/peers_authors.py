@@ -48,7 +48,7 @@ def _bandits_lab(directory: Path) -> Any:
     """Only the one file; its package imports solvers that AHB does not use."""
     for name in ("authors", "authors.optim_utils"):
         sys.modules[name] = types.ModuleType(name)
-    sys.modules["authors"].optim_utils = sys.modules["authors.optim_utils"]  # type: ignore[attr-defined]
+    sys.modules["authors"].optim_utils = sys.modules["authors.optim_utils"]
     path = directory / "bandits_lab" / "algorithms" / "adv_algorithms.py"
     return _load(path, "authors.adv_algorithms")
 

@@ -3,13 +3,14 @@
     python benchmarks/scb_rl_table.py --episodes 1000 10000 --seeds 5
     python benchmarks/scb_rl_table.py --summary          # only print what is there
 
-Resumable: every cell (learner, world, adversary, T, seed) is one line of docs/data/scb_rl.csv,
+Resumable: every cell (learner, world, adversary, T, seed) is one line of docs/data/scb_rl/T.csv,
 written when it is done, and is not computed again; delete lines to play them again. At the end
 docs/scb-rl-table.md is written. Nothing was tuned on these worlds and seeds.
 """
 
 import argparse
 import csv
+import itertools
 import sys
 import time
 from collections import defaultdict
@@ -26,11 +27,11 @@ from unbounded.mdps.simulate import simulate_mdp
 from unbounded.mdps.uob_reps import UOBREPS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-DATA = DOCS / "data" / "scb_rl.csv"
+DATA = DOCS / "data" / "scb_rl"
 PAGE = DOCS / "scb-rl-table.md"
 HEAD = """# SCB-RL: the whole table
 
-Made by `python benchmarks/scb_rl_table.py` from [data/scb_rl.csv](data/scb_rl.csv); do not edit.
+Made by `python benchmarks/scb_rl_table.py` from [data/scb_rl](data/scb_rl); do not edit.
 Exact regret / (sum_h l_inf,h S sqrt(A T)): mean / 90% quantile over seeds. Adversaries with a star
 watch the learner. What follows from it: [scb-rl.md](scb-rl.md#regret).
 """
@@ -104,10 +105,11 @@ def cell(name, world, kind, T, seed):
 
 
 def load():
-    if not DATA.exists():
-        return []
-    with DATA.open(newline="") as file:
-        return list(csv.DictReader(file))
+    rows = []
+    for path in sorted(DATA.glob("*.csv")):
+        with path.open(newline="") as file:
+            rows += csv.DictReader(file)
+    return rows
 
 
 def key(row):
@@ -200,22 +202,24 @@ def main():
     given = parser.parse_args()
     done = {key(row) for row in load()}
     deadline = time.monotonic() + 60 * given.minutes
-    if not given.summary:
-        with DATA.open("a", newline="") as file:
+    wanted = () if given.summary else given.episodes
+    for T, path in ((T, DATA / f"{T}.csv") for T in wanted):
+        new = not path.exists()
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            if not done:
+            if new:
                 writer.writeheader()
-            for T in given.episodes:
-                for seed in range(FIRST_SEED, FIRST_SEED + given.seeds):
-                    for world in given.worlds:
-                        for kind in given.adversaries:
-                            for name in given.learners:
-                                if (name, world, kind, T, seed) in done:
-                                    continue
-                                if time.monotonic() > deadline:
-                                    sys.exit("time is up; run again to go on")
-                                writer.writerow(cell(name, world, kind, T, seed))
-                                file.flush()
+            for seed, world, kind, name in itertools.product(
+                range(FIRST_SEED, FIRST_SEED + given.seeds), given.worlds, given.adversaries,
+                given.learners,
+            ):  # fmt: skip
+                if (name, world, kind, T, seed) in done:
+                    continue
+                if time.monotonic() > deadline:
+                    sys.exit("time is up; run again to go on")
+                writer.writerow(cell(name, world, kind, T, seed))
+                file.flush()
     summary(load())
     PAGE.write_text(page(load()))
 

@@ -34,7 +34,7 @@ Learners that are told the range are told that of the losses before they are cha
 
 | learner | settings | times 2^±100 | times 3.7 | plus 1024 | tied, times 2^±100 | tied, times 3.7 | tied, plus 1024 |
 |---|---|---|---|---|---|---|---|
-"""  # noqa: E501
+"""  # noqa: E501 - the head of a Markdown table is one line
 
 
 def losses() -> np.ndarray:

@@ -64,7 +64,7 @@ def walk(
     for h in range(lay.shape[1] - 2):
         A = lay[1, h + 1]
         stride = lay[0, h] * lay[1, h]
-        word = word_at(stream, h)
+        word = word_at(stream, h)  # a uint64, which kernels take as an int
         s = draw(P, lay[4, h] + i, stride, lay[0, h + 1], word)  # type: ignore[arg-type]
         a = draw(pi, lay[3, h + 1] + s * A, 1, A, words[1 + h])
         i = s * A + a
