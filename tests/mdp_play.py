@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unbounded.core.layered import simulate_episode
+from unbounded.core.layered_mdp import simulate_episode
 
 
 def random_losses(layers, T, seed, scale=1.0, shift=0.0):

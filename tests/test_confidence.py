@@ -9,7 +9,8 @@ from scipy.optimize import linprog
 from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
 from unbounded.core.confidence import JIN, PAPER, ConfidenceSet, check_boxes, known, log_term
-from unbounded.core.layered import LayeredMDP, Layers
+from unbounded.core.layered import Layers
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.policies import Markov, Mixture, occupancy
 from unbounded.core.upper_occupancy import descending, greedy_transitions, upper_occupancy
 

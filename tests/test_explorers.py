@@ -7,7 +7,7 @@ import pytest
 
 from mdp_play import play, reach, reached
 from unbounded import worlds
-from unbounded.core.layered import LayeredMDP, simulate_episode
+from unbounded.core.layered_mdp import LayeredMDP, simulate_episode
 from unbounded.mdps import mvp, rf_elp
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.seekers import MVP, RFELP

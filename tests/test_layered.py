@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbounded import worlds
-from unbounded.core.layered import LayeredMDP, Layers, simulate_episode
+from unbounded.core.layered import Layers
+from unbounded.core.layered_mdp import LayeredMDP, simulate_episode
 from unbounded.core.policies import (
     Markov,
     Mixture,

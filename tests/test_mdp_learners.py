@@ -7,7 +7,7 @@ from mdp_play import play, random_losses
 from occupancy_reference import Program, clarabel_solve
 from unbounded import worlds
 from unbounded.core.confidence import known
-from unbounded.core.layered import LayeredMDP
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.policies import best_policy, occupancy
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.o_reps import OREPS

@@ -16,7 +16,8 @@ from occupancy_reference import (
 )
 from unbounded import worlds
 from unbounded.core.confidence import ConfidenceSet, known
-from unbounded.core.layered import LayeredMDP, Layers
+from unbounded.core.layered import Layers
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.occupancy_dual import work_size
 from unbounded.core.occupancy_ftrl import INFO, OccupancyFTRL, floor_weights, new_memory, solve
 from unbounded.core.policies import Markov, occupancy, policy_from_occupancy

@@ -6,7 +6,7 @@ import pytest
 from mdp_play import play, random_losses
 from slow_scb_rl import SlowSCBRL
 from unbounded import worlds
-from unbounded.core.layered import LayeredMDP
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.policies import Markov, Mixture, occupancy
 from unbounded.mdps.scb_rl import SCBRL
 

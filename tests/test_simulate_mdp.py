@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from unbounded import worlds
-from unbounded.core.layered import LayeredMDP, draw
+from unbounded.core.layered import draw
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
 from unbounded.mdps import adversaries, episode_loop, simulate

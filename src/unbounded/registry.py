@@ -21,7 +21,7 @@ from unbounded.adversaries import Adversary
 from unbounded.bandits import algorithms
 
 if TYPE_CHECKING:
-    from unbounded.core.layered import LayeredMDP
+    from unbounded.core.layered_mdp import LayeredMDP
     from unbounded.mdps.learner import MDPLearner
 
 TRUE = "true"

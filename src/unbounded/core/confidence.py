@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._jit import subroutine
-from unbounded.core.layered import Integers, LayeredMDP, Layers, Vector, _flat
+from unbounded.core.layered import Integers, Layers, Vector, _flat
+from unbounded.core.layered_mdp import LayeredMDP
 
 
 class Bernstein(NamedTuple):

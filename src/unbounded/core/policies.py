@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.layered import (
-    LayeredMDP,
     Layers,
     Vector,
     _flat,
@@ -23,6 +22,7 @@ from unbounded.core.layered import (
     condition,
     roll_forward,
 )
+from unbounded.core.layered_mdp import LayeredMDP
 
 
 @dataclass(frozen=True, eq=False)

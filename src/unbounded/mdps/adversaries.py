@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from unbounded._jit import subroutine
 from unbounded.arguments import checked_option
-from unbounded.core.layered import Integers, LayeredMDP, Layers, Vector
+from unbounded.core.layered import Integers, Layers, Vector
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, uniform_at
 

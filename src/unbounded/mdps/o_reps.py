@@ -42,7 +42,7 @@ class OREPS(MDPLearner):
 
     Examples
     --------
-    >>> from unbounded.core.layered import LayeredMDP
+    >>> from unbounded.core.layered_mdp import LayeredMDP
     >>> mdp = LayeredMDP([1.0], [[[[0.9, 0.1], [0.2, 0.8]]]])
     >>> learner = OREPS([1, 2], 2, 100, transitions=mdp.P, seed=0)
     >>> learner.policy().tables[0].round(3).tolist()  # the most even occupancy

@@ -20,7 +20,8 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.arguments import checked_count, recorded_rounds
-from unbounded.core.layered import LayeredMDP, Vector, backward_induction
+from unbounded.core.layered import Vector, backward_induction
+from unbounded.core.layered_mdp import LayeredMDP
 from unbounded.core.policies import best_policy, occupancy
 from unbounded.learner import bit_generator
 from unbounded.mdps import rf_elp
