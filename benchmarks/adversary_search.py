@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded import SCB, simulate
 from unbounded.adversaries import Phase, Program
-from unbounded.adversaries.program import AT_MINIMUM
+from unbounded.adversaries.bandits.program import AT_MINIMUM
 
 ROUNDS = 10_000
 GENERATIONS, PARENTS, CHILDREN = 6, 12, 8

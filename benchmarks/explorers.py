@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from unbounded import worlds
-from unbounded.mdps.adversaries import MDPAdversary
+from unbounded.adversaries.mdps.kinds import MDPAdversary
 from unbounded.mdps.seekers import RFELP
-from unbounded.mdps.simulate import simulate_mdp
+from unbounded.play.simulate_mdp import simulate_mdp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from unbounded import config, grid, task
-from unbounded.engine import open_engine
-from unbounded.runner import run_cells
-from unbounded.store import SCHEMA, Store, frame_of, in_order, missing
-from unbounded.task import Outcome, Settings, Span
+from unbounded.lab import config, grid, task
+from unbounded.lab.engine import open_engine
+from unbounded.lab.runner import run_cells
+from unbounded.lab.store import SCHEMA, Store, frame_of, in_order, missing
+from unbounded.lab.task import Outcome, Settings, Span
 
 
 def plan() -> None:

@@ -25,8 +25,8 @@ from numpy.random import PCG64
 from unbounded import SCB
 from unbounded._jit import kernel
 from unbounded.adversaries import Adversary, StochasticGap, Switch
-from unbounded.core import lazy_tsallis, proposal, tsallis_arms
-from unbounded.core.tally import new_book
+from unbounded.core.simplex import lazy_tsallis, proposal, tsallis_arms
+from unbounded.play.tally import new_book
 
 HERE = Path(__file__).resolve().parent
 KEY = 12345

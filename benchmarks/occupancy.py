@@ -37,11 +37,11 @@ from occupancy_reference import (  # noqa: E402
 )
 from unbounded import worlds  # noqa: E402
 from unbounded._jit import kernel  # noqa: E402
-from unbounded.core.confidence import ConfidenceSet  # noqa: E402
-from unbounded.core.layered import Layers, episode  # noqa: E402
-from unbounded.core.occupancy_dual import work_size  # noqa: E402
-from unbounded.core.occupancy_ftrl import INFO, OccupancyFTRL, new_memory, solve  # noqa: E402
-from unbounded.core.upper_occupancy import scratch, spare_mass, u_visited  # noqa: E402
+from unbounded.core.occupancy.confidence import ConfidenceSet  # noqa: E402
+from unbounded.core.occupancy.dual import work_size  # noqa: E402
+from unbounded.core.occupancy.ftrl import INFO, OccupancyFTRL, new_memory, solve  # noqa: E402
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode  # noqa: E402
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_visited  # noqa: E402
 
 SIZES = [(2, 3, 2), (3, 5, 4), (5, 5, 4), (5, 10, 4), (8, 10, 5), (8, 20, 8), (5, 50, 4)]
 REGIMES = {
@@ -72,7 +72,7 @@ def record(
         episode(lay, P, pi, words[t], states[t], actions)
         u_visited(lay, lo, hi, room, pi, states[t], u, work, order)
         for h in range(H):
-            p = lay[3, h + 1] + states[t, h] * lay[1, h + 1] + actions[h]
+            p = lay[PAIR, h + 1] + states[t, h] * lay[ACTIONS, h + 1] + actions[h]
             L[p] += losses[t, p] / (u[h] * pi[p] + eta)
     return pi
 

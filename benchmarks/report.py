@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unbounded import config, grid, lab
+from unbounded import lab
+from unbounded.lab import config, grid
+from unbounded.lab.store import SCHEMA, frame_of
+from unbounded.lab.task import Outcome, Span
 from unbounded.report import report
-from unbounded.store import SCHEMA, frame_of
-from unbounded.task import Outcome, Span
 
 LEARNERS = [
     {"name": "SCB", "clip": ["scale", "range"], "rate": [1.0, 2.0]},

@@ -31,13 +31,20 @@ import scipy.sparse as sp  # noqa: E402
 
 from unbounded import worlds  # noqa: E402
 from unbounded._jit import Compiled, kernel  # noqa: E402
-from unbounded.core.layered import condition  # noqa: E402
-from unbounded.mdps import programs  # noqa: E402
-from unbounded.mdps.adversaries import MDPAdversary  # noqa: E402
+from unbounded.adversaries.mdps.kinds import MDPAdversary  # noqa: E402
+from unbounded.core.occupancy import programs  # noqa: E402
+from unbounded.core.occupancy.layout import (  # noqa: E402
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    condition,
+)
 from unbounded.mdps.baselines import UniformPolicy  # noqa: E402
 from unbounded.mdps.profiles import PRACTICAL  # noqa: E402
 from unbounded.mdps.scb_rl import SCBRL  # noqa: E402
-from unbounded.mdps.simulate import simulate_mdp  # noqa: E402
+from unbounded.play.simulate_mdp import simulate_mdp  # noqa: E402
 
 SIZES = [(3, 3, 2), (5, 5, 4), (5, 10, 4), (8, 20, 8)]
 
@@ -66,20 +73,21 @@ class CvxpySolver:
         of_pair = np.empty(n_y, dtype=int)  # the pair of each triple, and its next state
         into = np.empty(n_y, dtype=int)
         for h in range(H):
-            m, n = lay[0, h] * lay[1, h], lay[0, h + 1]
-            triples = lay[4, h] + np.arange(m * n)
-            of_pair[triples] = lay[3, h] + np.tile(np.arange(m), n)
-            into[triples] = lay[2, h + 1] + np.repeat(np.arange(n), m)
-        states = np.concatenate([lay[2, h] + np.repeat(np.arange(lay[0, h]), lay[1, h])
+            m, n = lay[SIZE, h] * lay[ACTIONS, h], lay[SIZE, h + 1]
+            triples = lay[TRIPLE, h] + np.arange(m * n)
+            of_pair[triples] = lay[PAIR, h] + np.tile(np.arange(m), n)
+            into[triples] = lay[STATE, h + 1] + np.repeat(np.arange(n), m)
+        states = np.concatenate([lay[STATE, h] + np.repeat(np.arange(lay[SIZE, h]), lay[ACTIONS, h])
                                  for h in range(H + 1)])  # fmt: skip
         one = np.ones(n_y)
         E = sp.csr_matrix((one, (np.arange(n_y), of_pair)), shape=(n_y, n_x))
-        flow_in = sp.csr_matrix((one, (into, np.arange(n_y))), shape=(lay[2, -1], n_y))[1:]
-        mass = sp.csr_matrix((np.ones(n_x), (states, np.arange(n_x))), shape=(lay[2, -1], n_x))[1:]
+        flow_in = sp.csr_matrix((one, (into, np.arange(n_y))), shape=(lay[STATE, -1], n_y))[1:]
+        at = states, np.arange(n_x)
+        mass = sp.csr_matrix((np.ones(n_x), at), shape=(lay[STATE, -1], n_x))[1:]
         self.x, y = cp.Variable(n_x), cp.Variable(n_y)
         self.L, self.w = cp.Parameter(n_x), cp.Parameter(n_x, nonneg=True)
         self.lo, self.hi = cp.Parameter(n_y), cp.Parameter(n_y)
-        before = lay[3, H]  # pairs of layers 0 .. H - 1
+        before = lay[PAIR, H]  # pairs of layers 0 .. H - 1
         self.problem = cp.Problem(
             cp.Minimize(self.L @ self.x - cp.sum(cp.multiply(self.w, cp.entr(self.x)))),
             [

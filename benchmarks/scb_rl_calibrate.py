@@ -13,10 +13,10 @@ import itertools
 import numpy as np
 
 from unbounded import worlds
-from unbounded.mdps.adversaries import KINDS, MDPAdversary
+from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary
 from unbounded.mdps.profiles import PRACTICAL
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.simulate import simulate_mdp
+from unbounded.play.simulate_mdp import simulate_mdp
 
 SEED = 17
 WORLDS = {

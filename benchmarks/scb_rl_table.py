@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from unbounded import worlds
-from unbounded.mdps.adversaries import KINDS, MDPAdversary
+from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.o_reps import OREPS
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.simulate import simulate_mdp
 from unbounded.mdps.uob_reps import UOBREPS
+from unbounded.play.simulate_mdp import simulate_mdp
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data" / "scb_rl"

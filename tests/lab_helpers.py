@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from unbounded import task
-from unbounded.task import Outcome, Settings, Span
+from unbounded.lab import task
+from unbounded.lab.task import Outcome, Settings, Span
 
 PAIR = {
     "learners": [{"name": "SCB", "clip": ["scale", "range"]}, {"name": "TsallisINF"}],

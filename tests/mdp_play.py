@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from unbounded.core.layered_mdp import simulate_episode
+from unbounded.core.occupancy.layout import PAIR
+from unbounded.core.occupancy.mdp import simulate_episode
 
 
 def random_losses(layers, T, seed, scale=1.0, shift=0.0):
@@ -24,7 +25,7 @@ def play(learner, mdp, losses, seed=0, before=None):
         words[1::2] = plan._words[1:]
         states, actions = simulate_episode(mdp, plan._pi, words)
         assert [plan.act(h, int(states[h])) for h in range(H)] == actions.tolist()
-        seen = row[lay[3, 1:-1] + states * A + actions]
+        seen = row[lay[PAIR, 1:-1] + states * A + actions]
         if before is not None:
             before(learner, plan, states, actions, seen)
         policies.append(plan._pi)
@@ -35,7 +36,7 @@ def play(learner, mdp, losses, seed=0, before=None):
 
 def reach(mdp):
     """max over policies of the probability of each state, flat over states 1..S."""
-    from unbounded.core.policies import best_policy
+    from unbounded.core.occupancy.policies import best_policy
 
     out = []
     for h, n in enumerate(mdp.layers.sizes, start=1):
@@ -49,7 +50,7 @@ def reach(mdp):
 
 def reached(mdp, mixtures):
     """Probability with which each state's mixture reaches it."""
-    from unbounded.core.policies import occupancy
+    from unbounded.core.occupancy.policies import occupancy
 
     out = []
     for (h, s), mixture in mixtures.items():

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from unbounded import worlds
-from unbounded.core.confidence import JIN, PAPER, ConfidenceSet
+from unbounded.core.occupancy.confidence import JIN, PAPER, ConfidenceSet
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE
 
 
 def boxes_as_arrays(layers, flat):
@@ -88,13 +89,13 @@ class Program:
             return np.array(indices), np.array(values, dtype=float)
 
         def x(h, i):
-            return lay[3, h] + i - 1
+            return lay[PAIR, h] + i - 1
 
         def y(h, i, j):
-            return self.n_x + lay[4, h] + j * lay[0, h] * lay[1, h] + i
+            return self.n_x + lay[TRIPLE, h] + j * lay[SIZE, h] * lay[ACTIONS, h] + i
 
         for h in range(H):
-            m, n = lay[0, h] * lay[1, h], lay[0, h + 1]
+            m, n = lay[SIZE, h] * lay[ACTIONS, h], lay[SIZE, h + 1]
             for i in range(m):
                 entries = [(y(h, i, j), 1.0) for j in range(n)]
                 if h > 0:
@@ -102,7 +103,7 @@ class Program:
                 equal.append(row(entries))
                 right.append(1.0 if h == 0 else 0.0)
                 for j in range(n):
-                    k = lay[4, h] + j * m + i
+                    k = lay[TRIPLE, h] + j * m + i
                     if hi[k] - lo[k] < 1e-13:
                         if h > 0:
                             equal.append(row([(y(h, i, j), 1.0), (x(h, i), -lo[k])]))
@@ -161,13 +162,13 @@ def clarabel_problem(program, L, w, tolerance=1e-10, entropy_on_triples=None):
     else:
         q0, P0 = entropy_on_triples
         layers, lay = program.layers, program.layers.table
-        last = np.arange(lay[3, layers.horizon] - 1, n_x)
+        last = np.arange(lay[PAIR, layers.horizon] - 1, n_x)
         terms = np.concatenate([n_x + np.arange(n_y), last])
         weights = (
             np.concatenate(
                 [
                     *[
-                        np.full(lay[4, h + 1] - lay[4, h], w[max(h, 1) - 1])
+                        np.full(lay[TRIPLE, h + 1] - lay[TRIPLE, h], w[max(h, 1) - 1])
                         for h in range(layers.horizon)
                     ],
                     np.full(len(last), w[-1]),
@@ -178,8 +179,8 @@ def clarabel_problem(program, L, w, tolerance=1e-10, entropy_on_triples=None):
         base = np.concatenate(
             [
                 *[
-                    np.tile(q0[lay[3, h] : lay[3, h + 1]], lay[0, h + 1])
-                    * P0[lay[4, h] : lay[4, h + 1]]
+                    np.tile(q0[lay[PAIR, h] : lay[PAIR, h + 1]], lay[SIZE, h + 1])
+                    * P0[lay[TRIPLE, h] : lay[TRIPLE, h + 1]]
                     for h in range(layers.horizon)
                 ],
                 q0[1:][last],
@@ -250,7 +251,7 @@ def upper_bound_by_lp(layers, pi, lo, hi, h, s):
                 data.append((a == a2) - pi[1 + r])
     tie = sp.csc_matrix((data, (rows, cols)), shape=(program.n_x, program.n_x + program.n_y))
     cost = np.zeros(program.n_x + program.n_y)
-    first = lay[3, h] - 1 + s * A
+    first = lay[PAIR, h] - 1 + s * A
     cost[first : first + A] = -1
     result = linprog(
         cost,
@@ -270,11 +271,11 @@ def fill_counts(sets, mdp, rng, visits):
     """Counts as if pair number p of the flat layout had been visited ``visits(p)`` times."""
     lay = mdp.layers.table
     for h in range(mdp.layers.horizon):
-        m, n = lay[0, h] * lay[1, h], lay[0, h + 1]
+        m, n = lay[SIZE, h] * lay[ACTIONS, h], lay[SIZE, h + 1]
         for i in range(m):
-            N = int(visits(lay[3, h] + i))
-            where = lay[4, h] + i + m * np.arange(n)
-            sets.N[lay[3, h] + i] = N
+            N = int(visits(lay[PAIR, h] + i))
+            where = lay[TRIPLE, h] + i + m * np.arange(n)
+            sets.N[lay[PAIR, h] + i] = N
             sets.M[where] = rng.multinomial(N, mdp.P[where] / mdp.P[where].sum())
     sets.refresh()
 

@@ -23,9 +23,9 @@ from unbounded.adversaries import (
     StochasticGap,
     StudentT,
     ZerosFirst,
-    worst_cases,
 )
-from unbounded.adversaries.program import (
+from unbounded.adversaries.bandits import worst_cases
+from unbounded.adversaries.bandits.program import (
     ABOVE,
     AT_MINIMUM,
     BELOW,

@@ -10,8 +10,8 @@ import pytest
 from unbounded import SCB, SCBIX, simulate
 from unbounded.adversaries import SpikeLeastLikely, StochasticGap
 from unbounded.bounds import bound_of
-from unbounded.core.tally import EXPECTED, PLAYED, new_book, tally, tally_expected, tally_played
-from unbounded.simulate import _key
+from unbounded.play.simulate import _key
+from unbounded.play.tally import EXPECTED, PLAYED, new_book, tally, tally_expected, tally_played
 
 ROUNDS = 300
 

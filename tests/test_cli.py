@@ -21,7 +21,8 @@ pytest.importorskip("loky")
 import psutil
 
 import lab_helpers as helpers
-from unbounded import cli, config, lab, task
+from unbounded import cli, lab
+from unbounded.lab import config, task
 
 QUICK = config.dumps(config.experiment({**helpers.PAIR, "name": "quick"}))
 

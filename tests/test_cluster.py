@@ -16,10 +16,11 @@ pytest.importorskip("polars")
 import polars as pl
 
 import lab_helpers as helpers
-from unbounded import config, engine, grid, lab
-from unbounded.engine import EngineError, open_engine
-from unbounded.runner import Progress, run_cells
-from unbounded.store import Store
+from unbounded import lab
+from unbounded.lab import config, engine, grid
+from unbounded.lab.engine import EngineError, open_engine
+from unbounded.lab.runner import Progress, run_cells
+from unbounded.lab.store import Store
 
 EXPERIMENT = config.experiment({**helpers.PAIR, "rounds": 30_000})
 

@@ -8,11 +8,18 @@ from scipy.optimize import linprog
 
 from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
-from unbounded.core.confidence import JIN, PAPER, ConfidenceSet, check_boxes, known, log_term
-from unbounded.core.layered import Layers
-from unbounded.core.layered_mdp import LayeredMDP
-from unbounded.core.policies import Markov, Mixture, occupancy
-from unbounded.core.upper_occupancy import descending, greedy_transitions, upper_occupancy
+from unbounded.core.occupancy.confidence import (
+    JIN,
+    PAPER,
+    ConfidenceSet,
+    check_boxes,
+    known,
+    log_term,
+)
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
+from unbounded.core.occupancy.upper import descending, greedy_transitions, upper_occupancy
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("msgspec")
 
 import lab_helpers as helpers
-from unbounded import config, grid
-from unbounded.config import ConfigError
-from unbounded.toml_lines import line_of
+from unbounded.lab import config, grid
+from unbounded.lab.config import ConfigError
+from unbounded.lab.toml_lines import line_of
 
 TEXT = """\
 # An experiment.

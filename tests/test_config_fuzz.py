@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from test_config import TEXT
-from unbounded import config, grid
-from unbounded.config import ConfigError
+from unbounded.lab import config, grid
+from unbounded.lab.config import ConfigError
 
 numbers = st.integers(1, 100)
 lists = st.lists(numbers, min_size=1, max_size=3)

@@ -12,10 +12,10 @@ pytest.importorskip("polars")
 from rich.console import Console
 
 import lab_helpers as helpers
-from unbounded import config, grid, task
-from unbounded.display import Display, render, span_of
-from unbounded.runner import Progress
-from unbounded.task import Span
+from unbounded.lab import config, grid, task
+from unbounded.lab.display import Display, render, span_of
+from unbounded.lab.runner import Progress
+from unbounded.lab.task import Span
 
 PLAN = grid.cells(config.experiment(helpers.PAIR))
 

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from unbounded import config, grid, lab
+from unbounded import lab
+from unbounded.lab import config, grid
 
 DIRECTORY = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = sorted(DIRECTORY.glob("paper/*.toml"))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from unbounded import worlds
-from unbounded.core.upper_occupancy import scratch, spare_mass, u_state
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.mdps import explorer_bounds, rf_elp
-from unbounded.mdps.sections import LIBRARY, carve, length
 from unbounded.mdps.seekers import RFELP
+from unbounded.play.sections import LIBRARY, carve, length
 
 
 @pytest.mark.parametrize("seed", range(12))

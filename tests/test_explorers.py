@@ -7,7 +7,8 @@ import pytest
 
 from mdp_play import play, reach, reached
 from unbounded import worlds
-from unbounded.core.layered_mdp import LayeredMDP, simulate_episode
+from unbounded.core.occupancy.layout import STATE
+from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
 from unbounded.mdps import mvp, rf_elp
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.seekers import MVP, RFELP
@@ -90,7 +91,7 @@ def test_mvp_agrees_with_a_slow_implementation(constant):
             Q = slow.values()
             for (h, s), value in {k[:2]: 0.0 for k in Q}.items():
                 options = [Q[h, s, a] for a in range(2)]
-                at = lay[2, h] + s
+                at = lay[STATE, h] + s
                 assert model.V[at] == pytest.approx(max(options), abs=1e-12)
                 if abs(options[0] - options[1]) > 1e-9:
                     assert model.choice[at] == np.argmax(options)
@@ -150,7 +151,7 @@ def test_values_with_rewards_are_those_of_the_formulas(kind):
                         b += bonus.c3 * B * L
                     Q.append(min(B, np.mean(r) + v.mean() + b))
                 V[h, s] = max(Q)
-                assert model.V[lay[2, h] + s] == pytest.approx(V[h, s], abs=1e-12)
+                assert model.V[lay[STATE, h] + s] == pytest.approx(V[h, s], abs=1e-12)
     assert min(V.values()) < B
 
 
@@ -162,7 +163,7 @@ def test_mvp_finds_the_best_policy_for_stochastic_rewards(explorer):
     learner = MVP([2, 3], 2, 3000, bonus=0.05, explorer=explorer, seed=1)
     coins = rng.random((3000, mdp.layers.n_pairs)) < rewards
     play(learner, mdp, -0.5 * coins, seed=2)
-    from unbounded.core.policies import best_policy, occupancy
+    from unbounded.core.occupancy.policies import best_policy, occupancy
 
     best, _ = best_policy(mdp, -0.5 * rewards)
     assert occupancy(mdp, learner.policy())[1:] @ (-0.5 * rewards)[1:] <= best + 0.05

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbounded.core.ftrl import shannon, total, tsallis, tsallis_cold, tsallis_moved
-from unbounded.core.lanes import LANES
-from unbounded.core.simplex import fill_uniform, mix, sample, uniform
+from unbounded.core.simplex.ftrl import shannon, total, tsallis, tsallis_cold, tsallis_moved
+from unbounded.core.simplex.lanes import LANES
+from unbounded.core.simplex.sampling import fill_uniform, mix, sample, uniform
 
 mpmath.mp.dps = 50
 

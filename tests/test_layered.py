@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbounded import worlds
-from unbounded.core.layered import Layers
-from unbounded.core.layered_mdp import LayeredMDP, simulate_episode
-from unbounded.core.policies import (
+from unbounded.core.occupancy.layout import (
+    TRIPLE,
+    Layers,
+)
+from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
+from unbounded.core.occupancy.policies import (
     Markov,
     Mixture,
     best_policy,
@@ -179,7 +182,7 @@ def test_layout_round_trip():
     assert all(np.array_equal(x, y) for x, y in zip(back[1], arrays, strict=True))
     # P(j|s,a) of layer 2 is where the layout says
     lay = layers.table
-    assert flat[lay[4, 2] + 3 * (1 * 3) + (0 * 3 + 2)] == arrays[1][0, 2, 3]
+    assert flat[lay[TRIPLE, 2] + 3 * (1 * 3) + (0 * 3 + 2)] == arrays[1][0, 2, 3]
     pairs = [rng.random((n, 3)) for n in layers.sizes]
     q = layers.pack_pairs(pairs)
     assert q[layers.index(3, 2, 1)] == pairs[2][2, 1]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbounded.core.ftrl import log_barrier
-from unbounded.core.hedge import hedge, mixability_gap
-from unbounded.core.lanes import LANES
+from unbounded.core.simplex.ftrl import log_barrier
+from unbounded.core.simplex.hedge import hedge, mixability_gap
+from unbounded.core.simplex.lanes import LANES
 
 finite = st.floats(-1e3, 1e3)
 

@@ -14,10 +14,10 @@ from scipy import stats
 
 from unbounded import SCB, SCBIX, Exp3IX, TsallisINF, simulate
 from unbounded.adversaries import Growth, LowerBound, StochasticGap, Switch
-from unbounded.core import lazy_shannon, lazy_tsallis, proposal, shannon_arms, tsallis_arms
-from unbounded.core.lanes import LANES
-from unbounded.core.moments import ROOM, TERMS, exchange, gather, series
-from unbounded.simulate import _key
+from unbounded.core.simplex import lazy_shannon, lazy_tsallis, proposal, shannon_arms, tsallis_arms
+from unbounded.core.simplex.lanes import LANES
+from unbounded.core.simplex.moments import ROOM, TERMS, exchange, gather, series
+from unbounded.play.simulate import _key
 
 LEARNERS = {
     "SCB": (SCB, {}),

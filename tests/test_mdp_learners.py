@@ -6,9 +6,9 @@ import pytest
 from mdp_play import play, random_losses
 from occupancy_reference import Program, clarabel_solve
 from unbounded import worlds
-from unbounded.core.confidence import known
-from unbounded.core.layered_mdp import LayeredMDP
-from unbounded.core.policies import best_policy, occupancy
+from unbounded.core.occupancy.confidence import known
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.o_reps import OREPS
 from unbounded.mdps.scb_rl import SCBRL

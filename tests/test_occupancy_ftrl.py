@@ -15,12 +15,12 @@ from occupancy_reference import (
     violations,
 )
 from unbounded import worlds
-from unbounded.core.confidence import ConfidenceSet, known
-from unbounded.core.layered import Layers
-from unbounded.core.layered_mdp import LayeredMDP
-from unbounded.core.occupancy_dual import work_size
-from unbounded.core.occupancy_ftrl import INFO, OccupancyFTRL, floor_weights, new_memory, solve
-from unbounded.core.policies import Markov, occupancy, policy_from_occupancy
+from unbounded.core.occupancy.confidence import ConfidenceSet, known
+from unbounded.core.occupancy.dual import work_size
+from unbounded.core.occupancy.ftrl import INFO, OccupancyFTRL, floor_weights, new_memory, solve
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import Markov, occupancy, policy_from_occupancy
 
 SCALES = [-900, -101, -60, -7, 13, 101, 900]
 

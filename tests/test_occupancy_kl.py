@@ -14,10 +14,10 @@ from occupancy_reference import (
     violations,
 )
 from unbounded import worlds
-from unbounded.core.confidence import known
-from unbounded.core.layered import Layers
-from unbounded.core.occupancy_kl import LEAST, OccupancyKL
-from unbounded.core.policies import Markov, occupancy
+from unbounded.core.occupancy.confidence import known
+from unbounded.core.occupancy.kl import LEAST, OccupancyKL
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.policies import Markov, occupancy
 
 SCALES = [-900, -101, -60, -7, 13, 101, 900]
 

@@ -15,7 +15,8 @@ pytest.importorskip("polars")
 import polars as pl
 
 import report_helpers as helpers
-from unbounded import cli, config, lab
+from unbounded import cli, lab
+from unbounded.lab import config
 from unbounded.report import contents, page, report, sections, source
 from unbounded.report.figures import draw
 
@@ -102,7 +103,7 @@ def test_damaged_files_are_named_and_stay(reported, tmp_path):
 
 
 def test_rows_of_other_code_are_shown_and_named(reported, monkeypatch):
-    monkeypatch.setattr("unbounded.grid.code_version", lambda *names, **kind: "newer")
+    monkeypatch.setattr("unbounded.lab.grid.code_version", lambda *names, **kind: "newer")
     results = source.read(reported / "tails")
     assert results.other_code == 2
     assert results.frame.equals(source.read(reported / "tails").frame)

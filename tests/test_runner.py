@@ -21,12 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lab_helpers as helpers
-from unbounded import SCB, config, grid, lab, runner, simulate, task
+from unbounded import SCB, lab, simulate
 from unbounded.adversaries import StochasticGap
-from unbounded.engine import EngineError, open_engine
-from unbounded.runner import Progress, run_cells
-from unbounded.store import Store
-from unbounded.task import Span
+from unbounded.lab import config, grid, runner, task
+from unbounded.lab.engine import EngineError, open_engine
+from unbounded.lab.runner import Progress, run_cells
+from unbounded.lab.store import Store
+from unbounded.lab.task import Span
 
 EXPERIMENT = config.experiment(helpers.PAIR)
 PLAN = grid.cells(EXPERIMENT)

@@ -6,8 +6,9 @@ import pytest
 from mdp_play import play, random_losses
 from slow_scb_rl import SlowSCBRL
 from unbounded import worlds
-from unbounded.core.layered_mdp import LayeredMDP
-from unbounded.core.policies import Markov, Mixture, occupancy
+from unbounded.core.occupancy.layout import PAIR, STATE
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.mdps.scb_rl import SCBRL
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
@@ -144,7 +145,7 @@ def test_upper_bounds_hold_while_the_transitions_are_in_the_set():
         _bounds(LAYERS.table, learner._params, state, states)
         for h in range(1, 4):
             p = LAYERS.index(h, int(states[h - 1]), int(actions[h - 1]))
-            at = LAYERS.table[2, h] + states[h - 1]
+            at = LAYERS.table[STATE, h] + states[h - 1]
             u = (1 - beta) * state.u_main[at] * state.pi[p] + beta * state.u_explorers[p]
             assert u >= q[p] - 1e-12
             narrow += u < 0.9  # a bound that says something
@@ -163,7 +164,7 @@ def test_thresholds_and_certificates(settings):
     learner = make(T=1000, **settings)
     play(learner, MDP, losses, seed=11)
     for h in range(3):
-        seen = losses[:, LAYERS.table[3, h + 1] : LAYERS.table[3, h + 2]]
+        seen = losses[:, LAYERS.table[PAIR, h + 1] : LAYERS.table[PAIR, h + 2]]
         limit = 2 * np.abs(seen).max() if learner._params.clip == 0 else np.ptp(seen)
         assert 0 < learner.thresholds[h] <= limit
     certificate = learner.certificate

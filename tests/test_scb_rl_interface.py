@@ -9,10 +9,10 @@ import pytest
 from mdp_play import play, random_losses
 from test_scb_rl import LAYERS, MDP, make
 from unbounded import worlds
+from unbounded.adversaries.mdps.kinds import MDPAdversary
 from unbounded.mdps import profiles
-from unbounded.mdps.adversaries import MDPAdversary
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.simulate import simulate_mdp
+from unbounded.play.simulate_mdp import simulate_mdp
 
 
 @pytest.mark.parametrize("at", [5, 150, 299])

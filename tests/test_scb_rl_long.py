@@ -6,9 +6,9 @@ import pytest
 from mdp_play import reach, reached
 from test_explorers import explore
 from unbounded import worlds
-from unbounded.mdps.adversaries import MDPAdversary
+from unbounded.adversaries.mdps.kinds import MDPAdversary
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.simulate import simulate_mdp
+from unbounded.play.simulate_mdp import simulate_mdp
 
 pytestmark = pytest.mark.long
 

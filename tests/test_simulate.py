@@ -71,7 +71,7 @@ def test_a_python_adversary_equals_the_compiled_one(adversary):
     states = {}
 
     for r in range(2):
-        from unbounded.simulate import _key
+        from unbounded.play.simulate import _key
 
         states[r] = adversary.begin(n, rounds, _key(compiled._root, r))
     replicate = -1

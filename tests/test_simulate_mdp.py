@@ -7,16 +7,23 @@ import numpy as np
 import pytest
 
 from unbounded import worlds
-from unbounded.core.layered import draw
-from unbounded.core.layered_mdp import LayeredMDP
-from unbounded.core.policies import Markov, best_policy, occupancy
+from unbounded.adversaries.mdps import kinds as adversaries
+from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary, hardest_state
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    SIZE,
+    TRIPLE,
+    draw,
+)
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
-from unbounded.mdps import adversaries, episode_loop, simulate
-from unbounded.mdps.adversaries import KINDS, MDPAdversary, hardest_state
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.mdps.seekers import RFELP
-from unbounded.mdps.simulate import simulate_mdp
+from unbounded.play import episode_loop
+from unbounded.play import simulate_mdp as simulate
+from unbounded.play.simulate_mdp import simulate_mdp
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
@@ -47,7 +54,9 @@ def by_hand(result, adversary, replicate, seed):
         i, states, actions = 0, [], []
         for h in range(2):
             word = np.uint64(word_at(stream, h))
-            s = draw(MDP.P, lay[4, h] + i, lay[0, h] * lay[1, h], lay[0, h + 1], word)
+            s = draw(
+                MDP.P, lay[TRIPLE, h] + i, lay[SIZE, h] * lay[ACTIONS, h], lay[SIZE, h + 1], word
+            )
             a = plan.act(h, s)
             states.append(s)
             actions.append(a)

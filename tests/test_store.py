@@ -12,8 +12,8 @@ pytest.importorskip("polars")
 
 import polars as pl
 
-from unbounded import config, grid, task
-from unbounded.store import (
+from unbounded.lab import config, grid, task
+from unbounded.lab.store import (
     SCHEMA,
     Failure,
     Store,
@@ -23,7 +23,7 @@ from unbounded.store import (
     in_order,
     missing,
 )
-from unbounded.task import Span
+from unbounded.lab.task import Span
 
 EXPERIMENT = config.experiment(
     {

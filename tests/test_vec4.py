@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unbounded._jit import kernel
-from unbounded.core import vec4
+from unbounded.core.occupancy import vec4
 
 
 @kernel

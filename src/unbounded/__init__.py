@@ -25,35 +25,35 @@ from unbounded.bandits.umab_g import UMABG
 from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
-from unbounded.learner import Choice, Learner
-from unbounded.simulate import Simulation, simulate
+from unbounded.play.learner import Choice, Learner
+from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
-    from unbounded.mdps.adversaries import MDPAdversary
+    from unbounded.adversaries.mdps.kinds import MDPAdversary
     from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
-    from unbounded.mdps.learner import MDPLearner
     from unbounded.mdps.o_reps import OREPS
-    from unbounded.mdps.plan import Plan
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.seekers import MVP, RFELP
-    from unbounded.mdps.simulate import MDPSimulation, simulate_mdp
     from unbounded.mdps.uob_reps import UOBREPS
+    from unbounded.play.mdp_learner import MDPLearner
+    from unbounded.play.plan import Plan
+    from unbounded.play.simulate_mdp import MDPSimulation, simulate_mdp
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
 _LATER = {
     "ExploreThenCommit": "unbounded.mdps.baselines",
     "IndependentSCB": "unbounded.mdps.baselines",
-    "MDPAdversary": "unbounded.mdps.adversaries",
-    "MDPLearner": "unbounded.mdps.learner",
-    "MDPSimulation": "unbounded.mdps.simulate",
+    "MDPAdversary": "unbounded.adversaries.mdps.kinds",
+    "MDPLearner": "unbounded.play.mdp_learner",
+    "MDPSimulation": "unbounded.play.simulate_mdp",
     "MVP": "unbounded.mdps.seekers",
     "OREPS": "unbounded.mdps.o_reps",
-    "Plan": "unbounded.mdps.plan",
+    "Plan": "unbounded.play.plan",
     "RFELP": "unbounded.mdps.seekers",
     "SCBRL": "unbounded.mdps.scb_rl",
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.baselines",
-    "simulate_mdp": "unbounded.mdps.simulate",
+    "simulate_mdp": "unbounded.play.simulate_mdp",
 }
 
 

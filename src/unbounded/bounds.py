@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from unbounded.bandits import scb, scb_ix
-from unbounded.registry import learners
+from unbounded.lab.names import learners
 
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""

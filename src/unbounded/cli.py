@@ -29,9 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
         return 2
-    from unbounded.config import ConfigError
-    from unbounded.engine import EngineError
-    from unbounded.store import StoreError
+    from unbounded.lab.config import ConfigError
+    from unbounded.lab.engine import EngineError
+    from unbounded.lab.store import StoreError
 
     expected = (
         ConfigError,
@@ -95,9 +95,10 @@ def _run(
     """
     from rich.console import Console
 
-    from unbounded import grid, lab
-    from unbounded.display import Display
-    from unbounded.runner import compile_ahead
+    from unbounded import lab
+    from unbounded.lab import grid
+    from unbounded.lab.display import Display
+    from unbounded.lab.runner import compile_ahead
 
     todo = lab.jobs(path, out=out, quick=quick)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -130,8 +131,8 @@ def _run(
 
 
 def _say_missing(console: Any, job: Job) -> None:
-    from unbounded import grid
-    from unbounded.store import Store, missing
+    from unbounded.lab import grid
+    from unbounded.lab.store import Store, missing
 
     plan, replicates = grid.cells(job.experiment), job.experiment.replicates
     spans = missing(Store(job.directory).read(), plan, replicates)
@@ -143,9 +144,10 @@ def _say_missing(console: Any, job: Job) -> None:
 
 def _run_job(console: Any, display: Any, job: Job, engine: str, workers: int | None) -> int:
     """Run one experiment and say what came of it; 1 if something failed."""
-    from unbounded import grid, lab
-    from unbounded.display import span_of
-    from unbounded.runner import run_cells
+    from unbounded import lab
+    from unbounded.lab import grid
+    from unbounded.lab.display import span_of
+    from unbounded.lab.runner import run_cells
 
     e, directory = job
     plan = grid.cells(e)
@@ -200,9 +202,9 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from unbounded import config, grid
-    from unbounded.config import ConfigError
-    from unbounded.store import Store, in_order
+    from unbounded.lab import config, grid
+    from unbounded.lab.config import ConfigError
+    from unbounded.lab.store import Store, in_order
 
     e = config.load(directory / "experiment.toml")
     plan = grid.cells(e)
@@ -277,8 +279,8 @@ def _list(name: str | None = None) -> int:
     """
     from rich.console import Console
 
-    from unbounded.config import ConfigError, nearest
-    from unbounded.registry import FAMILIES, REQUIRED
+    from unbounded.lab.config import ConfigError, nearest
+    from unbounded.lab.names import FAMILIES, REQUIRED
 
     console = Console(highlight=False, soft_wrap=True)
     families = {title: family() for title, family in FAMILIES.items()}

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.layered_mdp import LayeredMDP
+from unbounded.core.occupancy.mdp import LayeredMDP
 
 
 def dirichlet(

@@ -13,14 +13,19 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.arguments import checked_count, checked_positive
+from unbounded.core.arrays import (
+    Vector,
+)
 from unbounded.core.clipping import rescale
-from unbounded.core.ftrl import shannon
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import mix, sample
-from unbounded.learner import Learner, Seed
-from unbounded.spec import BanditSpec
+from unbounded.core.simplex.ftrl import shannon
+from unbounded.core.simplex.lanes import (
+    LANES,
+)
+from unbounded.core.simplex.sampling import mix, sample
+from unbounded.play.learner import Learner, Seed
+from unbounded.play.spec import BanditSpec
 
 
 class Params(NamedTuple):

@@ -14,14 +14,19 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.arguments import checked_count, checked_range
-from unbounded.core.ftrl import shannon
-from unbounded.core.known_range import to_unit
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed
-from unbounded.spec import BanditSpec
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.clipping import to_unit
+from unbounded.core.simplex.ftrl import shannon
+from unbounded.core.simplex.lanes import (
+    LANES,
+)
+from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.play.learner import Learner, Seed
+from unbounded.play.spec import BanditSpec
 
 
 class Params(NamedTuple):

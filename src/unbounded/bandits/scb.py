@@ -9,20 +9,23 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._jit import kernel
-from unbounded.arguments import (
+from unbounded._arguments import (
     checked_ablation,
     checked_count,
     checked_option,
     checked_positive,
     checked_share,
 )
-from unbounded.core import clipping, tsallis_arms
+from unbounded._jit import kernel
+from unbounded.core import clipping
+from unbounded.core.arrays import (
+    Vector,
+)
 from unbounded.core.clipping import NONE, RANGE, Window
-from unbounded.core.lanes import Vector
-from unbounded.core.tsallis_arms import Arms
-from unbounded.learner import Learner, Seed
-from unbounded.spec import BanditSpec
+from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.play.learner import Learner, Seed
+from unbounded.play.spec import BanditSpec
 
 
 class Params(NamedTuple):

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
+from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.arguments import checked_count, checked_range
-from unbounded.core import tsallis_arms
-from unbounded.core.known_range import to_unit
-from unbounded.core.lanes import Vector
-from unbounded.core.tsallis_arms import Arms
-from unbounded.learner import Learner, Seed
-from unbounded.spec import BanditSpec
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.clipping import to_unit
+from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.play.learner import Learner, Seed
+from unbounded.play.spec import BanditSpec
 
 
 class Params(NamedTuple):

@@ -12,12 +12,14 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.arguments import checked_count, checked_range
-from unbounded.core.known_range import to_unit
-from unbounded.core.lanes import Vector
-from unbounded.learner import Learner, Seed
-from unbounded.spec import BanditSpec
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.clipping import to_unit
+from unbounded.play.learner import Learner, Seed
+from unbounded.play.spec import BanditSpec
 
 
 class Params(NamedTuple):

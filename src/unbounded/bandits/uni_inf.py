@@ -13,13 +13,18 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.arguments import checked_count
-from unbounded.core.ftrl import log_barrier
-from unbounded.core.lanes import LANES, Vector
-from unbounded.core.simplex import fill_uniform, mix, sample
-from unbounded.learner import Learner, Seed
-from unbounded.spec import BanditSpec
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.simplex.ftrl import log_barrier
+from unbounded.core.simplex.lanes import (
+    LANES,
+)
+from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.play.learner import Learner, Seed
+from unbounded.play.spec import BanditSpec
 
 
 class Params(NamedTuple):

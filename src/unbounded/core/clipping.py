@@ -12,7 +12,9 @@ import math
 from typing import NamedTuple
 
 from unbounded._jit import kernel
-from unbounded.core.lanes import Vector
+from unbounded.core.arrays import (
+    Vector,
+)
 
 SCALE, RANGE = 0, 1  # clip to [-C, C], the paper's; or to the observed range
 NONE = 2  # keep the paper's C and do not clip: an ablation
@@ -94,3 +96,13 @@ def rescale(values: Vector, e_before: int, e_after: int) -> None:
     factor = math.ldexp(1.0, e_before - e_after)
     for i in range(values.size):
         values[i] *= factor
+
+
+@kernel
+def to_unit(loss: float, low: float, high: float) -> tuple[float, bool]:
+    """Map ``loss`` from [low, high] to [0, 1], clipping what lies outside; say if it did."""
+    if loss <= low:
+        return 0.0, loss < low
+    if loss >= high:
+        return 1.0, loss > high
+    return (0.5 * loss - 0.5 * low) / (0.5 * high - 0.5 * low), False  # high - low may overflow

@@ -7,7 +7,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbounded.mdps.learner import MDPLearner
+    from unbounded.play.mdp_learner import MDPLearner
 
 
 def algorithms() -> dict[str, type[MDPLearner]]:
@@ -19,7 +19,7 @@ def algorithms() -> dict[str, type[MDPLearner]]:
     >>> algorithms()["UOBREPS"].spec.reference
     'Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2'
     """
-    from unbounded.mdps.learner import MDPLearner  # who wants one learner need not load this
+    from unbounded.play.mdp_learner import MDPLearner  # who wants one learner need not load this
 
     found: dict[str, type[MDPLearner]] = {}
     for module in pkgutil.iter_modules(__path__):

@@ -9,17 +9,29 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbounded._arguments import checked_count, checked_option
 from unbounded._jit import subroutine
-from unbounded.arguments import checked_count, checked_option
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
 from unbounded.core.clipping import LAZY, SCALE, Window, clip, rescale
-from unbounded.core.ftrl import tsallis, tsallis_cold
-from unbounded.core.lanes import LANES
-from unbounded.core.layered import Integers, Layers, Vector, backward_induction
-from unbounded.core.simplex import mix
-from unbounded.learner import Seed
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    Layers,
+    backward_induction,
+)
+from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
+from unbounded.core.simplex.lanes import LANES
+from unbounded.core.simplex.sampling import mix
 from unbounded.mdps import markov_play
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
-from unbounded.mdps.sections import HEAD, TOLD, VERSION, Sizes
+from unbounded.play.learner import Seed
+from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
+from unbounded.play.sections import HEAD, TOLD, VERSION, Sizes
 
 _LARGEST = sys.float_info.max
 
@@ -111,29 +123,29 @@ def _commit_learn(
         return
     i = 0
     for h in range(H + 1):
-        p = lay[3, h] + i
+        p = lay[PAIR, h] + i
         state.N[p] += 1.0
         if h > 0:
             state.loss[p] += (losses[h - 1] - state.loss[p]) / state.N[p]  # running mean
         if h < H:
-            m = lay[0, h] * lay[1, h]
-            state.M[lay[4, h] + states[h] * m + i] += 1.0
-            i = states[h] * lay[1, h + 1] + actions[h]
+            m = lay[SIZE, h] * lay[ACTIONS, h]
+            state.M[lay[TRIPLE, h] + states[h] * m + i] += 1.0
+            i = states[h] * lay[ACTIONS, h + 1] + actions[h]
     if state.head[TOLD] < params:
         return
     for h in range(H + 1):  # commit: pairs never tried cost as much as the worst of their layer
         worst = -math.inf
-        for p in range(lay[3, h], lay[3, h + 1]):
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             if state.N[p] > 0.0:
                 worst = max(worst, state.loss[p])
-        m = lay[0, h] * lay[1, h]
+        m = lay[SIZE, h] * lay[ACTIONS, h]
         for i in range(m):
-            p = lay[3, h] + i
+            p = lay[PAIR, h] + i
             state.mean[p] = state.loss[p] if state.N[p] > 0.0 else worst
             if h < H:
-                n = lay[0, h + 1]
+                n = lay[SIZE, h + 1]
                 for j in range(n):
-                    k = lay[4, h] + j * m + i
+                    k = lay[TRIPLE, h] + j * m + i
                     state.P[k] = state.M[k] / state.N[p] if state.N[p] > 0.0 else 1.0 / n
     backward_induction(lay, state.P, state.mean, state.value, state.pi)
     state.head[VERSION] += 1.0
@@ -232,9 +244,9 @@ def _local_learn(
     to_go = 0.0
     for h in range(lay.shape[1] - 2, 0, -1):
         to_go = min(max(to_go + losses[h - 1], -_LARGEST), _LARGEST)  # any finite loss is legal
-        k = lay[2, h] + states[h - 1]
-        A = lay[1, h]
-        first = lay[3, h] + states[h - 1] * A
+        k = lay[STATE, h] + states[h - 1]
+        A = lay[ACTIONS, h]
+        first = lay[PAIR, h] + states[h - 1] * A
         q = state.pi[first : first + A]
         L = state.L_hat[first : first + A]
         before = Window(state.W[k], int(state.e[k]), state.low[k], state.high[k])

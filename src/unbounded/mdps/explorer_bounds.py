@@ -12,9 +12,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from unbounded._jit import subroutine
-from unbounded.core import vec4
-from unbounded.core.layered import Integers, Layers, Vector
-from unbounded.core.upper_occupancy import best_values
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy import vec4
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    Layers,
+)
+from unbounded.core.occupancy.upper import best_values
 from unbounded.mdps.rf_elp import Library, place
 
 
@@ -49,12 +60,12 @@ def library_bounds(
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
     H = lay.shape[1] - 2
-    S = lay[2, H + 1]
+    S = lay[STATE, H + 1]
     width = work.order.size + vec4.WIDTH - 1
     last = 0
     for h in range(1, H + 1):
-        A = lay[1, h]
-        first = lay[3, h] + states[h - 1] * A
+        A = lay[ACTIONS, h]
+        first = lay[PAIR, h] + states[h - 1] * A
         work.wanted[h - 1] = 1.0 if u[first] < 0.0 else 0.0
         if work.wanted[h - 1] == 1.0:
             last = h
@@ -71,11 +82,11 @@ def library_bounds(
         for h in range(1, last + 1):
             if work.wanted[h - 1] == 0.0:
                 continue
-            A = lay[1, h]
+            A = lay[ACTIONS, h]
             bound = weight * min(work.f[(h - 1) * width], 1.0)
-            first = lay[3, h] + states[h - 1] * A
+            first = lay[PAIR, h] + states[h - 1] * A
             if h < j:
-                u[first + int(choice[lay[2, h] + states[h - 1]])] += bound
+                u[first + int(choice[lay[STATE, h] + states[h - 1]])] += bound
             else:
                 for p in range(first, first + A):
                     u[p] += bound * (1.0 / A)
@@ -86,27 +97,29 @@ def _even_values(
     lay: Integers, lo: Vector, hi: Vector, room: Vector, k: int, t: int, work: Scratch
 ) -> None:
     """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
-    S = lay[2, lay.shape[1] - 1]
+    S = lay[STATE, lay.shape[1] - 1]
     width = work.order.size + vec4.WIDTH - 1
     f = work.f[(k - 1) * width : k * width]
     value = work.value
     for h in range(k - 1, 0, -1):
-        n = lay[0, h]
-        A = lay[1, h]
+        n = lay[SIZE, h]
+        A = lay[ACTIONS, h]
         m = n * A
-        start = lay[4, h]
+        start = lay[TRIPLE, h]
         if h == k - 1:
             for i in range(m):
                 a = lo[start + t * m + i]
-                value[i] = a + min(hi[start + t * m + i] - a, room[lay[3, h] + i])
+                value[i] = a + min(hi[start + t * m + i] - a, room[lay[PAIR, h] + i])
         else:
-            best_values(m, lay[0, h + 1], lo, hi, start, room, lay[3, h], f, work.order, value)
+            best_values(
+                m, lay[SIZE, h + 1], lo, hi, start, room, lay[PAIR, h], f, work.order, value
+            )
         for s in range(n):
             total = 0.0
             for a in range(A):
                 total += (1.0 / A) * value[s * A + a]
             f[s] = total
-            work.even[(k - 1) * S + lay[2, h] + s] = total
+            work.even[(k - 1) * S + lay[STATE, h] + s] = total
 
 
 @subroutine
@@ -118,24 +131,24 @@ def _step(
 
     The policy takes the actions ``choice`` before layer ``j > h``.
     """
-    S = lay[2, lay.shape[1] - 1]
+    S = lay[STATE, lay.shape[1] - 1]
     width = work.order.size + vec4.WIDTH - 1
-    n = lay[0, h]
-    m = n * lay[1, h]
-    after = lay[0, h + 1]
-    start = lay[4, h]
+    n = lay[SIZE, h]
+    m = n * lay[ACTIONS, h]
+    after = lay[SIZE, h + 1]
+    start = lay[TRIPLE, h]
     for s in range(n):
-        work.chosen[s] = s * lay[1, h] + int(choice[lay[2, h] + s])
+        work.chosen[s] = s * lay[ACTIONS, h] + int(choice[lay[STATE, h] + s])
     if work.wanted[h] == 1.0:
         row = start + states[h] * m
         for s in range(n):
             a = lo[row + work.chosen[s]]
-            free = room[lay[3, h] + work.chosen[s]]
+            free = room[lay[PAIR, h] + work.chosen[s]]
             work.f[h * width + s] = a + min(hi[row + work.chosen[s]] - a, free)
     if last <= h + 1:
         return
     for s in range(n):
-        work.room[s] = room[lay[3, h] + work.chosen[s]]
+        work.room[s] = room[lay[PAIR, h] + work.chosen[s]]
     for y in range(after):
         for s in range(n):
             work.lo[y * n + s] = lo[start + y * m + work.chosen[s]]
@@ -145,7 +158,7 @@ def _step(
             continue
         f = work.f[(k - 1) * width : k * width]
         if h == j - 1:
-            even = (k - 1) * S + lay[2, j]
+            even = (k - 1) * S + lay[STATE, j]
             for s in range(after):
                 f[s] = work.even[even + s]
         best_values(n, after, work.lo, work.hi, 0, work.room, 0, f, work.order, work.value)

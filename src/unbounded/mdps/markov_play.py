@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from unbounded._jit import subroutine
-from unbounded.core.layered import Integers, Vector, roll_forward
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy.layout import (
+    roll_forward,
+)
 
 
 @subroutine

@@ -19,7 +19,18 @@ import math
 from typing import NamedTuple
 
 from unbounded._jit import subroutine
-from unbounded.core.layered import Integers, Layers, Vector
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    Layers,
+)
 
 BERNSTEIN, HOEFFDING = 0, 1
 
@@ -105,14 +116,14 @@ def observe(
     H = lay.shape[1] - 2
     renewed = False
     for h in range(1, H + 1):
-        i = states[h - 1] * lay[1, h] + actions[h - 1]
-        m = lay[0, h] * lay[1, h]
-        p = lay[3, h] + i
+        i = states[h - 1] * lay[ACTIONS, h] + actions[h - 1]
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        p = lay[PAIR, h] + i
         model.N_all[p] += 1.0
         model.theta[p] += rewards[h - 1]
         model.square[p] += rewards[h - 1] * rewards[h - 1]
         if h < H:
-            model.M[lay[4, h] + states[h] * m + i] += 1.0
+            model.M[lay[TRIPLE, h] + states[h] * m + i] += 1.0
         visits = int(model.N_all[p])
         if visits & (visits - 1):
             continue
@@ -122,8 +133,8 @@ def observe(
         model.reward[p] = model.theta[p] / n
         model.spread[p] = max(0.0, model.square[p] / n - model.reward[p] * model.reward[p])
         if h < H:
-            for j in range(lay[0, h + 1]):
-                k = lay[4, h] + j * m + i
+            for j in range(lay[SIZE, h + 1]):
+                k = lay[TRIPLE, h] + j * m + i
                 model.P[k] = model.M[k] / n
                 if kind != HOEFFDING:
                     model.M[k] = 0.0
@@ -143,41 +154,41 @@ def plan(lay: Integers, bonus: Bonus, model: Model, layer: int, target: int) -> 
     """
     H = lay.shape[1] - 2
     for h in range(H, 0, -1):
-        A = lay[1, h]
-        m = lay[0, h] * A
+        A = lay[ACTIONS, h]
+        m = lay[SIZE, h] * A
         known = layer > 0 and h >= layer
-        for s in range(lay[0, h]):
+        for s in range(lay[SIZE, h]):
             best = -math.inf
             choice = 0
             for a in range(A):
                 i = s * A + a
                 Q = 0.0 if known else _optimistic(lay, bonus, model, h, i, m)
-                count = model.N_all[lay[3, h] + i]
-                if best < Q or (best == Q and count < model.N_all[lay[3, h] + s * A + choice]):
+                count = model.N_all[lay[PAIR, h] + i]
+                if best < Q or (best == Q and count < model.N_all[lay[PAIR, h] + s * A + choice]):
                     best = Q
                     choice = a
             if known:
                 best = 1.0 if h == layer and s == target else 0.0
-            model.V[lay[2, h] + s] = best
-            model.choice[lay[2, h] + s] = choice
+            model.V[lay[STATE, h] + s] = best
+            model.choice[lay[STATE, h] + s] = choice
     first = 0.0
-    for s in range(lay[0, 1]):
-        first = max(first, model.V[lay[2, 1] + s])
+    for s in range(lay[SIZE, 1]):
+        first = max(first, model.V[lay[STATE, 1] + s])
     return first
 
 
 @subroutine
 def _optimistic(lay: Integers, bonus: Bonus, model: Model, h: int, i: int, m: int) -> float:
-    p = lay[3, h] + i
+    p = lay[PAIR, h] + i
     N = model.N[p]
     if N <= 0.0:
         return bonus.B
     mean = 0.0
     square = 0.0
     if h < lay.shape[1] - 2:
-        for j in range(lay[0, h + 1]):
-            P = model.P[lay[4, h] + j * m + i]
-            v = model.V[lay[2, h + 1] + j]
+        for j in range(lay[SIZE, h + 1]):
+            P = model.P[lay[TRIPLE, h] + j * m + i]
+            v = model.V[lay[STATE, h + 1] + j]
             mean += P * v
             square += P * v * v
     if bonus.kind == HOEFFDING:
@@ -196,11 +207,11 @@ def fill_policy(lay: Integers, choice: Vector, layer: int, pi: Vector) -> None:
     H = lay.shape[1] - 2
     pi[0] = 1.0
     for h in range(1, H + 1):
-        A = lay[1, h]
-        for s in range(lay[0, h]):
-            p = lay[3, h] + s * A
+        A = lay[ACTIONS, h]
+        for s in range(lay[SIZE, h]):
+            p = lay[PAIR, h] + s * A
             for a in range(A):
-                pi[p + a] = 1.0 if a == int(choice[lay[2, h] + s]) else 0.0
+                pi[p + a] = 1.0 if a == int(choice[lay[STATE, h] + s]) else 0.0
             if 0 < layer <= h:
                 for a in range(A):
                     pi[p + a] = 1.0 / A

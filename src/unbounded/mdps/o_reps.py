@@ -13,13 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.arguments import checked_count, checked_positive
+from unbounded._arguments import checked_count, checked_positive
 from unbounded.core.clipping import RANGE
-from unbounded.learner import Seed
-from unbounded.mdps import mvp, programs, uob_reps_ex
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
+from unbounded.core.occupancy import programs
+from unbounded.mdps import mvp, uob_reps_ex
 from unbounded.mdps.rf_elp import Search
 from unbounded.mdps.uob_reps import checked_ranges
+from unbounded.play.learner import Seed
+from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
 
 _NO_GAMMA = 1e-200  # an occupancy may underflow to zero
 
@@ -42,7 +43,7 @@ class OREPS(MDPLearner):
 
     Examples
     --------
-    >>> from unbounded.core.layered_mdp import LayeredMDP
+    >>> from unbounded.core.occupancy.mdp import LayeredMDP
     >>> mdp = LayeredMDP([1.0], [[[[0.9, 0.1], [0.2, 0.8]]]])
     >>> learner = OREPS([1, 2], 2, 100, transitions=mdp.P, seed=0)
     >>> learner.policy().tables[0].round(3).tolist()  # the most even occupancy

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from unbounded.core.layered import Layers
+from unbounded.core.occupancy.layout import Layers
 
 
 class Constants(NamedTuple):

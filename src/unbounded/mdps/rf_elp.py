@@ -19,11 +19,21 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded._jit import subroutine
-from unbounded.core.layered import Integers, Layers, Vector, backward_induction, roll_forward
-from unbounded.core.policies import Markov, Mixture
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy.layout import (
+    SIZE,
+    STATE,
+    Layers,
+    backward_induction,
+    roll_forward,
+)
+from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.mdps import mvp
 from unbounded.mdps.mvp import Bonus, Model
-from unbounded.mdps.sections import (
+from unbounded.play.sections import (
     BEGAN,
     CURRENT,
     EXPLORED,
@@ -63,8 +73,8 @@ def sizes(layers: Layers, capacity: int) -> dict[str, int]:
 def place(lay: Integers, number: int) -> tuple[int, int]:
     """Layer 1..H and number within it of state ``number`` in 0 .. S - 1."""
     h = 1
-    while number >= lay[0, h]:
-        number -= lay[0, h]
+    while number >= lay[SIZE, h]:
+        number -= lay[SIZE, h]
         h += 1
     return h, number
 
@@ -72,7 +82,7 @@ def place(lay: Integers, number: int) -> tuple[int, int]:
 @subroutine
 def component(lay: Integers, library: Library, k: int, pi: Vector) -> None:
     """Fill ``pi`` with policy ``k`` of the library."""
-    S = lay[2, lay.shape[1] - 1]
+    S = lay[STATE, lay.shape[1] - 1]
     layer, _ = place(lay, int(library.target[k]))
     mvp.fill_policy(lay, library.choice[k * S : (k + 1) * S], layer, pi)
 
@@ -108,7 +118,7 @@ def mean_occupancy(
 @subroutine
 def _plan(lay: Integers, bonus: Bonus, head: Vector, model: Model, library: Library) -> None:
     """Plan for the target and make the policy the current one; stored if it is new."""
-    S = lay[2, lay.shape[1] - 1]
+    S = lay[STATE, lay.shape[1] - 1]
     number = int(head[TARGET])
     layer, target = place(lay, number)
     mvp.plan(lay, bonus, model, layer, target)
@@ -116,7 +126,7 @@ def _plan(lay: Integers, bonus: Bonus, head: Vector, model: Model, library: Libr
     count = int(head[LIBRARY])
     for k in range(int(head[BEGAN]), count):
         same = True
-        for s in range(1, lay[2, layer]):  # later layers do not matter: uniform actions
+        for s in range(1, lay[STATE, layer]):  # later layers do not matter: uniform actions
             if library.choice[k * S + s] != model.choice[s]:
                 same = False
                 break
@@ -154,7 +164,7 @@ def seek(
     reward is known.
     """
     H = lay.shape[1] - 2
-    S = lay[2, H + 1] - 1
+    S = lay[STATE, H + 1] - 1
     layer, target = place(lay, int(head[TARGET]))
     library.weight[int(head[CURRENT])] += 1.0
     head[SPENT] += 1.0

@@ -13,15 +13,21 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.arguments import checked_count, checked_flag, checked_option, checked_positive
+from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
+from unbounded.core.arrays import (
+    Vector,
+)
 from unbounded.core.clipping import RANGE
-from unbounded.core.confidence import PAPER, log_term
-from unbounded.core.layered import Layers, Vector
-from unbounded.core.policies import Mixture
-from unbounded.learner import Seed
-from unbounded.mdps import mvp, profiles, programs, rf_elp, uob_reps_ex
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
-from unbounded.mdps.sections import EXPLORED, EXPLORING, PHASE
+from unbounded.core.occupancy import programs
+from unbounded.core.occupancy.confidence import PAPER, log_term
+from unbounded.core.occupancy.layout import (
+    Layers,
+)
+from unbounded.core.occupancy.policies import Mixture
+from unbounded.mdps import mvp, profiles, rf_elp, uob_reps_ex
+from unbounded.play.learner import Seed
+from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
+from unbounded.play.sections import EXPLORED, EXPLORING, PHASE
 
 SPEC = MDPSpec(
     name="SCBRL",

@@ -7,17 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded._jit import subroutine
-from unbounded.arguments import checked_count, checked_flag, checked_option, checked_positive
-from unbounded.core.layered import Integers, Layers, Vector, roll_forward
-from unbounded.core.policies import Mixture
-from unbounded.core.simplex import uniform
-from unbounded.learner import Seed
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy.layout import (
+    Layers,
+    roll_forward,
+)
+from unbounded.core.occupancy.policies import Mixture
+from unbounded.core.simplex.sampling import uniform
 from unbounded.mdps import markov_play, mvp, rf_elp
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
 from unbounded.mdps.mvp import Bonus, Model
 from unbounded.mdps.rf_elp import Library, Search
-from unbounded.mdps.sections import (
+from unbounded.play.learner import Seed
+from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
+from unbounded.play.sections import (
     CURRENT,
     EXPLORED,
     EXPLORING,

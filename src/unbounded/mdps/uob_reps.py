@@ -15,18 +15,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import subroutine
-from unbounded.arguments import checked_count, checked_positive
-from unbounded.core.confidence import JIN, count, log_term, rebuild
-from unbounded.core.layered import Integers, Layers, Vector
-from unbounded.core.occupancy_dual import work_size
-from unbounded.core.occupancy_ftrl import INFO
-from unbounded.core.occupancy_kl import uniform_base
-from unbounded.core.upper_occupancy import scratch, spare_mass, u_state
-from unbounded.learner import Seed
-from unbounded.mdps import markov_play, programs
-from unbounded.mdps.learner import MDPLearner, MDPSpec, checked_layers
-from unbounded.mdps.sections import (
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy import programs
+from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild
+from unbounded.core.occupancy.dual import work_size
+from unbounded.core.occupancy.ftrl import INFO
+from unbounded.core.occupancy.kl import uniform_base
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    Layers,
+)
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.mdps import markov_play
+from unbounded.play.learner import Seed
+from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
+from unbounded.play.sections import (
     CLIPPED,
     EPOCH,
     HEAD,
@@ -107,7 +116,7 @@ def learn(
     state.L[:] = 0.0
     for h in range(1, lay.shape[1] - 1):
         s = states[h - 1]
-        p = lay[3, h] + s * lay[1, h] + actions[h - 1]
+        p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
         l_plus = math.ldexp(losses[h - 1] - state.low[h - 1], -params.exponent)
         if l_plus < 0.0 or l_plus > state.width[h - 1]:
             head[CLIPPED] += 1.0

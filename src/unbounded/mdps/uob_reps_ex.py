@@ -21,18 +21,28 @@ from typing import Any, NamedTuple
 
 from unbounded._jit import subroutine
 from unbounded.core import clipping
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
 from unbounded.core.clipping import Window
-from unbounded.core.confidence import count, rebuild
-from unbounded.core.layered import Integers, Layers, Vector, roll_forward
-from unbounded.core.occupancy_dual import work_size
-from unbounded.core.occupancy_ftrl import INFO, floor_weights, new_memory
-from unbounded.core.simplex import uniform
-from unbounded.core.upper_occupancy import scratch, spare_mass, u_state
+from unbounded.core.occupancy.confidence import count, rebuild
+from unbounded.core.occupancy.dual import work_size
+from unbounded.core.occupancy.ftrl import INFO, floor_weights, new_memory
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    STATE,
+    Layers,
+    roll_forward,
+)
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.simplex.sampling import uniform
 from unbounded.mdps import explorer_bounds, mvp, rf_elp
 from unbounded.mdps.explorer_bounds import Scratch, library_bounds
 from unbounded.mdps.mvp import Bonus, Model
 from unbounded.mdps.rf_elp import Library, Search
-from unbounded.mdps.sections import (
+from unbounded.play.sections import (
     CLIPPED,
     CURRENT,
     EPOCH,
@@ -187,9 +197,9 @@ def learn(
     _clip(params, state, losses)
     for h in range(1, lay.shape[1] - 1):
         s = states[h - 1]
-        p = lay[3, h] + s * lay[1, h] + actions[h - 1]
+        p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
         gain = math.ldexp(state.l_plus[h - 1], int(state.e_before[h - 1]) - unit)
-        u = (1.0 - params.beta) * (state.u_main[lay[2, h] + s] * state.pi[p])
+        u = (1.0 - params.beta) * (state.u_main[lay[STATE, h] + s] * state.pi[p])
         if params.mixture:
             u += params.beta * state.u_explorers[p]
         elif component >= 0:
@@ -198,7 +208,7 @@ def learn(
             estimate = gain / (u + params.gamma)
             state.L_hat[p] += estimate
             state.since[p] += estimate
-            if state.since[p] > params.skip * (lay[3, h + 1] - lay[3, h]) * state.w[h - 1]:
+            if state.since[p] > params.skip * (lay[PAIR, h + 1] - lay[PAIR, h]) * state.w[h - 1]:
                 due = True
     if _weigh(lay, params, state):  # E15: the weight of q~_{t+1} has C_{t+1}
         due = True
@@ -248,7 +258,7 @@ def _bounds(lay: Integers, params: Params, state: State, states: Integers) -> No
     """Upper occupancy bounds of the visited states, where they are not known yet."""
     for h in range(1, lay.shape[1] - 1):
         s = states[h - 1]
-        at = lay[2, h] + s
+        at = lay[STATE, h] + s
         if state.u_main[at] < 0.0:
             state.u_main[at] = u_state(
                 lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order

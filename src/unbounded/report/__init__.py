@@ -10,11 +10,11 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from unbounded.lab.store import StoreError, write_whole
 from unbounded.report import page
 from unbounded.report.model import Report
 from unbounded.report.sections import assembled
 from unbounded.report.source import directories, read
-from unbounded.store import StoreError, write_whole
 
 __all__ = ["Written", "report"]
 

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from unbounded.lab.store import write_whole
 from unbounded.report.model import Chart, Panel, Report, Section
-from unbounded.store import write_whole
 
 MOST_PANELS = 6  # of a figure; the page has the others
 WIDTH = 7.0  # inches, of a text column

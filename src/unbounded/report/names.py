@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unbounded.registry import FAMILIES
+from unbounded.lab.names import FAMILIES
 
 _LONGEST = 28  # a value that would make a name hard to read
 

@@ -11,8 +11,8 @@ from importlib.resources import files
 
 import msgspec
 
+from unbounded.lab.store import versions
 from unbounded.report.model import Chart, Report, Section
-from unbounded.store import versions
 
 # Nothing may be loaded, whatever a name or a claim contains.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from unbounded.display import span_of
-from unbounded.registry import FAMILIES
+from unbounded.lab.display import span_of
+from unbounded.lab.names import FAMILIES
 from unbounded.report.data import prepared
 from unbounded.report.model import Report, Section
 from unbounded.report.names import Variant, brief, learner_names, settings_of, thousands

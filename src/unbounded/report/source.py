@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from unbounded import config, grid
-from unbounded.config import Experiment
-from unbounded.grid import Cell
-from unbounded.store import Failure, Store, StoreError, in_order, missing
+from unbounded.lab import config, grid
+from unbounded.lab.config import Experiment
+from unbounded.lab.grid import Cell
+from unbounded.lab.store import Failure, Store, StoreError, in_order, missing
 
 _FILE = "experiment.toml"
 _SETTINGS = (

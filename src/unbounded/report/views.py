@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from unbounded.config import ConfigError, nearest
+from unbounded.lab.config import ConfigError, nearest
 from unbounded.report import comparisons, curves
 from unbounded.report.data import Data
 from unbounded.report.model import Chart

@@ -1,0 +1,66 @@
+"""Losses from Pareto's distribution: heavy tails of one sign."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from unbounded._jit import kernel
+from unbounded.core.random import stream_of, uniform_at
+from unbounded.play.adversary import Adversary
+
+
+@kernel
+def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    ratio, best, power = params[0], int(params[1]), params[2]
+    stream = stream_of(state[0], t)
+    for k in range(out.size):
+        x = (1.0 - uniform_at(stream, k)) ** power
+        out[k] = ratio * x if k == best else x
+
+
+class Pareto(Adversary):
+    """Losses of at least 1 from Pareto's distribution, those of one arm times ``ratio``.
+
+    Moments of order ``shape`` and above do not exist.
+
+    Parameters
+    ----------
+    shape : float
+        The exponent of the tail: P(loss > x) = x^-shape.
+    ratio : float
+        Less than 1 for a better arm.
+    best : int
+        The better arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Pareto
+    >>> result = simulate(SCB(n_arms=4), Pareto(shape=1.5), rounds=10_000, seed=0)
+    >>> bool(result.high[0, -1] > 100)
+    True
+    """
+
+    fill = _fill
+
+    def __init__(
+        self,
+        shape: float = 1.5,
+        ratio: float = 0.5,
+        best: int = 0,
+        *,
+        scale: float = 1.0,
+        shift: float = 0.0,
+    ) -> None:
+        super().__init__(scale=scale, shift=shift)
+        if not 0.1 <= shape < math.inf:
+            raise ValueError(f"shape must be finite and at least 0.1, got {shape!r}")
+        self.shape = shape
+        self.ratio = ratio
+        self.best = best
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.ratio, self.best % n, -1.0 / self.shape

@@ -1,0 +1,69 @@
+"""Losses whose scale falls during the play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbounded._jit import kernel
+from unbounded.core.random import stream_of, uniform_at
+from unbounded.play.adversary import Adversary
+
+
+@kernel
+def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    gap, best, final, last = params[0], int(params[1]), params[2], params[3]
+    size = final ** ((t - 1) / last)
+    stream = stream_of(state[0], t)
+    for k in range(out.size):
+        mean = 0.5 - gap if k == best else 0.5
+        out[k] = size if uniform_at(stream, k) < mean else 0.0
+
+
+class Shrink(Adversary):
+    """Losses 0 or s, one arm better, where s falls geometrically from 1 to ``final``.
+
+    A learner that has seen the large losses must not stop caring, and one whose rates follow the
+    losses has little left to win.
+
+    Parameters
+    ----------
+    final : float
+        The size of the last losses, in (0, 1].
+    gap : float
+        By how much the better arm's mean is lower, in units of s; at most 1/2.
+    best : int
+        The better arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Shrink
+    >>> result = simulate(SCB(n_arms=4), Shrink(final=1e-3), rounds=1000, seed=0)
+    >>> bool(result.high[0, -1] <= 1.0)
+    True
+    """
+
+    fill = _fill
+
+    def __init__(
+        self,
+        final: float = 1e-3,
+        gap: float = 0.1,
+        best: int = 0,
+        *,
+        scale: float = 1.0,
+        shift: float = 0.0,
+    ) -> None:
+        super().__init__(scale=scale, shift=shift)
+        if not 0.0 < final <= 1.0:
+            raise ValueError(f"final must be in (0, 1], got {final!r}")
+        if not 0.0 <= gap <= 0.5:
+            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
+        self.final = final
+        self.gap = gap
+        self.best = best
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, self.best % n, self.final, max(rounds - 1, 1)

@@ -1,0 +1,63 @@
+"""An adaptive adversary that hides its largest losses where the learner hardly looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbounded._jit import kernel
+from unbounded.core.random import stream_of, uniform_at
+from unbounded.play.adversary import Adversary
+
+
+@kernel
+def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    rate, height, gap = params[0], params[1], params[2]
+    stream = stream_of(state[0], t)
+    hidden = 0
+    for k in range(out.size):
+        mean = 0.5 - gap if k == 0 else 0.5
+        out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
+        if q[k] < q[hidden]:
+            hidden = k
+    if uniform_at(stream, out.size) < rate:
+        out[hidden] = height
+
+
+class SpikeLeastLikely(Adversary):
+    """Coin flips with one better arm, and now and then a spike on the least likely arm.
+
+    Parameters
+    ----------
+    rate : float
+        How often.
+    height : float
+        The loss of the spike.
+    gap : float
+        By how much arm 0 is better, at most 1/2.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+    """
+
+    fill = _fill
+    looks = True
+
+    def __init__(
+        self,
+        rate: float = 0.01,
+        height: float = -8.0,
+        gap: float = 0.4,
+        *,
+        scale: float = 1.0,
+        shift: float = 0.0,
+    ) -> None:
+        super().__init__(scale=scale, shift=shift)
+        if not 0.0 <= rate <= 1.0:
+            raise ValueError(f"rate must be in [0, 1], got {rate!r}")
+        if not 0.0 <= gap <= 0.5:
+            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
+        self.rate = rate
+        self.height = height
+        self.gap = gap
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.rate, self.height, self.gap

@@ -1,0 +1,285 @@
+"""Confidence sets of transitions: counts, epochs by doubling, Bernstein boxes.
+
+With N visits of a pair and M of a triple, ``P_bar = M/max(1, N)`` and ``ln_ = ln(T S A/delta)``,
+the set of an epoch is the product over pairs of
+
+    { P : sum P = 1, lo <= P <= hi },   lo, hi = P_bar -+ eps clipped to [0, 1],
+    eps = c1 sqrt(P_bar ln_/max(1, N - 1)) + c2 ln_/max(1, N - 1),
+
+and the whole simplex while N = 0 (erratum E22: P_bar = 0 is no distribution). The paper's constants
+are (4, 28/3), those of Jin et al. (2020) half as large. Learnable are the transitions out of
+layers 0..H-1, with the distribution of the first state (layer 0) among them (E19).
+
+A new epoch starts after an episode in which some visited pair has doubled its visits since the
+epoch began; every first visit does. FTRL needs *nested* sets (E13): boxes are intersected with
+the previous ones, and a pair whose intersection is empty falls back to its new box.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded._jit import subroutine
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    TRIPLE,
+    Layers,
+    _flat,
+)
+from unbounded.core.occupancy.mdp import LayeredMDP
+
+
+class Bernstein(NamedTuple):
+    """Constants of the width ``c1 sqrt(P_bar ln_/n) + c2 ln_/n``."""
+
+    c1: float
+    c2: float
+
+
+PAPER = Bernstein(4.0, 28.0 / 3.0)
+JIN = Bernstein(2.0, 14.0 / 3.0)
+
+
+class ConfidenceSet:
+    """Counts and boxes of the transitions of a layered MDP.
+
+    Parameters
+    ----------
+    layers : Layers
+    episodes : int
+        Total number of episodes T, exploration included.
+    delta : float
+        Confidence parameter in (0, 1).
+    constants : Bernstein, default PAPER
+        ``PAPER``, ``JIN`` or any pair of positive numbers.
+    nested : bool, default True
+        Intersect each epoch's boxes with the previous ones (E13).
+
+    Attributes
+    ----------
+    lo, hi : ndarray, shape (n_transitions,)
+        Boxes of the current epoch, flat (`Layers.unpack_transitions` gives them a layer each).
+    N, M : ndarray, shapes (n_pairs,) and (n_transitions,)
+        Visits so far, whole numbers kept as float64.
+    epoch : int
+        1 while nothing was seen.
+
+    Examples
+    --------
+    >>> layers = Layers([1, 2], n_actions=2)
+    >>> sets = ConfidenceSet(layers, episodes=1000, delta=0.1)
+    >>> sets.observe([0, 1], [1, 0])  # a first visit starts an epoch
+    True
+    >>> sets.epoch, float(sets.N[layers.index(1, 0, 1)])
+    (2, 1.0)
+    >>> sets.contains(LayeredMDP([1.0], [np.full((1, 2, 2), 0.5)]).P)
+    True
+    """
+
+    def __init__(
+        self,
+        layers: Layers,
+        episodes: int,
+        delta: float,
+        constants: Bernstein = PAPER,
+        nested: bool = True,
+    ) -> None:
+        if episodes < 1:
+            raise ValueError(f"episodes must be at least 1, got {episodes}")
+        if not 0 < delta < 1:
+            raise ValueError(f"delta must be in (0, 1), got {delta}")
+        if not min(constants) > 0:
+            raise ValueError(f"constants must be positive, got {tuple(constants)}")
+        self.layers = layers
+        self.constants = Bernstein(*constants)
+        self.nested = nested
+        self.log_term = log_term(layers, episodes, delta)
+        self.epoch = 1
+        self.N = np.zeros(layers.n_pairs)
+        self.N_before = np.zeros(layers.n_pairs)
+        self.M = np.zeros(layers.n_transitions)
+        self.lo = np.zeros(layers.n_transitions)
+        self.hi = np.ones(layers.n_transitions)
+
+    def observe(self, states: npt.ArrayLike, actions: npt.ArrayLike) -> bool:
+        """Count one episode; True if it starts a new epoch.
+
+        Parameters
+        ----------
+        states, actions : array_like of int, shape (H,)
+            Numbers within the layers 1..H.
+        """
+        s = _numbers(states, "states", self.layers.sizes)
+        a = _numbers(actions, "actions", (self.layers.n_actions,) * self.layers.horizon)
+        lay = self.layers.table
+        if not count(lay, s, a, self.N, self.M, self.N_before):
+            return False
+        self.refresh()
+        return True
+
+    def refresh(self) -> None:
+        """Start an epoch now: rebuild the boxes from the counts so far."""
+        self.epoch += 1
+        self.N_before[:] = self.N
+        c1, c2 = self.constants
+        rebuild(
+            self.layers.table, self.N, self.M, self.log_term, c1, c2, self.nested, self.lo, self.hi
+        )
+
+    def contains(self, P: npt.ArrayLike) -> bool:
+        """Whether the flat transitions ``P`` lie in the current boxes, up to rounding."""
+        P = _flat(P, self.layers.n_transitions, "P")
+        return bool(np.all(self.lo - 1e-12 <= P) and np.all(self.hi + 1e-12 >= P))
+
+
+def log_term(layers: Layers, episodes: int, delta: float) -> float:
+    """``ln(T S A/delta)``, where s_0 is not counted in S.
+
+    Examples
+    --------
+    >>> round(log_term(Layers([2, 3], 2), episodes=100, delta=0.1), 3)
+    9.21
+    """
+    return math.log(episodes * sum(layers.sizes) * layers.n_actions / delta)
+
+
+def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:
+    """Flat boxes as contiguous arrays; a clear error if some pair's box holds no distribution.
+
+    Examples
+    --------
+    >>> layers = Layers([2], n_actions=1)
+    >>> check_boxes(layers, [0.6, 0.6], [1.0, 1.0])
+    Traceback (most recent call last):
+    ...
+    ValueError: the box of layer 0, pair 0 holds no distribution: sum(lo) = 1.2, sum(hi) = 2
+    """
+    lo = _flat(lo, layers.n_transitions, "lo")
+    hi = _flat(hi, layers.n_transitions, "hi")
+    fine = (lo >= 0) & (lo <= hi) & (hi <= 1)
+    if not np.all(fine):
+        k = int(np.argmin(fine))
+        raise ValueError(f"boxes need 0 <= lo <= hi <= 1; entry {k} has lo = {lo[k]}, hi = {hi[k]}")
+    lay = layers.table
+    for h in range(layers.horizon):
+        n = lay[SIZE, h + 1]
+        sums = [b[lay[TRIPLE, h] : lay[TRIPLE, h + 1]].reshape(n, -1).sum(axis=0) for b in (lo, hi)]
+        bad = (sums[0] > 1 + 1e-12) | (sums[1] < 1 - 1e-12)
+        if np.any(bad):
+            i = int(np.argmax(bad))
+            raise ValueError(
+                f"the box of layer {h}, pair {i} holds no distribution: "
+                f"sum(lo) = {sums[0][i]:g}, sum(hi) = {sums[1][i]:g}"
+            )
+    return lo, hi
+
+
+def known(mdp: LayeredMDP) -> tuple[Vector, Vector]:
+    """Boxes that hold only the MDP's own transitions: ``lo = hi = P``.
+
+    Examples
+    --------
+    >>> lo, hi = known(LayeredMDP([0.5, 0.5], [], n_actions=2))
+    >>> lo.tolist(), hi.tolist()
+    ([0.5, 0.5], [0.5, 0.5])
+    """
+    return mdp.P.copy(), mdp.P.copy()
+
+
+def _numbers(values: npt.ArrayLike, name: str, limits: tuple[int, ...]) -> Integers:
+    given = np.asarray(values)
+    if given.shape != (len(limits),):
+        raise ValueError(f"{name} must have shape ({len(limits)},), one a layer; got {given.shape}")
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be whole numbers, not of type {given.dtype}")
+    with np.errstate(invalid="ignore"):  # nan and inf are found below
+        out = given.astype(np.int64)
+    if np.any(out != given) or np.any(out < 0) or np.any(out >= np.array(limits)):
+        raise ValueError(
+            f"{name} must be whole numbers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"
+        )
+    return out
+
+
+# Kernels
+
+
+@subroutine
+def count(
+    lay: Integers, states: Integers, actions: Integers, N: Vector, M: Vector, N_before: Vector
+) -> bool:
+    """Count one episode's visits; True if some visited pair has doubled (a new epoch is due)."""
+    H = lay.shape[1] - 2
+    due = False
+    i = 0
+    for h in range(H + 1):
+        p = lay[PAIR, h] + i
+        N[p] += 1.0
+        if N[p] >= max(1.0, 2.0 * N_before[p]):
+            due = True
+        if h < H:
+            s = states[h]
+            M[lay[TRIPLE, h] + s * lay[SIZE, h] * lay[ACTIONS, h] + i] += 1.0
+            i = s * lay[ACTIONS, h + 1] + actions[h]
+    return due
+
+
+@subroutine
+def rebuild(
+    lay: Integers,
+    N: Vector,
+    M: Vector,
+    ln_: float,
+    c1: float,
+    c2: float,
+    nested: bool,
+    lo: Vector,
+    hi: Vector,
+) -> None:
+    """Boxes from counts, in place; intersected with those already there if ``nested``."""
+    for h in range(lay.shape[1] - 2):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        n = lay[SIZE, h + 1]
+        for i in range(m):
+            count = N[lay[PAIR, h] + i]
+            start = lay[TRIPLE, h] + i
+            keep = nested
+            if nested:  # is the intersection empty?
+                lowest = 0.0
+                highest = 0.0
+                for j in range(n):
+                    k = start + j * m
+                    a, b = _interval(count, M[k], ln_, c1, c2)
+                    a = max(a, lo[k])
+                    b = min(b, hi[k])
+                    lowest += a
+                    highest += b
+                    if a > b:
+                        keep = False
+                if lowest > 1.0 or highest < 1.0:
+                    keep = False
+            for j in range(n):
+                k = start + j * m
+                a, b = _interval(count, M[k], ln_, c1, c2)
+                lo[k] = max(a, lo[k]) if keep else a
+                hi[k] = min(b, hi[k]) if keep else b
+
+
+@subroutine
+def _interval(N: float, M: float, ln_: float, c1: float, c2: float) -> tuple[float, float]:
+    if N <= 0.0:
+        return 0.0, 1.0
+    P_bar = M / N
+    d = max(1.0, N - 1.0)
+    eps = c1 * math.sqrt(P_bar * ln_ / d) + c2 * ln_ / d
+    return max(0.0, P_bar - eps), min(1.0, P_bar + eps)

@@ -1,0 +1,170 @@
+"""The interior point method's iterate and its strictly feasible start.
+
+Start: the uniform policy through the middle of every box, and multipliers that make all
+complementarity products equal. An entry with hi = lo, and every entry of a pair whose box is a
+point, is pinned: eliminated from the problem. An upper bound hi = 1 is implied and dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unbounded._jit import subroutine
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy.dual import Work
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    roll_forward,
+)
+
+_POINT = 1e-13  # a box narrower than this is a point
+_START = 1.0  # first complementarity, relative to the spread of the losses
+
+
+@subroutine
+def interior(lay: Integers, lo: Vector, hi: Vector, P: Vector) -> None:
+    """P = lo + t (hi - lo) with sum one: the middle of every box."""
+    for h in range(lay.shape[1] - 2):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        n = lay[SIZE, h + 1]
+        for i in range(m):
+            k = lay[TRIPLE, h] + i
+            low = 0.0
+            high = 0.0
+            for j in range(n):
+                low += lo[k + j * m]
+                high += hi[k + j * m]
+            t = (1.0 - low) / (high - low) if high > low else 0.0
+            t = min(max(t, 0.0), 1.0)
+            for j in range(n):
+                P[k + j * m] = lo[k + j * m] + t * (hi[k + j * m] - lo[k + j * m])
+
+
+class Iterate(NamedTuple):
+    """Iterate, direction and the quantities of the elimination; X over pairs, T over triples."""
+
+    Pc: Vector  # T: P of the start, and of the eliminated entries throughout
+    pinned: Vector  # T: 1 if eliminated, 2 if without upper bound, else 0
+    point: Vector  # X: 1 if P = lo is the only choice, -1 if P = hi is, else 0
+    x: Vector
+    z: Vector
+    v: Vector  # states
+    theta: Vector
+    a: Vector
+    b: Vector
+    alpha: Vector
+    beta: Vector
+    dx: Vector
+    dz: Vector
+    dv: Vector
+    dtheta: Vector
+    da: Vector
+    db: Vector
+    dalpha: Vector
+    dbeta: Vector
+    ca: Vector  # second-order terms
+    cb: Vector
+    cz: Vector
+    ce: Vector
+    inv_d: Vector
+    e: Vector
+    p: Vector
+    t: Vector
+    inv_K: Vector
+    inv_W: Vector
+    ratio: Vector  # delta/W
+    R: Vector
+    rs: Vector  # x - sum y
+    tsum: Vector
+    rows: Vector
+    c: Vector
+
+
+@subroutine
+def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
+    """A strictly feasible start: uniform policy, middle of the boxes; number of products."""
+    H = lay.shape[1] - 2
+    S = lay[STATE, H + 1]
+    X = lay[PAIR, H + 1]
+    T = lay[TRIPLE, H + 1]
+    m_max = W.pair.size // 6
+    n_max = W.ln_x.size
+    Z = np.zeros((18, T))
+    Y = np.zeros((17, X))
+    it = Iterate(
+        Pc=Z[0], pinned=Z[1], point=Y[0], x=Y[1], z=Y[2], v=np.zeros(S), theta=Y[3],
+        a=Z[2], b=Z[3], alpha=Z[4], beta=Z[5],
+        dx=Y[4], dz=Y[5], dv=np.zeros(S), dtheta=Y[6], da=Z[6], db=Z[7], dalpha=Z[8], dbeta=Z[9],
+        ca=Z[10], cb=Z[11], cz=Y[7], ce=Y[8], inv_d=Z[12], e=Z[13], p=Z[14], t=Z[15],
+        inv_K=Y[9], inv_W=Y[10], ratio=Y[11], R=Y[12], rs=Y[13], tsum=Y[14],
+        rows=np.empty(n_max * m_max), c=np.empty(m_max),
+    )  # fmt: skip
+    interior(lay, lo, hi, it.Pc)
+    for p in range(X):
+        it.R[p] = 1.0 / lay[ACTIONS, 1]
+    it.R[0] = 1.0
+    roll_forward(lay, it.Pc, it.R, it.dv, it.x)
+    scale = 0.0
+    for h in range(1, H + 1):
+        scale = max(scale, W.w[h])
+        low = math.inf
+        high = -math.inf
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            low = min(low, W.L[p])
+            high = max(high, W.L[p])
+        scale = max(scale, high - low)
+    count = X - 1
+    amount = 0.0
+    for p in range(1, X):
+        it.x[p] = max(it.x[p], 1e-290)
+        amount += it.x[p]
+    for h in range(H):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        n = lay[SIZE, h + 1]
+        for i in range(m):
+            k = lay[TRIPLE, h] + i
+            low = 0.0
+            high = 0.0
+            for j in range(n):
+                low += lo[k + j * m]
+                high += hi[k + j * m]
+            if 1.0 - low <= _POINT:
+                it.point[lay[PAIR, h] + i] = 1.0
+            elif high - 1.0 <= _POINT:
+                it.point[lay[PAIR, h] + i] = -1.0
+            xi = it.x[lay[PAIR, h] + i]
+            for j in range(n):
+                f = k + j * m
+                it.a[f] = 1.0
+                it.b[f] = 1.0
+                if it.point[lay[PAIR, h] + i] != 0.0 or hi[f] - lo[f] <= _POINT:
+                    it.pinned[f] = 1.0
+                else:
+                    it.a[f] = max((it.Pc[f] - lo[f]) * xi, 1e-290)
+                    count += 1
+                    amount += it.a[f]
+                    if hi[f] >= 1.0:
+                        it.pinned[f] = 2.0
+                    else:
+                        it.b[f] = max((hi[f] - it.Pc[f]) * xi, 1e-290)
+                        count += 1
+                        amount += it.b[f]
+    mu = _START * scale * amount / count
+    for f in range(T):
+        if it.pinned[f] != 1.0:
+            it.alpha[f] = mu / it.a[f]
+            if it.pinned[f] == 0.0:
+                it.beta[f] = mu / it.b[f]
+    for p in range(1, X):
+        it.z[p] = mu / it.x[p]
+    return it, count

@@ -1,0 +1,388 @@
+"""Comp-UOB: greedy optimistic transitions and upper occupancy bounds over a confidence set.
+
+The largest probability of reaching state ``t`` of layer ``k`` with policy ``pi`` over all
+transitions in the boxes is ``f(s_0)``, where ``f = 1{. = t}`` on layer ``k`` and backwards
+
+    f(s) = sum_a pi(a|s) max { <P, f> : lo <= P <= hi, sum P = 1 }.
+
+The inner maximum is greedy: start from ``lo`` and hand ``1 - sum lo`` to the largest ``f`` first,
+at most ``hi - lo`` each. (Jin et al.'s Greedy starts from P_bar and returns 0 when N = 0; this one
+does not.) One order of ``f`` serves all pairs of a layer. ``u(s, a) = pi(a|s) u(s)``.
+
+For an episode-level mixture the bound is the mixture of its components' bounds (erratum E12): each
+term bounds its component, so ``u >= q`` holds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded._jit import borrowed, kernel, subroutine
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
+)
+from unbounded.core.occupancy import vec4
+from unbounded.core.occupancy.confidence import _numbers, check_boxes
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    Layers,
+)
+from unbounded.core.occupancy.policies import Markov, Mixture
+
+
+def upper_occupancy(
+    policy: Markov | Mixture,
+    lo: npt.ArrayLike,
+    hi: npt.ArrayLike,
+    states: npt.ArrayLike | None = None,
+) -> Vector:
+    """Largest occupancy of each pair over all transitions in the boxes.
+
+    Parameters
+    ----------
+    policy : Markov or Mixture
+        For a mixture, the mixture of the components' bounds (E12).
+    lo, hi : array_like, shape (n_transitions,)
+    states : array_like of int, shape (H,), optional
+        Compute only for these visited states, one a layer (about 1/n_h of the work); the
+        entries of all other states are zero.
+
+    Returns
+    -------
+    ndarray, shape (n_pairs,)
+
+    Examples
+    --------
+    >>> layers = Layers([1, 2], n_actions=2)
+    >>> lo, hi = layers.pack_transitions([1], [[[[0.125, 0.25]] * 2]]), np.ones(5)
+    >>> layers.unpack_pairs(upper_occupancy(Markov.uniform(layers), lo, hi))[1].tolist()
+    [[0.375, 0.375], [0.4375, 0.4375]]
+    """
+    layers = policy.layers
+    lo, hi = check_boxes(layers, lo, hi)
+    visited = None if states is None else _numbers(states, "states", layers.sizes)
+    if isinstance(policy, Mixture):
+        parts = [
+            w * upper_occupancy(p, lo, hi, visited)
+            for w, p in zip(policy.weights, policy.policies, strict=True)
+        ]
+        return np.sum(parts, axis=0)
+    lay = layers.table
+    room = np.empty(layers.n_pairs)
+    spare_mass(lay, lo, room)
+    work, order = scratch(layers)
+    u = np.zeros(layers.n_states)
+    if visited is None:
+        u_all(lay, lo, hi, room, policy.pi, u, work, order)
+    else:
+        u_seen = np.empty(layers.horizon)
+        u_visited(lay, lo, hi, room, policy.pi, visited, u_seen, work, order)
+        u[0] = 1.0
+        u[lay[STATE, 1:-1] + visited] = u_seen
+    return np.concatenate([[1.0], np.repeat(u[1:], layers.n_actions) * policy.pi[1:]])
+
+
+def greedy_transitions(
+    layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike, values: npt.ArrayLike
+) -> Vector:
+    """Optimistic transitions: for every pair the P in its box that maximises <P, values>.
+
+    Parameters
+    ----------
+    layers : Layers
+    lo, hi : array_like, shape (n_transitions,)
+    values : array_like, shape (n_states,)
+        Ties go to the state of smaller number.
+
+    Returns
+    -------
+    ndarray, shape (n_transitions,)
+
+    Examples
+    --------
+    >>> layers = Layers([3], n_actions=1)
+    >>> lo, hi = [0.125, 0.0, 0.25], [1.0, 0.5, 0.375]
+    >>> greedy_transitions(layers, lo, hi, values=[0.0, 1.0, 3.0, 2.0]).tolist()
+    [0.125, 0.5, 0.375]
+    """
+    lo, hi = check_boxes(layers, lo, hi)
+    v = np.ascontiguousarray(values, dtype=np.float64)
+    if v.shape != (layers.n_states,) or not np.all(np.isfinite(v)):
+        raise ValueError(f"values must be {layers.n_states} finite numbers, got shape {v.shape}")
+    room = np.empty(layers.n_pairs)
+    spare_mass(layers.table, lo, room)
+    work, order = scratch(layers)
+    P = np.empty(layers.n_transitions)
+    greedy(layers.table, lo, hi, room, v, P, work, order)
+    return P
+
+
+def scratch(layers: Layers) -> tuple[Vector, Integers]:
+    """Work arrays of the kernels below, made once."""
+    n = max(layers.sizes)
+    return np.empty(n + vec4.WIDTH - 1 + n * layers.n_actions), np.empty(n, dtype=np.int64)
+
+
+# Kernels. ``room`` = 1 - sum(lo) of each pair, once an epoch.
+
+
+@subroutine
+def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
+    """room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
+    H = lay.shape[1] - 2
+    for h in range(H):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        r = room[lay[PAIR, h] : lay[PAIR, h] + m]
+        for i in range(m):
+            r[i] = 1.0
+        for j in range(lay[SIZE, h + 1]):
+            k = lay[TRIPLE, h] + j * m
+            a = lo[k : k + m]
+            for i in range(m):
+                r[i] -= a[i]
+        for i in range(m):
+            r[i] = max(r[i], 0.0)
+    for p in range(lay[PAIR, H], lay[PAIR, H + 1]):
+        room[p] = 0.0
+
+
+@kernel
+def descending(n: int, f: Vector, order: Integers) -> None:
+    """order: 0..n-1 by decreasing f, ties by number; writes into the 3 entries of f after them.
+
+    By counting what is larger: no branch depends on f but for ties.
+    """
+    for j in range(n, n + vec4.WIDTH - 1):
+        f[j] = -math.inf
+    for j in range(n):
+        order[j] = -1
+    for j in range(n):
+        x = vec4.fill(f[j])
+        larger = vec4.fill(0.0)
+        for k in range(0, n, vec4.WIDTH):
+            larger = vec4.add(larger, vec4.above(vec4.load(f, k), x))
+        rank = int(vec4.total(larger))
+        while order[rank] >= 0:
+            rank += 1
+        order[rank] = j
+
+
+@kernel
+def _give_two(
+    lo: Vector, hi: Vector, j: int, k: int, f0: Any, f1: Any, rest: Any, value: Any
+) -> tuple[Any, Any]:
+    """Hand mass to two states, whose entries for four pairs begin at ``j`` and ``k``."""
+    r = vec4.add(rest, vec4.load(lo, j))
+    give = vec4.smaller(r, vec4.load(hi, j))
+    r = vec4.add(r, vec4.subtract(vec4.load(lo, k), give))
+    more = vec4.smaller(r, vec4.load(hi, k))
+    gain = vec4.add(vec4.multiply(give, f0), vec4.multiply(more, f1))
+    return vec4.subtract(r, more), vec4.add(value, gain)
+
+
+@kernel
+def _give_last(lo: Vector, hi: Vector, j: int, f0: Any, rest: Any, value: Any) -> Any:
+    give = vec4.smaller(vec4.add(rest, vec4.load(lo, j)), vec4.load(hi, j))
+    return vec4.add(value, vec4.multiply(give, f0))
+
+
+@kernel
+def best_values(
+    m: int,
+    n: int,
+    lo: Vector,
+    hi: Vector,
+    start: int,
+    room: Vector,
+    first: int,
+    f: Vector,
+    order: Integers,
+    value: Vector,
+) -> None:
+    """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once.
+
+    Sixteen pairs at a time, then four, so that what is left of their mass stays in registers; the
+    last four may be computed twice. ``room[first]`` is that of the layer's first pair.
+    """
+    descending(n, f, order)
+    used = n
+    while used > 0 and f[order[used - 1]] <= 0.0:
+        used -= 1
+    even = used - used % 2
+    i = 0
+    while i + 16 <= m:
+        r0, r1 = vec4.load(room, first + i), vec4.load(room, first + i + 4)
+        r2, r3 = vec4.load(room, first + i + 8), vec4.load(room, first + i + 12)
+        v0 = v1 = v2 = v3 = vec4.fill(0.0)
+        for g in range(0, even, 2):
+            j = start + order[g] * m + i
+            k = start + order[g + 1] * m + i
+            f0, f1 = vec4.fill(f[order[g]]), vec4.fill(f[order[g + 1]])
+            r0, v0 = _give_two(lo, hi, j, k, f0, f1, r0, v0)
+            r1, v1 = _give_two(lo, hi, j + 4, k + 4, f0, f1, r1, v1)
+            r2, v2 = _give_two(lo, hi, j + 8, k + 8, f0, f1, r2, v2)
+            r3, v3 = _give_two(lo, hi, j + 12, k + 12, f0, f1, r3, v3)
+        if even < used:
+            j = start + order[even] * m + i
+            f0 = vec4.fill(f[order[even]])
+            v0 = _give_last(lo, hi, j, f0, r0, v0)
+            v1 = _give_last(lo, hi, j + 4, f0, r1, v1)
+            v2 = _give_last(lo, hi, j + 8, f0, r2, v2)
+            v3 = _give_last(lo, hi, j + 12, f0, r3, v3)
+        vec4.store(value, i, v0)
+        vec4.store(value, i + 4, v1)
+        vec4.store(value, i + 8, v2)
+        vec4.store(value, i + 12, v3)
+        i += 16
+    while i < m and m >= 4:
+        i = min(i, m - 4)
+        r0, v0 = vec4.load(room, first + i), vec4.fill(0.0)
+        for g in range(0, even, 2):
+            j = start + order[g] * m + i
+            k = start + order[g + 1] * m + i
+            f0, f1 = vec4.fill(f[order[g]]), vec4.fill(f[order[g + 1]])
+            r0, v0 = _give_two(lo, hi, j, k, f0, f1, r0, v0)
+        if even < used:
+            f0 = vec4.fill(f[order[even]])
+            v0 = _give_last(lo, hi, start + order[even] * m + i, f0, r0, v0)
+        vec4.store(value, i, v0)
+        i += 4
+    while i < m:
+        r = room[first + i]
+        v = 0.0
+        for g in range(0, even, 2):
+            j = start + order[g] * m + i
+            k = start + order[g + 1] * m + i
+            r += lo[j]
+            give = min(r, hi[j])
+            r += lo[k] - give
+            more = min(r, hi[k])
+            v += give * f[order[g]] + more * f[order[g + 1]]
+            r -= more
+        if even < used:
+            j = start + order[even] * m + i
+            v += min(r + lo[j], hi[j]) * f[order[even]]
+        value[i] = v
+        i += 1
+
+
+@subroutine
+def greedy(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    v: Vector,
+    P: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
+    """P(.|s, a) = argmax over the box of <P, v>, every pair."""
+    padded = order.size + vec4.WIDTH - 1
+    f = work[:padded]
+    rest = work[padded:]
+    for h in range(lay.shape[1] - 2):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        n = lay[SIZE, h + 1]
+        for i in range(m):
+            rest[i] = room[lay[PAIR, h] + i]
+        f[:n] = v[lay[STATE, h + 1] : lay[STATE, h + 1] + n]
+        descending(n, f, order)
+        for j in order[:n]:
+            k = lay[TRIPLE, h] + j * m
+            a = lo[k : k + m]
+            b = hi[k : k + m]
+            p = P[k : k + m]
+            for i in range(m):
+                give = min(rest[i], b[i] - a[i])
+                p[i] = a[i] + give
+                rest[i] -= give
+
+
+@kernel
+def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
+    """f(s) = sum_a pi(a|s) value(s, a)."""
+    for s in range(n):
+        total = 0.0
+        for a in range(A):
+            total += pi[s * A + a] * value[s * A + a]
+        f[s] = total
+
+
+@subroutine
+def u_state(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    k: int,
+    t: int,
+    work: Vector,
+    order: Integers,
+) -> float:
+    """Largest probability of reaching state ``t`` of layer ``k >= 1``."""
+    lay, lo, hi, room = borrowed(lay), borrowed(lo), borrowed(hi), borrowed(room)
+    pi, work, order = borrowed(pi), borrowed(work), borrowed(order)
+    padded = order.size + vec4.WIDTH - 1
+    f = work[:padded]
+    value = work[padded:]
+    for h in range(k - 1, -1, -1):
+        A = lay[ACTIONS, h]
+        m = lay[SIZE, h] * A
+        r = room[lay[PAIR, h] : lay[PAIR, h] + m]
+        if h == k - 1:
+            a = lo[lay[TRIPLE, h] + t * m : lay[TRIPLE, h] + (t + 1) * m]
+            b = hi[lay[TRIPLE, h] + t * m : lay[TRIPLE, h] + (t + 1) * m]
+            for i in range(m):
+                value[i] = a[i] + min(b[i] - a[i], r[i])
+        else:
+            best_values(
+                m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], room, lay[PAIR, h], f, order, value
+            )
+        average(lay[SIZE, h], A, pi[lay[PAIR, h] : lay[PAIR, h] + m], value, f)
+    return float(min(f[0], 1.0))
+
+
+@subroutine
+def u_visited(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    states: Integers,
+    u: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
+    """u[h - 1] for the visited state of each layer h = 1..H (of the state, not of the pair)."""
+    for k in range(1, lay.shape[1] - 1):
+        u[k - 1] = u_state(lay, lo, hi, room, pi, k, states[k - 1], work, order)
+
+
+@subroutine
+def u_all(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    u: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
+    """u of every state, shape (n_states,)."""
+    u[0] = 1.0
+    for k in range(1, lay.shape[1] - 1):
+        for t in range(lay[SIZE, k]):
+            u[lay[STATE, k] + t] = u_state(lay, lo, hi, room, pi, k, t, work, order)

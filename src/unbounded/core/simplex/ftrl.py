@@ -1,0 +1,267 @@
+"""Follow the regularised leader on the simplex: p = argmin <L, p> + Psi(p) / eta.
+
+Each solver fills ``p`` with *unnormalised* weights and returns their sum, so that the caller
+normalises and mixes in one pass.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from unbounded._jit import kernel
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.simplex.lanes import (
+    LANES,
+    fold,
+)
+from unbounded.core.simplex.sampling import mix
+
+_EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
+_MOST_PASSES = 50
+
+
+class Anchor(NamedTuple):
+    """Where the last Tsallis solve ended: the normaliser x and S_j = sum_i (L_i - x)^-j."""
+
+    x: float
+    S2: float
+    S3: float
+    S4: float
+
+
+@kernel
+def tsallis_cold(L: Vector, eta: float) -> Anchor:
+    """An anchor that needs no history: the left end of the bracket for x."""
+    smallest = L[0]
+    for i in range(L.size):
+        smallest = min(smallest, L[i])
+    return Anchor(smallest - 2.0 * math.sqrt(L.size) / eta, 0.0, 0.0, 0.0)
+
+
+@kernel
+def tsallis_moved(anchor: Anchor, L_before: float, L_after: float) -> Anchor:
+    """The anchor after one arm's loss went up from ``L_before`` to ``L_after``."""
+    old = 1.0 / (L_before - anchor.x)
+    new = 1.0 / (L_after - anchor.x)
+    return Anchor(
+        anchor.x,
+        anchor.S2 + (new * new - old * old),
+        anchor.S3 + (new * new * new - old * old * old),
+        anchor.S4 + (new * new * new * new - old * old * old * old),
+    )
+
+
+@kernel
+def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> Anchor:
+    """1/2-Tsallis entropy, Psi = -4 sum sqrt(p_i): p_i = 4 / (eta (L_i - x))^2.
+
+    Finds x with sum p = 1 by Halley's method on h(x) = S2(x)^(-1/2), which is decreasing and
+    concave with h(x) = 2 / eta at the solution. A step to the right is at most half of
+    S2^(-1/2) <= min L - x, so that x stays below min L; plain Newton steps on a concave function
+    then converge from the right whatever the start. The last, tiny step is taken by expanding
+    (L_i - x)^-2 in it rather than by another pass of divisions: with the anchor of the round
+    before, one pass is the rule.
+
+    ``anchor.x`` must be below min L; ``anchor.S2 = 0`` says that its sums are not known. Fills
+    ``p`` with (L_i - x)^-2, whose sum is the returned ``S2``.
+    """
+    anchor, step = _solve(L, eta, anchor, p, lanes)
+    for i in range(p.size):
+        p[i] = _expanded(p[i], step)
+    return anchor
+
+
+@kernel
+def tsallis_mixed(
+    L: Vector, eta: float, anchor: Anchor, beta: float, q: Vector, lane_sums: Vector, lanes: Vector
+) -> Anchor:
+    """`tsallis`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
+    anchor, step = _solve(L, eta, anchor, q, lanes)
+    n = q.size
+    a, b = (1.0 - beta) / anchor.S2, beta / n
+    if n < LANES:
+        for i in range(n):
+            q[i] = a * _expanded(q[i], step) + b
+    else:
+        for i in range(n):
+            q[i] = _expanded(q[i], step)
+        mix(q, a, b, lane_sums)
+    return anchor
+
+
+@kernel
+def _solve(L: Vector, eta: float, anchor: Anchor, d: Vector, lanes: Vector) -> tuple[Anchor, float]:
+    """The anchor of the solution; ``d`` is left at 1 / (L_i - x) for an x that is a step away."""
+    x, S2, S3, S4 = anchor.x, anchor.S2, anchor.S3, anchor.S4
+    if S2 > 0.0:
+        x += halley_step(S2, S3, S4, eta)
+    step = 0.0
+    for _ in range(_MOST_PASSES):
+        S2, S3, S4 = _power_sums(L, x, d, lanes)
+        step = halley_step(S2, S3, S4, eta)
+        if abs(step) * math.sqrt(S2) <= _EXPANDED:
+            break
+        x += step
+    S2, S3 = S2 + step * (2.0 * S3 + step * (3.0 * S4)), S3 + 3.0 * step * S4
+    return Anchor(x + step, S2, S3, S4), step
+
+
+@kernel
+def _expanded(d: float, step: float) -> float:
+    """From d = 1 / (L_i - x) to (L_i - x - step)^-2, to third order in the step."""
+    s = step * d
+    return d * d * (1.0 + s * (2.0 + s * (3.0 + 4.0 * s)))
+
+
+@kernel
+def halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
+    """The step of x towards S2(x) = eta^2 / 4; see `tsallis`."""
+    root = math.sqrt(S2)
+    inverse = 1.0 / (S2 * S3)
+    newton = S2 * S2 * (1.0 - root * (2.0 / eta)) * inverse
+    bend = 1.5 * newton * (S2 * S4 - S3 * S3) * inverse
+    if abs(bend) < 0.01:
+        step = newton * (1.0 - bend * (1.0 - bend))  # 1 / (1 + bend), without waiting for it
+    elif abs(bend) < 0.5:
+        step = newton / (1.0 + bend)
+    else:
+        step = newton
+    return step if step * root <= 0.5 else 0.5 / root
+
+
+@kernel
+def _power_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, float, float]:
+    n = L.size
+    S2 = 0.0
+    S3 = 0.0
+    S4 = 0.0
+    if n < LANES:
+        for i in range(n):
+            d = 1.0 / (L[i] - x)
+            d2 = d * d
+            p[i] = d
+            S2 += d2
+            S3 += d2 * d
+            S4 += d2 * d2
+        return S2, S3, S4
+    lanes[:] = 0.0
+    lanes2, lanes3, lanes4 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES :]
+    whole = n - n % LANES
+    for base in range(0, whole, LANES):
+        L_row, p_row = L[base : base + LANES], p[base : base + LANES]
+        for j in range(LANES):
+            d = 1.0 / (L_row[j] - x)
+            d2 = d * d
+            p_row[j] = d
+            lanes2[j] += d2
+            lanes3[j] += d2 * d
+            lanes4[j] += d2 * d2
+    for i in range(whole, n):
+        d = 1.0 / (L[i] - x)
+        d2 = d * d
+        p[i] = d
+        S2 += d2
+        S3 += d2 * d
+        S4 += d2 * d2
+    return S2 + fold(lanes2), S3 + fold(lanes3), S4 + fold(lanes4)
+
+
+@kernel
+def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
+    """Shannon entropy, Psi = sum p_i ln p_i: p_i proportional to exp(-eta L_i).
+
+    Fills ``p`` with exp(-eta (L_i - min L)) and returns their sum.
+    """
+    n = L.size
+    smallest = L[0]
+    for i in range(1, n):
+        smallest = min(smallest, L[i])
+    for i in range(n):
+        p[i] = math.exp(-eta * (L[i] - smallest))
+    return total(p, lanes)
+
+
+@kernel
+def log_barrier(L: Vector, eta: float, lam: float, p: Vector, lanes: Vector) -> tuple[float, float]:
+    """Log barrier, Psi = -sum ln p_i: p_i = 1 / (eta (L_i - min L) + lambda).
+
+    Finds lambda with sum p = 1 by Halley's method on h = 1 / S1, S_j = sum_i p_i^j. Like any
+    harmonic mean, h is concave; it increases with lambda, and h = 1 at the solution, which is at
+    least 1 because no p_i exceeds 1. Newton steps therefore converge from the left, and a step to
+    the left is cut at 1. The last, tiny step is taken by expanding 1 / (.. + lambda) in it.
+
+    Starts from ``lam``, whatever it is. Fills ``p`` and returns lambda and the sum of p, which is
+    1 up to rounding.
+    """
+    smallest = L[0]
+    for i in range(1, L.size):
+        smallest = min(smallest, L[i])
+    lam = max(lam, 1.0)
+    step = 0.0
+    for _ in range(_MOST_PASSES):
+        S1, S2, S3 = _inverse_sums(L, smallest, eta, lam, p, lanes)
+        step = S1 * (S1 - 1.0) / S2
+        bend = step * (S2 / S1 - S3 / S2)
+        if abs(bend) < 0.5:
+            step /= 1.0 + bend
+        step = max(step, 1.0 - lam)
+        if abs(step) * S1 <= _EXPANDED:
+            break
+        lam += step
+    for i in range(p.size):
+        d = p[i]
+        s = step * d
+        p[i] = d * (1.0 - s * (1.0 - s * (1.0 - s)))
+    return lam + step, total(p, lanes)
+
+
+@kernel
+def _inverse_sums(
+    L: Vector, smallest: float, eta: float, lam: float, p: Vector, lanes: Vector
+) -> tuple[float, float, float]:
+    n = L.size
+    S1 = 0.0
+    S2 = 0.0
+    S3 = 0.0
+    whole = n - n % LANES
+    if whole > 0:
+        lanes[:] = 0.0
+        lanes1, lanes2, lanes3 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES :]
+        for base in range(0, whole, LANES):
+            L_row, p_row = L[base : base + LANES], p[base : base + LANES]
+            for j in range(LANES):
+                d = 1.0 / (eta * (L_row[j] - smallest) + lam)
+                p_row[j] = d
+                lanes1[j] += d
+                lanes2[j] += d * d
+                lanes3[j] += d * d * d
+        S1, S2, S3 = fold(lanes1), fold(lanes2), fold(lanes3)
+    for i in range(whole, n):
+        d = 1.0 / (eta * (L[i] - smallest) + lam)
+        p[i] = d
+        S1 += d
+        S2 += d * d
+        S3 += d * d * d
+    return S1, S2, S3
+
+
+@kernel
+def total(values: Vector, lanes: Vector) -> float:
+    """The sum of ``values``, in an order that does not depend on the machine."""
+    n = values.size
+    result = 0.0
+    whole = n - n % LANES
+    if whole > 0:
+        sums = lanes[:LANES]
+        sums[:] = 0.0
+        for base in range(0, whole, LANES):
+            row = values[base : base + LANES]
+            for j in range(LANES):
+                sums[j] += row[j]
+        result = fold(sums)
+    for i in range(whole, n):
+        result += values[i]
+    return result

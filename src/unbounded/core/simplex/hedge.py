@@ -1,0 +1,63 @@
+"""Exponential weights on known losses, and how much a learning rate loses by not being infinite.
+
+``eta = inf`` is legal everywhere and means follow the leader.
+"""
+
+from __future__ import annotations
+
+import math
+
+from unbounded._jit import kernel
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.simplex.ftrl import shannon
+from unbounded.core.simplex.sampling import mix
+
+
+@kernel
+def hedge(L: Vector, eta: float, w: Vector, lane_sums: Vector, lanes: Vector) -> None:
+    """Fill ``w`` with exp(-eta L_i), normalised; with eta = inf, uniform on argmin L."""
+    if not math.isinf(eta):
+        mix(w, 1.0 / shannon(L, eta, w, lanes), 0.0, lane_sums)
+        return
+    smallest = L[0]
+    for i in range(L.size):
+        smallest = min(smallest, L[i])
+    leaders = 0
+    for i in range(L.size):
+        w[i] = 1.0 if L[i] == smallest else 0.0
+        leaders += L[i] == smallest
+    mix(w, 1.0 / leaders, 0.0, lane_sums)
+
+
+@kernel
+def mixability_gap(L: Vector, eta: float, w: Vector, losses: Vector) -> float:
+    """<w, l> + (1/eta) ln sum_i w_i exp(-eta l_i), not below 0, for the w of `hedge`.
+
+    The weights are taken from ``L`` again, in logarithms: one that underflowed in ``w`` matters
+    where its arm is the only good one in this round.
+    """
+    n = L.size
+    L_min = L[0]
+    l_min = losses[0]
+    next_min = L[0] + losses[0]
+    for i in range(n):
+        L_min = min(L_min, L[i])
+        l_min = min(l_min, losses[i])
+        next_min = min(next_min, L[i] + losses[i])
+    hedge_loss = 0.0  # above l_min
+    for i in range(n):
+        hedge_loss += w[i] * (losses[i] - l_min)
+    if math.isinf(eta):
+        return max(0.0, hedge_loss - ((next_min - L_min) - l_min))
+    top = -math.inf
+    for i in range(n):
+        top = max(top, -(L[i] - L_min) - (losses[i] - l_min))
+    before = 0.0
+    after = 0.0
+    for i in range(n):
+        before += math.exp(-eta * (L[i] - L_min))
+        after += math.exp(-eta * ((L[i] - L_min) + (losses[i] - l_min) + top))
+    mix_loss = -top - (math.log(after) - math.log(before)) / eta  # above l_min
+    return max(0.0, hedge_loss - mix_loss)

@@ -1,0 +1,396 @@
+"""Results on disk: Parquet files that are either complete or set aside.
+
+A directory holds ``experiment.toml``, ``results/*.parquet`` and ``failed/*.json``. A file of
+results is written under a temporary name and renamed, and its name ends in a hash of its bytes:
+one that is cut short, altered or not ours is recognised without being trusted to describe
+itself, moved to ``set-aside/`` and named. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from unbounded.lab import names as registry
+from unbounded.lab.grid import Cell
+from unbounded.lab.task import Outcome, Span
+
+_TEXT = pl.Categorical
+SCHEMA: dict[str, Any] = {
+    "cell": _TEXT,
+    "learner": _TEXT,
+    "learner_settings": _TEXT,
+    "adversary": _TEXT,
+    "adversary_settings": _TEXT,
+    "arms": pl.Int64,
+    "world": _TEXT,
+    "world_settings": _TEXT,
+    "states": pl.Int64,
+    "actions": pl.Int64,
+    "horizon": pl.Int64,
+    "rounds": pl.Int64,
+    "seed": pl.Int64,
+    "replicate": pl.Int64,
+    "round": pl.Int64,
+    "regret": pl.Float64,
+    "pseudo_regret": pl.Float64,
+    "relative_regret": pl.Float64,
+    "relative_pseudo_regret": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "clipped": pl.Int64,
+    "threshold": pl.Float64,
+    "explored": pl.Int64,
+    "reach": pl.Float64,
+    "code": _TEXT,
+    "versions": _TEXT,
+    "seconds": pl.Float64,
+    "finished": pl.Datetime("ms", "UTC"),
+}
+"""The columns of results. ``seconds`` is the computing time of the replicate."""
+
+_OF_MDPS = ("world", "world_settings", "states", "actions", "horizon", "explored", "reach")
+_BEFORE = {name: kind for name, kind in SCHEMA.items() if name not in _OF_MDPS}
+"""The columns of files written before there were MDPs: the others are null."""
+
+TIMING = ("seconds", "finished")
+"""The columns that differ between equal runs."""
+
+_NAME = re.compile(r"[0-9a-f]{16}-([0-9a-f]{16})\.parquet")
+_PART = ".part"
+
+
+class StoreError(RuntimeError):
+    """Why a directory of results cannot be used, and what to do."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Replicates that ended in an error."""
+
+    cell: str
+    label: str
+    first: int
+    count: int
+    error: str
+    traceback: str
+    settings: dict[str, Any]
+    code: str
+    versions: str
+    finished: str
+
+
+@cache
+def versions() -> str:
+    """Of the package and of what its numbers depend on."""
+    try:
+        own = version("unbounded")
+    except PackageNotFoundError:
+        own = "not installed"
+    below = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"unbounded {own}, {below}, Numba {version('numba')}"
+
+
+def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
+    """Rows, one for each replicate and checkpoint, of outcomes that did not fail."""
+    frames = [_rows(outcome, plan[outcome.span.cell]) for outcome in outcomes]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+
+
+def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
+    first, count = outcome.span.first, outcome.span.replicates
+    settings = cell.settings
+    height = count * outcome.rounds.size
+    constant: dict[str, Any] = {
+        "cell": cell.key,
+        "learner": settings.learner,
+        "learner_settings": cell.learner_settings,
+        "adversary": settings.adversary,
+        "adversary_settings": cell.adversary_settings,
+        "arms": settings.arms,
+        **_world(settings.world, cell.world_settings),
+        "rounds": settings.rounds,
+        "seed": settings.seed,
+        "code": outcome.code,
+        "versions": versions(),
+        "seconds": outcome.seconds / count,
+        "finished": datetime.now(UTC),
+    }
+    if not settings.pseudo_regret:
+        constant |= {"pseudo_regret": None, "relative_pseudo_regret": None}
+    constant |= dict.fromkeys({"threshold", "explored", "reach"} - set(outcome.columns))
+    changing = {
+        "replicate": np.repeat(np.arange(first, first + count), outcome.rounds.size),
+        "round": np.tile(outcome.rounds, count),
+        **{name: values.ravel() for name, values in outcome.columns.items()},
+    }
+
+    def series(name: str) -> pl.Series:
+        if name in constant:
+            one = pl.Series(name, [constant[name]], dtype=SCHEMA[name])
+            return one.new_from_index(0, height)
+        # What a learner does not have is null; of the other columns nan would be a fault.
+        return pl.Series(name, changing[name], dtype=SCHEMA[name], nan_to_null=name == "reach")
+
+    return pl.DataFrame([series(name) for name in SCHEMA])
+
+
+@cache
+def _world(name: str | None, settings: str | None) -> dict[str, Any]:
+    """What rows say of the world, of these settings as JSON."""
+    if name is None or settings is None:
+        return dict.fromkeys(("world", "world_settings", "states", "actions", "horizon"))
+    layers = registry.world(name, msgspec.json.decode(settings)).layers
+    return {
+        "world": name, "world_settings": settings, "states": sum(layers.sizes),
+        "actions": layers.n_actions, "horizon": layers.horizon,
+    }  # fmt: skip
+
+
+def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
+    """The rows of these cells and replicates, once each, in the order of the plan."""
+    keys = [cell.key for cell in plan]
+    position = pl.col("cell").cast(pl.String).replace_strict(
+        keys, range(len(keys)), default=-1, return_dtype=pl.Int64
+    )  # fmt: skip
+    row = ["_position", "replicate", "round"]
+    wanted = pl.col("_position").ge(0) & pl.col("replicate").lt(replicates)
+    frame = frame.with_columns(position.alias("_position")).filter(wanted).sort([*row, "finished"])
+    repeated = frame.select(pl.all_horizontal(pl.col(row) == pl.col(row).shift())).to_series()
+    if repeated.any():  # a run was stopped between merging files and deleting them
+        once = frame.unique(row, keep="first", maintain_order=True)
+        numbers = [name for name in SCHEMA if name not in (*TIMING, "versions")]
+        differing = frame.unique([*row, *numbers]).height - once.height
+        if differing:
+            raise StoreError(
+                f"{differing} results are stored twice with different numbers: they come from "
+                "different machines or a faulty one; delete one of them, or use a new directory"
+            )
+        frame = once
+    return frame.drop("_position")
+
+
+def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[Span]:
+    """The replicates that the rows lack."""
+    stored = frame.select("cell", "replicate").unique()
+    counts = {
+        str(key): replicates_of
+        for key, replicates_of in stored.group_by("cell").agg(pl.col("replicate")).iter_rows()
+    }
+    spans = []
+    for i, cell in enumerate(plan):
+        if cell.key not in counts:
+            spans.append(Span(i, 0, replicates))
+            continue
+        have = np.array(counts[cell.key], dtype=np.int64)
+        have = np.sort(have[have < replicates])
+        ends = np.concatenate(([-1], have, [replicates]))
+        gaps = np.flatnonzero(np.diff(ends) > 1)
+        spans += [Span(i, int(ends[g]) + 1, int(ends[g + 1] - ends[g]) - 1) for g in gaps]
+    return spans
+
+
+class Store:
+    """A directory of results.
+
+    Parameters
+    ----------
+    directory : path
+        Made when something is first written to it.
+
+    Attributes
+    ----------
+    set_aside : list of (Path, str)
+        The files that were not what they should be, and why.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from unbounded.lab.store import Store
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     store = Store(out)
+    ...     with store.locked():
+    ...         _ = Path(out, "results", "notes.txt").write_text("not a result")
+    ...         store.read().height, store.set_aside[0][1]
+    (0, 'not a file of results: its name is of another form')
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.directory = Path(directory)
+        self.set_aside: list[tuple[Path, str]] = []
+        self._results = self.directory / "results"
+        self._failed = self.directory / "failed"
+        self._aside = self.directory / "set-aside"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs out; the lock ends with the process, however that ends."""
+        self._results.mkdir(parents=True, exist_ok=True)
+        self._failed.mkdir(exist_ok=True)
+        with open(self.directory / ".lock", "a") as file:
+            try:
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except ImportError:  # not on this system: two runs at once would only do work twice
+                pass
+            except BlockingIOError:
+                raise StoreError(
+                    f"another run is writing to {self.directory}: wait for it, or give another "
+                    "directory with --out"
+                ) from None
+            for part in self._results.glob(f"*{_PART}"):
+                part.unlink(missing_ok=True)  # of a run that was killed
+            yield
+
+    # ---------------------------------------------------------------- results
+
+    def write(self, frame: pl.DataFrame) -> Path:
+        """Add rows, all or none."""
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd", compression_level=1, statistics=False)
+        cells = " ".join(sorted(set(frame["cell"].to_list())))
+        name = f"{_hash(cells.encode())}-{_hash(buffer.getbuffer())}.parquet"
+        path = self._results / name
+        write_whole(path, buffer.getbuffer())
+        return path
+
+    def read(self, *, move: bool = False) -> pl.DataFrame:
+        """All rows of all sound files; ``move`` puts the others into ``set-aside/``."""
+        sound = []
+        for path in sorted(self._results.iterdir()) if self._results.is_dir() else []:
+            if path.suffix == _PART:
+                continue
+            content = checked_content(path)
+            if isinstance(content, str):
+                self._put_aside(path, content, move)
+            else:
+                sound.append(content)
+        return _frame(sound)
+
+    def merge(self, most: int = 64) -> None:
+        """Write the sound files into one if there are more than ``most``."""
+        paths = [path for path in self._results.iterdir() if _NAME.fullmatch(path.name)]
+        if len(paths) <= most:
+            return
+        sound = {
+            path: content
+            for path in sorted(paths)
+            if isinstance(content := checked_content(path), bytes)
+        }
+        merged = self.write(_frame(list(sound.values())).rechunk())
+        for path in sound:
+            if path != merged:
+                path.unlink()
+
+    def _put_aside(self, path: Path, reason: str, move: bool) -> None:
+        if move:
+            self._aside.mkdir(exist_ok=True)
+            target = self._aside / path.name
+            number = 1
+            while target.exists():
+                number += 1
+                target = self._aside / f"{path.name}.{number}"
+            os.replace(path, target)
+            path = target
+        self.set_aside.append((path, reason))
+
+    # --------------------------------------------------------------- failures
+
+    def write_failure(self, failure: Failure) -> None:
+        """Record an error."""
+        path = self._failed / f"{failure.cell}-{failure.first}-{failure.count}.json"
+        write_whole(path, msgspec.json.format(msgspec.json.encode(failure)))
+
+    def failures(self, *, move: bool = False) -> list[Failure]:
+        """All recorded errors."""
+        found = []
+        for path in sorted(self._failed.iterdir()) if self._failed.is_dir() else []:
+            if path.suffix == _PART:
+                continue
+            try:
+                found.append(msgspec.json.decode(path.read_bytes(), type=Failure))
+            except (msgspec.MsgspecError, OSError, UnicodeDecodeError, RecursionError) as error:
+                self._put_aside(path, f"not a record of a failure: {error}", move)
+        return found
+
+    def forget_failures(self) -> None:
+        """Before trying again."""
+        for path in self._failed.iterdir():
+            if path.suffix == ".json":
+                path.unlink(missing_ok=True)
+
+
+def failure_of(outcome: Outcome, cell: Cell) -> Failure:
+    """The record of an outcome that failed."""
+    settings: Mapping[str, Any] = cell.settings._asdict()
+    return Failure(
+        cell=cell.key, label=cell.label, first=outcome.span.first, count=outcome.span.replicates,
+        error=outcome.error, traceback=outcome.traceback, settings=dict(settings),
+        code=cell.code, versions=versions(),
+        finished=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )  # fmt: skip
+
+
+def checked_content(path: Path) -> bytes | str:
+    """The bytes of a file of results, or what is wrong with it."""
+    name = _NAME.fullmatch(path.name)
+    if not name:
+        return "not a file of results: its name is of another form"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if _hash(content) != name[1]:
+        return "damaged: its content does not have the hash in its name"
+    try:
+        schema = pl.read_parquet_schema(io.BytesIO(content))
+    except Exception as error:  # not ours after all: polars may raise anything
+        return f"not Parquet: {error}"
+    known = dict(schema) in (SCHEMA, _BEFORE)
+    return content if known else "its columns are not those of results"
+
+
+def _frame(contents: Sequence[bytes]) -> pl.DataFrame:
+    now: list[bytes] = []
+    before: list[bytes] = []
+    for content in contents:
+        columns = pl.read_parquet_schema(io.BytesIO(content))
+        (now if len(columns) == len(SCHEMA) else before).append(content)
+    frames = [pl.read_parquet(part) for part in (now, before) if part]
+    absent = [pl.lit(None, dtype=SCHEMA[name]).alias(name) for name in _OF_MDPS]
+    if before:
+        frames[-1] = frames[-1].with_columns(absent).select(list(SCHEMA))
+    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+
+
+def _hash(content: bytes | memoryview) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file so that it is there in full or not at all, whenever the process is killed."""
+    temporary = path.with_name(f"{path.name}{_PART}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,291 @@
+"""What a worker does: play some replicates of some cells, and hand back arrays.
+
+Workers import this module and not the rest of the laboratory, so that they start fast and need
+neither the disk nor its formats. Only numbers, strings and arrays travel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbounded._arguments import recorded_rounds
+from unbounded._jit import source_hash
+from unbounded.lab import names as registry
+from unbounded.lab.names import TRUE, adversaries, learners, without_true
+from unbounded.play.simulate import Simulation, simulate
+
+Array = NDArray[Any]
+
+
+class Span(NamedTuple):
+    """Replicates ``first``, ``first + 1``, ... of one cell."""
+
+    cell: int  # its position in the plan
+    first: int
+    replicates: int
+
+
+class Settings(NamedTuple):
+    """All that the results of a cell depend on, the code apart.
+
+    Of an MDP, ``arms`` is None and ``rounds`` are the episodes; of a bandit, ``world`` is None.
+    """
+
+    learner: str
+    learner_settings: Mapping[str, Any]
+    adversary: str
+    adversary_settings: Mapping[str, Any]
+    arms: int | None
+    rounds: int
+    checkpoints: int | Sequence[int]
+    pseudo_regret: bool
+    seed: int
+    world: str | None = None
+    world_settings: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def size(self) -> int | str:
+        """What the speed of a round depends on, beside the learner and the adversary."""
+        if self.arms is not None:
+            return self.arms
+        return f"{self.world} {sorted(self.world_settings.items())}"
+
+
+class Outcome(NamedTuple):
+    """What came of a span: either arrays or an error."""
+
+    span: Span
+    code: str
+    seconds: float
+    rounds: Array  # (checkpoints,)
+    columns: Mapping[str, Array]  # each of shape (count, checkpoints)
+    error: str = ""
+    traceback: str = ""
+
+
+@cache
+def code_version(learner: str, adversary: str, *, mdp: bool = False) -> str:
+    """A hash of the sources that a result comes from, and of the versions beneath them."""
+    modules: tuple[str, ...]
+    if mdp:
+        modules = (
+            registry.mdp_learners()[learner].cls.__module__,
+            registry.mdp_adversaries()[adversary].cls.__module__,
+            "unbounded.worlds",
+            "unbounded.play.simulate_mdp",
+        )
+    else:
+        modules = (
+            learners()[learner].cls.__module__,
+            adversaries()[adversary].cls.__module__,
+            "unbounded.play.simulate",
+        )
+    sources = " ".join(source_hash(module) for module in modules)
+    return hashlib.sha256(sources.encode()).hexdigest()[:16]
+
+
+def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
+    """Play each span; one that fails does not stop the others."""
+    return [_outcome(span, settings) for span, settings in work]
+
+
+def _outcome(span: Span, settings: Settings) -> Outcome:
+    started = time.perf_counter()
+    try:
+        mdp = settings.world is not None
+        code = code_version(settings.learner, settings.adversary, mdp=mdp)
+        load(settings)
+        started = time.perf_counter()
+        columns = play(settings, span.first, span.replicates)
+        seconds = time.perf_counter() - started
+        rounds = recorded_rounds(settings.checkpoints, settings.rounds)
+        return Outcome(span, code, seconds, rounds, columns)
+    except Exception as error:  # whatever it is, it is recorded as the result of this span
+        text = f"{type(error).__name__}: {error}"
+        return failed(span, text, traceback.format_exc(), time.perf_counter() - started)
+
+
+def failed(span: Span, error: str, trace: str = "", seconds: float = 0.0) -> Outcome:
+    """The outcome of a span that has no results."""
+    return Outcome(span, "", seconds, np.empty(0), {}, error, trace)
+
+
+def play(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    """Columns of replicates ``first`` .. ``first + count - 1`` of a cell."""
+    one = _play_bandit if settings.world is None else _play_mdp
+    if settings.learner_settings.get("loss_range") != TRUE:
+        return one(settings, first, count)
+    parts = [one(_told(settings, r), r, 1) for r in range(first, first + count)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _play_bandit(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    assert settings.arms is not None
+    learner = learners()[settings.learner].cls(settings.arms, **settings.learner_settings)
+    return columns_of(_simulated(settings, learner, first, count))
+
+
+def _simulated(settings: Settings, learner: Any, first: int, count: int) -> Simulation:
+    return simulate(
+        learner,
+        adversaries()[settings.adversary].cls(**settings.adversary_settings),
+        settings.rounds,
+        count,
+        settings.seed,
+        first_replicate=first,
+        checkpoints=settings.checkpoints,
+        pseudo_regret=settings.pseudo_regret,
+        workers=1,
+    )
+
+
+def columns_of(result: Simulation) -> dict[str, Array]:
+    """The numbers that are kept of a simulation of bandits."""
+    return {
+        "regret": result.regret,
+        "pseudo_regret": result.pseudo_regret,
+        "relative_regret": result.relative_regret("range"),
+        "relative_pseudo_regret": result.relative_regret("range", pseudo=True),
+        "low": result.low,
+        "high": result.high,
+        "clipped": result.clipped,
+        "threshold": result.threshold,
+    }
+
+
+def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    mdp = built(settings)
+    learner = registry.mdp_learner(
+        settings.learner, settings.learner_settings, mdp, settings.rounds
+    )
+    result = _simulated_mdp(settings, learner, mdp, first, count)
+    explored = np.minimum(result.explored[:, None], result.checkpoints)
+    over = result.explored[:, None] <= result.checkpoints
+    return {
+        "regret": result.regret,
+        "pseudo_regret": result.regret,
+        "relative_regret": result.scaled_regret,
+        "relative_pseudo_regret": result.scaled_regret,
+        "low": result.low.min(axis=2),
+        "high": result.high.max(axis=2),
+        "clipped": result.clipped,
+        "explored": explored,
+        "reach": np.where(over, result.reach[:, None], np.nan),
+    }
+
+
+def _simulated_mdp(settings: Settings, learner: Any, mdp: Any, first: int, count: int) -> Any:
+    from unbounded.play.simulate_mdp import simulate_mdp  # late: bandits need not wait for it
+
+    return simulate_mdp(
+        learner,
+        mdp,
+        registry.mdp_adversaries()[settings.adversary].cls(**settings.adversary_settings),
+        settings.rounds,
+        count,
+        settings.seed,
+        first_replicate=first,
+        checkpoints=recorded_rounds(settings.checkpoints, settings.rounds).tolist(),
+        workers=1,
+    )
+
+
+def built(settings: Settings) -> Any:
+    """The world of a cell."""
+    assert settings.world is not None
+    return registry.world(settings.world, settings.world_settings)
+
+
+def _told(settings: Settings, replicate: int) -> Settings:
+    """With the range of the losses of one replicate, as uniform play meets them.
+
+    Losses do not depend on the learner, unless the adversary looks at it; then the range is what
+    it did to uniform play, in an MDP for every layer what it did in any.
+    """
+    last = settings._replace(checkpoints=[settings.rounds], pseudo_regret=False)
+    if settings.world is None:
+        uniform = learners()["Uniform"].cls(settings.arms)
+        met = _simulated(last, uniform, replicate, 1)
+        told: Any = _wide(float(met.low[0, -1]), float(met.high[0, -1]))
+    else:
+        mdp = built(settings)
+        uniform = registry.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
+        met = _simulated_mdp(last, uniform, mdp, replicate, 1)
+        low, high = met.low[0, -1], met.high[0, -1]
+        if (
+            registry.mdp_adversaries()[settings.adversary]
+            .cls(**settings.adversary_settings)
+            .adaptive
+        ):
+            low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+        told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+    return settings._replace(learner_settings=without_true(settings.learner_settings, told))
+
+
+def _wide(low: float, high: float) -> tuple[float, float]:
+    """Learners refuse an empty range."""
+    return low, high if high > low else low + max(1.0, abs(low))
+
+
+def leave_with_driver(driver: int) -> None:
+    """Have this process end when the process that started it has ended, even by kill -9."""
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def warm(cells: Sequence[Settings]) -> list[float]:
+    """Compile what these cells need, and measure how many seconds a round of each takes."""
+    return [_seconds_a_round(settings) for settings in cells]
+
+
+_loaded: set[tuple[str, str]] = set()  # learners and adversaries that this process has run
+
+
+def load(settings: Settings) -> None:
+    """Compile what a cell needs, or load it from the cache, so that it is not timed."""
+    pair = settings.learner, settings.adversary
+    if pair not in _loaded:
+        rounds = _few(settings)
+        play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
+        _loaded.add(pair)
+
+
+def _few(settings: Settings) -> int:
+    """Rounds that are soon over, and enough for an MDP to be explored and played."""
+    least = 32 if settings.world is None else 8 * sum(built(settings).layers.sizes)
+    return min(least, settings.rounds)
+
+
+def _seconds_a_round(settings: Settings) -> float:
+    """What a round costs, without what a play costs whatever its length."""
+    load(settings)
+    rounds = few = _few(settings)
+    fixed = more = _seconds(settings, few)
+    while rounds < settings.rounds:
+        rounds = min(4 * rounds, settings.rounds)
+        more = _seconds(settings, rounds) - fixed
+        if more > max(0.01, fixed):
+            return more / (rounds - few)
+    return max(more, 1e-9) / rounds  # too short to tell
+
+
+def _seconds(settings: Settings, rounds: int) -> float:
+    started = time.perf_counter()
+    play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
+    return time.perf_counter() - started

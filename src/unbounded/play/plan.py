@@ -1,0 +1,54 @@
+"""What a learner for MDPs hands out for one episode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbounded._arguments import checked_count
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.core.occupancy.layout import (
+    Layers,
+    draw,
+)
+
+
+class Plan:
+    """A ticket for one episode: the policy to follow.
+
+    ``policy[h][s, a]`` is the probability of action ``a`` in state ``s`` of layer ``h``, where
+    ``h = 0 .. H - 1`` counts the entries of ``layers``. `act` draws an action: the same one however
+    often it is called in one episode.
+    """
+
+    __slots__ = ("_component", "_layers", "_learner", "_pi", "_words", "id")
+
+    def __init__(
+        self, layers: Layers, pi: Vector, component: int, words: Any, number: int, learner: str
+    ) -> None:
+        self.id = number
+        self._layers = layers
+        self._pi = pi
+        self._component = component
+        self._words = words
+        self._learner = learner
+
+    @property
+    def policy(self) -> list[Vector]:
+        """Action probabilities, an array of shape (n_h, A) for each layer."""
+        return self._layers.unpack_pairs(self._pi.copy())
+
+    def act(self, h: int, state: int) -> int:
+        """Action in state ``state`` of layer ``h = 0 .. H - 1``."""
+        h, state = checked_count("h", h, least=0), checked_count("state", state, least=0)
+        sizes = self._layers.sizes
+        if h >= len(sizes):
+            raise ValueError(f"h must be in 0 .. {len(sizes) - 1}, got {h}")
+        if state >= sizes[h]:
+            raise ValueError(f"layer {h} has states 0 .. {sizes[h] - 1}, got {state}")
+        first = self._layers.index(h + 1, state)
+        return int(draw(self._pi, first, 1, self._layers.n_actions, self._words[1 + h]))
+
+    def __repr__(self) -> str:
+        return f"Plan(id={self.id}, layers={self._layers.sizes})"

@@ -1,0 +1,321 @@
+"""Full-speed simulation: one compiled loop over the steps of a learner and of an adversary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, SeedSequence
+from numpy.typing import NDArray
+
+from unbounded._arguments import checked_count, recorded_rounds
+from unbounded.core.arrays import (
+    Vector,
+)
+from unbounded.play.adversary import Adversary
+from unbounded.play.learner import Learner, bit_generator
+from unbounded.play.tally import (
+    EXPECTED,
+    HIGH,
+    LOW,
+    PLAYED,
+    UNIT,
+    new_book,
+    tally,
+    tally_expected,
+    tally_played,
+)
+
+PythonAdversary = Callable[[int, int, Vector, np.random.Generator], Any]
+"""``losses = adversary(t, last_arm, q, rng)``: the same contract as a compiled ``fill``."""
+
+_BLOCK = 1 << 14  # rounds for which random words are held at a time
+_ROW_BYTES = 1 << 15  # losses that a non-looking adversary fills at a time: fits the L1 cache
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What happened in each replicate at each checkpoint.
+
+    Arrays have shape (replicates, checkpoints) and refer to rounds 1 .. ``checkpoints[j]``.
+
+    Attributes
+    ----------
+    checkpoints : array of int, shape (checkpoints,)
+    low, high : array
+        The smallest and the largest loss of any arm so far.
+    clipped : array
+        How many losses the learner has clipped.
+    threshold : array
+        The learner's ``scale``: its clipping threshold or range.
+    """
+
+    checkpoints: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    clipped: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    # Sums in units of 1 / unit, so that none overflows.
+    _played: NDArray[np.float64]
+    _best: NDArray[np.float64]
+    _expected: NDArray[np.float64]
+    _unit: NDArray[np.float64]
+    _root: SeedSequence
+    _first: int
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """Realised regret: the loss of the arms played minus that of the best fixed arm."""
+        with np.errstate(over="ignore"):
+            return (self._played - self._best) / self._unit
+
+    @property
+    def pseudo_regret(self) -> NDArray[np.float64]:
+        """The same with <l_t, q_t> for the loss of the arm played; less noisy."""
+        with np.errstate(over="ignore"):
+            return (self._expected - self._best) / self._unit
+
+    @property
+    def largest_loss(self) -> NDArray[np.float64]:
+        """l_inf: the largest absolute loss of any arm so far."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
+    def loss_range(self) -> NDArray[np.float64]:
+        """The largest minus the smallest loss of any arm so far."""
+        with np.errstate(over="ignore"):
+            return self.high - self.low
+
+    def relative_regret(self, to: str = "scale", *, pseudo: bool = False) -> NDArray[np.float64]:
+        """Regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
+
+        Finite at every scale, even where the regret itself exceeds float64.
+        """
+        if to == "scale":
+            size = self.largest_loss * self._unit
+        elif to == "range":
+            size = self.high * self._unit - self.low * self._unit
+        else:
+            raise ValueError(f"to must be 'scale' or 'range', got {to!r}")
+        regret = (self._expected if pseudo else self._played) - self._best
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(size > 0.0, regret / size, 0.0)
+
+    def seed(self, replicate: int) -> SeedSequence:
+        """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
+        return _replicate_seed(self._root, self._first + replicate, 0)
+
+
+def simulate(
+    learner: Learner,
+    adversary: Adversary | PythonAdversary,
+    rounds: int,
+    replicates: int = 1,
+    seed: int | SeedSequence | None = None,
+    *,
+    first_replicate: int = 0,
+    checkpoints: Sequence[int] | int = 60,
+    pseudo_regret: bool = True,
+    comparators: Sequence[int] | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Simulation:
+    """Play a learner against an adversary.
+
+    Parameters
+    ----------
+    learner : Learner
+        Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
+    adversary : Adversary or callable
+        A compiled adversary, or ``losses = adversary(t, last_arm, q, rng)`` in Python.
+    rounds, replicates : int
+        How long, and how often.
+    seed : int or SeedSequence, optional
+        Of the losses and of the choices. The losses do not depend on the learner, so that
+        learners simulated with equal seeds are paired (against adversaries that do not look).
+    first_replicate : int
+        The number of the first replicate: replicates 3 and 4 of a run of five are equal to
+        those of a run with ``first_replicate=3, replicates=2``.
+    checkpoints : int or sequence of int
+        At which rounds to record; an int means that many, log-spaced.
+    pseudo_regret : bool
+        Whether to follow pseudo-regret, which costs a pass over the arms a round.
+    comparators : sequence of int, optional
+        Follow only these arms beside the one that is played, so that a round costs nothing for
+        the others: for many arms, and adversaries that can tell the loss of one arm. Regret is
+        then against the best *of these* arms, ``low`` and ``high`` are over the losses of these
+        arms and of those played, and there is no pseudo-regret (nan). The play is the same.
+    workers : int, optional
+        Threads; all cores by default. Results do not depend on it.
+    progress : callable, optional
+        ``progress(done, replicates)`` after each replicate.
+
+    Returns
+    -------
+    Simulation
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import StochasticGap
+    >>> billions = StochasticGap(scale=1e9)
+    >>> result = simulate(SCB(n_arms=5), billions, rounds=2000, replicates=4, seed=1)
+    >>> bool((result.regret[:, -1] < 5e11).all())
+    True
+    """
+    rounds = checked_count("rounds", rounds)
+    replicates = checked_count("replicates", replicates)
+    first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    points = recorded_rounds(checkpoints, rounds)
+    root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
+    if not isinstance(adversary, Adversary) and not callable(adversary):
+        raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
+    followed: NDArray[np.int64] | None = None
+    if comparators is not None:
+        followed = _followed(comparators, learner, adversary)
+        pseudo_regret = False
+    table = np.empty((8, replicates, points.size))
+    if isinstance(adversary, Adversary):  # compile once, before threads want it
+        adversary.rows() if followed is None else adversary.loss_of()
+    pool_size = 1 if play is _play_python else min(workers or os.cpu_count() or 1, replicates)
+    with ThreadPoolExecutor(pool_size) as pool:
+        tasks = [
+            pool.submit(
+                play, learner, adversary, rounds, points, root, r, pseudo_regret, followed, row
+            )
+            for r, row in enumerate(table.transpose(1, 0, 2), first_replicate)
+        ]
+        try:
+            for done, task in enumerate(as_completed(tasks), 1):
+                task.result()
+                if progress is not None:
+                    progress(done, replicates)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    played, best, expected, unit, low, high, clipped, threshold = table
+    if not pseudo_regret:
+        expected = np.full_like(expected, np.nan)
+    return Simulation(
+        checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
+        threshold=threshold, _played=played, _best=best, _expected=expected, _unit=unit,
+        _root=root, _first=first_replicate,
+    )  # fmt: skip
+
+
+def _followed(
+    comparators: Sequence[int], learner: Learner, adversary: Adversary | PythonAdversary
+) -> NDArray[np.int64]:
+    followed = np.array(comparators)
+    if followed.ndim != 1 or followed.size == 0 or followed.dtype.kind not in "iu":
+        raise ValueError(f"comparators must be arms to compare with, got {comparators!r}")
+    if followed.min() < 0 or followed.max() >= learner.n_arms:
+        raise ValueError(f"comparators must lie in 0 .. {learner.n_arms - 1}, got {comparators!r}")
+    if learner.spec.feedback == "full":
+        raise ValueError(
+            f"{learner.spec.name} learns from the losses of all arms: leave comparators out"
+        )
+    if not isinstance(adversary, Adversary):
+        raise TypeError("comparators need a compiled adversary with a kernel `entry`")
+    return followed.astype(np.int64)
+
+
+def _replicate_seed(root: SeedSequence, replicate: int, part: int) -> SeedSequence:
+    return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
+
+
+def _record(
+    row: Vector, learner: Learner, buffer: Vector, book: Vector, cumulative: Vector
+) -> None:
+    entries = learner.spec.entries
+    row[:] = (
+        book[PLAYED], cumulative.min(), 2.0 * book[EXPECTED], book[UNIT], book[LOW], book[HIGH],
+        buffer[entries.slot("clipped")], entries.scale(buffer),
+    )  # fmt: skip
+
+
+def _play_compiled(
+    learner: Learner,
+    adversary: Adversary,
+    rounds: int,
+    points: NDArray[np.int64],
+    root: SeedSequence,
+    replicate: int,
+    pseudo_regret: bool,
+    followed: NDArray[np.int64] | None,
+    table: Vector,
+) -> None:
+    n = learner.n_arms
+    entries = learner.spec.entries
+    buffer = entries.new_buffer(learner._params)
+    bits = bit_generator(_replicate_seed(root, replicate, 0))
+    params, state = adversary.begin(n, rounds, _key(root, replicate))
+    book = new_book()
+    sums = n if followed is None else followed.size + 1  # the comparators, then the arm played
+    cumulative, few, q = np.zeros(sums), np.empty(sums), np.empty(n)
+    rows = 1 if adversary.looks else max(1, _ROW_BYTES // (8 * n))
+    losses = np.empty((rows if followed is None else 0, n))
+    t = 1
+    for j, point in enumerate(points):
+        while t <= point:
+            words = bits.random_raw(int(min(_BLOCK, point - t + 1)))
+            if followed is None:
+                entries.run(
+                    buffer, words, t, adversary.rows(), adversary.looks or pseudo_regret,
+                    params, state, book, cumulative, losses, q,
+                )  # fmt: skip
+            else:
+                entries.run_on_demand(
+                    buffer, words, t, adversary.loss_of(), params, state, followed,
+                    book, cumulative, few,
+                )  # fmt: skip
+                book[PLAYED] = cumulative[-1]
+            t += words.size
+        best = cumulative if followed is None else cumulative[:-1]
+        _record(table[:, j], learner, buffer, book, best)
+
+
+def _play_python(
+    learner: Learner,
+    adversary: PythonAdversary,
+    rounds: int,
+    points: NDArray[np.int64],
+    root: SeedSequence,
+    replicate: int,
+    pseudo_regret: bool,
+    followed: None,
+    table: Vector,
+) -> None:
+    n = learner.n_arms
+    player = type(learner)(**learner.settings, seed=_replicate_seed(root, replicate, 0))
+    rng = np.random.Generator(PCG64(_replicate_seed(root, replicate, 1)))
+    book, cumulative = new_book(), np.zeros(n)
+    t, last_arm = 1, -1
+    for j, point in enumerate(points):
+        for t in range(t, int(point) + 1):  # noqa: B020 - continues where the last segment ended
+            q = player.probabilities()
+            losses = np.array(adversary(t, last_arm, q.copy(), rng), dtype=np.float64)
+            if losses.shape != (n,) or not np.isfinite(losses).all():
+                raise ValueError(
+                    f"the adversary must return {n} finite losses, got {losses!r} at t = {t}"
+                )
+            choice = player.ask()
+            last_arm = choice.arm
+            tally(book, cumulative, losses[None])
+            tally_expected(book, q, losses)
+            tally_played(book, losses[last_arm])
+            if player.spec.feedback == "full":
+                player.tell(choice, losses=losses)
+            else:
+                player.tell(choice, float(losses[last_arm]))
+        t += 1
+        _record(table[:, j], player, player._buffer, book, cumulative)
+
+
+def _key(root: SeedSequence, replicate: int) -> int:
+    word = _replicate_seed(root, replicate, 1).generate_state(1, np.uint64)[0]
+    return int(word) >> 11
