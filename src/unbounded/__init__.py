@@ -25,7 +25,7 @@ from unbounded.bandits.umab_g import UMABG
 from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
-from unbounded.play.learner import Choice, Learner
+from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from unbounded.play.learner import Learner
+from unbounded.play.bandit_learner import Learner
 
 
 def algorithms() -> dict[str, type[Learner]]:

@@ -2,14 +2,16 @@
 
 A policy of the library that seeks a state of layer j takes one action in each state before layer j
 and all actions evenly from there on. So in the recursion backwards from a visited state (see
-`core.upper_occupancy`) all policies share the even part, which is done once. Before layer j only
-one pair a state counts: the boxes of those pairs are gathered once a policy and serve all visited
+`core.occupancy.upper`) all policies share the even part, which is done once. Before layer j only
+one pair per state counts: the boxes of those pairs are gathered once per policy and serve all visited
 states. The numbers are those of `u_state`, bit for bit.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
 
 from unbounded._jit import subroutine
 from unbounded.core.arrays import (
@@ -26,7 +28,7 @@ from unbounded.core.occupancy.layout import (
     Layers,
 )
 from unbounded.core.occupancy.upper import best_values
-from unbounded.mdps.rf_elp import Library, place
+from unbounded.mdps.explorers import Library, place
 
 
 class Scratch(NamedTuple):
@@ -43,19 +45,20 @@ class Scratch(NamedTuple):
     chosen: Integers  # (n): pair of each state
 
 
-def sizes(layers: Layers) -> dict[str, int]:
-    """Lengths of the vectors of a `Scratch`."""
-    H, n = layers.horizon, max(layers.sizes)
-    return {
-        "wanted": H, "even": H * layers.n_states, "f": H * (n + vec4.WIDTH - 1),
-        "value": n * layers.n_actions, "lo": n * n, "hi": n * n, "room": n, "order": n,
-        "chosen": n,
-    }  # fmt: skip
+def new_scratch(layers: Layers) -> Scratch:
+    """Work arrays for `library_bounds`."""
+    H, n, A = layers.horizon, max(layers.sizes), layers.n_actions
+    return Scratch(
+        wanted=np.zeros(H), even=np.zeros(H * layers.n_states),
+        f=np.zeros(H * (n + vec4.WIDTH - 1)), value=np.zeros(n * A), lo=np.zeros(n * n),
+        hi=np.zeros(n * n), room=np.zeros(n), order=np.zeros(n, np.int64),
+        chosen=np.zeros(n, np.int64),
+    )  # fmt: skip
 
 
 @subroutine
 def library_bounds(
-    lay: Integers, lo: Vector, hi: Vector, room: Vector, library: Library, count: int,
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, library: Library,
     states: Integers, u: Vector, work: Scratch,
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
@@ -71,7 +74,7 @@ def library_bounds(
             last = h
             u[first : first + A] = 0.0
             _even_values(lay, lo, hi, room, h, states[h - 1], work)
-    for k in range(count if last > 0 else 0):
+    for k in range(library.size if last > 0 else 0):
         weight = library.weight[k]
         if weight == 0.0:
             continue
