@@ -30,13 +30,18 @@ def checked_positive(name: str, value: float, *, below: float = math.inf) -> flo
     return float(value)
 
 
-def checked_share(name: str, value: float) -> float:
-    """``value`` as a float in [0, 1], or a clear error."""
+def checked_within(name: str, value: float, low: float, high: float) -> float:
+    """``value`` as a float in [low, high], or a clear error."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, not {value!r}")
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}, got {value!r}")
     return float(value)
+
+
+def checked_share(name: str, value: float) -> float:
+    """``value`` as a float in [0, 1], or a clear error."""
+    return checked_within(name, value, 0.0, 1.0)
 
 
 def checked_flag(name: str, value: bool) -> bool:

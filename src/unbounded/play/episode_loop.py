@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from unbounded._jit import borrowed, source_hash, subroutine
-from unbounded.adversaries.mdps.kinds import fill, fill_python
 from unbounded.core.arrays import (
     Integers,
     Vector,
@@ -86,7 +85,7 @@ def walk(
 
 _SOURCE = """
 def run(
-    lay, params, state, program, P, words, t, capacity, adversary, key, book, low, high,
+    lay, params, state, program, P, words, t, capacity, fill, adversary, key, book, low, high,
     cumulative, losses, q, cache, pi, states, actions, seen
 ):
     state = {state}
@@ -122,7 +121,7 @@ def _borrowed(kind: Any, value: str, names: dict[str, Any]) -> str:
 def _names(choose: Any, learn: Any, expected: Any) -> dict[str, Any]:
     """What the source of a loop names."""
     return {
-        "choose": choose, "learn": learn, "expected": expected, "fill": fill, "tally": tally,
+        "choose": choose, "learn": learn, "expected": expected, "tally": tally,
         "walk": walk, "LIBRARY": LIBRARY, "VERSION": VERSION, "SEEN": SEEN,
         "borrowed": borrowed, "__name__": __name__,
     }  # fmt: skip
@@ -147,6 +146,6 @@ def compiled_loop(spec: MDPSpec) -> Any:
 
 def python_loop(spec: MDPSpec) -> Any:
     """The same loop, not compiled itself, around an adversary in Python."""
-    namespace = {**_names(spec.choose, spec.learn, spec.expected), "fill": fill_python}
+    namespace = _names(spec.choose, spec.learn, spec.expected)
     exec(compile(_SOURCE.format(state="state"), __file__, "exec"), namespace)
     return namespace["run"]

@@ -20,11 +20,6 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded._arguments import checked_count, recorded_rounds
-from unbounded.adversaries.mdps.kinds import (
-    MDPAdversary,
-    PythonMDPAdversary,
-    PythonPlay,
-)
 from unbounded.core.arrays import (
     Vector,
 )
@@ -34,6 +29,7 @@ from unbounded.core.occupancy.layout import (
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.mdps import rf_elp
+from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary, PythonPlay, fill_python
 from unbounded.play.episode_loop import EXPECTED, PLAYED, UNIT, compiled_loop, python_loop
 from unbounded.play.learner import bit_generator
 from unbounded.play.mdp_learner import MDPLearner
@@ -168,9 +164,10 @@ def simulate_mdp(
     --------
     >>> import numpy as np
     >>> from unbounded import worlds
+    >>> from unbounded.adversaries.mdps import Stochastic
     >>> from unbounded.mdps.baselines import UniformPolicy
     >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, MDPAdversary(), 1000, seed=1)
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Stochastic(), 1000, seed=1)
     >>> bool(result.regret[0, -1] > 0)
     True
 
@@ -202,6 +199,8 @@ def simulate_mdp(
     counts = np.zeros((6, replicates))
     # made once, before threads want it
     run = python_loop(learner.spec) if in_python else compiled_loop(learner.spec)
+    if isinstance(adversary, MDPAdversary):
+        adversary.losses()
     done = 0
 
     def one(r: int) -> None:
@@ -253,12 +252,13 @@ def _play(
     cache = np.zeros(1 + 2 * X + layers.n_states)
     value, pi = np.empty(layers.n_states), np.empty(X)
     steps = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H)
+    fill: Any
     params: Any
     if isinstance(adversary, MDPAdversary):
-        params = adversary.begin(mdp, episodes, key)
+        fill, params = adversary.losses(), adversary.begin(mdp, episodes, key)
     else:
         rng = np.random.Generator(bit_generator(_seed(root, replicate, 1)))
-        params = PythonPlay(adversary, layers, rng, steps[0], steps[1])
+        fill, params = fill_python, PythonPlay(adversary, layers, rng, steps[0], steps[1])
     t = 1
     for j, point in enumerate(points):
         while t <= point:
@@ -267,8 +267,8 @@ def _play(
             while first < len(words):
                 first += run(
                     layers.table, player._params, player._state, player.spec.program(), mdp.P,
-                    words[first:], t + first, player._capacity, params, key, book, low, high,
-                    cumulative, losses, q, cache, pi, *steps,
+                    words[first:], t + first, player._capacity, fill, params, key, book, low,
+                    high, cumulative, losses, q, cache, pi, *steps,
                 )  # fmt: skip
                 player._make_room()
             t += len(words)
