@@ -1,8 +1,8 @@
 """What an adversary is, and how the simulators call one.
 
-**Bandits.** An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that writes the
-losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and including
-q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
+**Bandits.** An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that
+writes the losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and
+including q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
 
 An adversary that looks at nothing may also have a kernel ``entry(params, state, t, k)`` that
 returns the loss of one arm, the same as ``fill`` would write, and changes nothing. With it, a

@@ -1,7 +1,7 @@
 """What several adversaries share: the losses of most of them are means and noise, mixed.
 
-Pair p has the mean mu_p, and episode t the noise u_tp, both uniform in [0, 1): functions of (key, p)
-and of (key, t, p), and so the same in whatever order they are asked for.
+Pair p has the mean mu_p, and in episode t the noise u_tp, both uniform in [0, 1): functions of
+(key, p) and of (key, t, p), and so the same in whatever order they are asked for.
 """
 
 from __future__ import annotations
