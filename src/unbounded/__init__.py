@@ -29,12 +29,12 @@ from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
-    from unbounded.adversaries.mdps.kinds import MDPAdversary
     from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
     from unbounded.mdps.o_reps import OREPS
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.seekers import MVP, RFELP
     from unbounded.mdps.uob_reps import UOBREPS
+    from unbounded.play.adversary import MDPAdversary
     from unbounded.play.mdp_learner import MDPLearner
     from unbounded.play.plan import Plan
     from unbounded.play.simulate_mdp import MDPSimulation, simulate_mdp
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _LATER = {
     "ExploreThenCommit": "unbounded.mdps.baselines",
     "IndependentSCB": "unbounded.mdps.baselines",
-    "MDPAdversary": "unbounded.adversaries.mdps.kinds",
+    "MDPAdversary": "unbounded.play.adversary",
     "MDPLearner": "unbounded.play.mdp_learner",
     "MDPSimulation": "unbounded.play.simulate_mdp",
     "MVP": "unbounded.mdps.seekers",

@@ -20,23 +20,39 @@ def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
     return int(value)
 
 
-def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
-    """``value`` as a finite float in (0, below), or a clear error."""
+def _check_real(name: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, not {value!r}")
+
+
+def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
+    """``value`` as a finite float in (0, below), or a clear error."""
+    _check_real(name, value)
     if not 0.0 < value < below or math.isinf(value):
         limit = "" if math.isinf(below) else f" and below {below:g}"
         raise ValueError(f"{name} must be above 0{limit}, got {value!r}")
     return float(value)
 
 
+def checked_within(name: str, value: float, low: float, high: float) -> float:
+    """``value`` as a float in [low, high], or a clear error."""
+    _check_real(name, value)
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
+    return float(value)
+
+
+def checked_at_least(name: str, value: float, least: float) -> float:
+    """``value`` as a finite float of at least ``least``, or a clear error."""
+    _check_real(name, value)
+    if not least <= value < math.inf:
+        raise ValueError(f"{name} must be at least {least:g} and finite, got {value!r}")
+    return float(value)
+
+
 def checked_share(name: str, value: float) -> float:
     """``value`` as a float in [0, 1], or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
-    return float(value)
+    return checked_within(name, value, 0.0, 1.0)
 
 
 def checked_flag(name: str, value: bool) -> bool:

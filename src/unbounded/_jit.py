@@ -66,6 +66,8 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
 
     A kernel that takes such a pointer is compiled once, whatever function it points to.
     """
+    if numba.config.DISABLE_JIT:
+        return function
     compiled: Any = CFunc(
         function, numba.core.sigutils.normalize_signature(signature), {}, _OPTIONS
     )
