@@ -21,6 +21,7 @@ from unbounded.core.occupancy.layout import (
     horizon,
 )
 from unbounded.core.occupancy.policies import Markov
+from unbounded.mdps import markov_play
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -127,7 +128,13 @@ class ExploreThenCommit(MDPLearner):
     [[0.0, 1.0]]
     """
 
-    spec = MDPSpec.of(__name__, name="ExploreThenCommit", reference="")
+    spec = MDPSpec.of(
+        __name__,
+        name="ExploreThenCommit",
+        reference="",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+    )
 
     def __init__(
         self,

@@ -3,8 +3,8 @@
 A policy of the library that seeks a state of layer j takes one action in each state before layer j
 and all actions evenly from there on. So in the recursion backwards from a visited state (see
 `core.occupancy.upper`) all policies share the even part, which is done once. Before layer j only
-one pair per state counts: the boxes of those pairs are gathered once per policy and serve all visited
-states. The numbers are those of `u_state`, bit for bit.
+one pair per state counts: the boxes of those pairs are gathered once per policy and serve all
+visited states. The numbers are those of `u_state`, bit for bit.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from unbounded.core.occupancy.policies import Markov
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
 from unbounded.core.simplex.lanes import LANES
 from unbounded.core.simplex.sampling import mix
+from unbounded.mdps import markov_play
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -129,6 +130,8 @@ class IndependentSCB(MDPLearner):
         __name__,
         name="IndependentSCB",
         reference="Chen & Zhang 2024, Algorithm 1",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
         scale_free=True,
         examples=({}, {"clip": "range"}),
     )

@@ -22,7 +22,7 @@ from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
-from unbounded.mdps import optimism
+from unbounded.mdps import markov_play, optimism
 from unbounded.mdps.explorers import fill_policy
 from unbounded.mdps.optimism import Bonus, Model, State, checked_rewards
 from unbounded.play.contract import MDPSpec
@@ -146,6 +146,9 @@ class MVP(MDPLearner):
         __name__,
         name="MVP",
         reference="Zhang, Chen, Lee & Du 2023, arXiv 2307.13586",
+        init=optimism.init,
+        act=markov_play.act,
+        distribution=markov_play.distribution,
         examples=({}, {"constants": "paper"}),
     )
 

@@ -29,6 +29,7 @@ from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
+from unbounded.mdps import markov_play
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -165,6 +166,8 @@ class OREPS(MDPLearner):
         __name__,
         name="OREPS",
         reference="Zimin & Neu 2013",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
         solves=attrgetter("solves"),
         solver=programs.ftrl,
     )

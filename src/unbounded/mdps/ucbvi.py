@@ -17,7 +17,7 @@ from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
-from unbounded.mdps import optimism
+from unbounded.mdps import markov_play, optimism
 from unbounded.mdps.explorers import fill_policy
 from unbounded.mdps.optimism import Bonus, Model, State, checked_rewards
 from unbounded.play.contract import MDPSpec
@@ -122,6 +122,9 @@ class UCBVI(MDPLearner):
         __name__,
         name="UCBVI",
         reference="Azar, Osband & Munos 2017",
+        init=optimism.init,
+        act=markov_play.act,
+        distribution=markov_play.distribution,
         examples=({}, {"constants": "paper"}),
     )
 

@@ -9,6 +9,7 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Markov
+from unbounded.mdps import markov_play
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -48,7 +49,14 @@ class UniformPolicy(MDPLearner):
     [[0.5, 0.5]]
     """
 
-    spec = MDPSpec.of(__name__, name="UniformPolicy", reference="", scale_free=True)
+    spec = MDPSpec.of(
+        __name__,
+        name="UniformPolicy",
+        reference="",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+        scale_free=True,
+    )
 
     def __init__(self, layers: Sequence[int], n_actions: int, *, seed: Seed = None) -> None:
         shape = checked_layers(layers, n_actions)

@@ -28,6 +28,7 @@ from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
+from unbounded.mdps import markov_play
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -166,6 +167,8 @@ class UOBREPS(MDPLearner):
         __name__,
         name="UOBREPS",
         reference="Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
         solves=attrgetter("solves"),
         solver=programs.mirror,
         examples=({}, {"loss_range": [-2.0, 3.0], "rate": 2.0, "implicit": 0.3, "width": 0.4}),

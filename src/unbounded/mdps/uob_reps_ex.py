@@ -104,7 +104,7 @@ def init(layers: Layers, params: Params) -> State:
 def act(
     lay: Integers, params: Params, state: State, library: Library, word: int, pi: Vector
 ) -> int:
-    """Line 11: the policy of q~, or with probability beta an explorer's, whose number is returned."""
+    """Line 11: the policy of q~, or with probability beta an explorer's, and which one."""
     x = uniform(word) - (1.0 - params.beta)
     if x < 0.0 or library.size == 0:
         pi[:] = state.pi

@@ -1,7 +1,7 @@
 """The contract of an algorithm: what its file defines, and what it says of itself.
 
-An algorithm is a file with ``Params`` (never changes), ``State`` (everything that changes), ``init``
-and three kernels, for bandits and for MDPs alike:
+An algorithm is a file with ``Params`` (never changes), ``State`` (everything that changes),
+``init`` and three kernels, for bandits and for MDPs alike:
 
 ============  =================================================  ==========================
 step          bandits                                            MDPs
@@ -22,10 +22,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
@@ -35,10 +35,6 @@ WORDS = 256  # random words that the buffer of a bandit holds
 # Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
 # stream of random words; the position up to which words have been drawn; then the last WORDS.
 ASKED, DRAWN, FIRST_WORD = range(3)
-
-
-def _step() -> Any:
-    return field(metadata={"step": True})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,24 +60,30 @@ class Spec:
         Settings of the public class that the shared tests run.
     """
 
+    steps: ClassVar[tuple[str, ...]] = (
+        "Params", "State", "init", "distribution", "act", "update",
+    )  # fmt: skip
+
     module: str
     name: str
     reference: str
-    Params: Any = _step()
-    State: Any = _step()
-    init: Callable[..., Any] = _step()
-    distribution: Callable[..., None] = _step()
-    act: Callable[..., Any] = _step()
-    update: Callable[..., Any] = _step()
+    Params: Any
+    State: Any
+    init: Callable[..., Any]
+    distribution: Callable[..., None]
+    act: Callable[..., Any]
+    update: Callable[..., Any]
     scale_free: bool = False
     examples: tuple[Mapping[str, Any], ...] = ({},)
 
     @classmethod
     def of(cls, module: str, **claims: Any) -> Self:
-        """The spec of the module that defines the steps under these names, with its claims."""
+        """The spec of a module that defines ``cls.steps`` under these names, with its claims.
+
+        A step that is defined elsewhere is given as a claim.
+        """
         defined = vars(sys.modules[module])
-        steps = [f.name for f in fields(cls) if f.metadata.get("step")]
-        found = {step: defined[step] for step in steps if step in defined}
+        found = {step: defined[step] for step in cls.steps if step not in claims}
         return cls(module=module, **found, **claims)
 
     @cached_property
@@ -135,8 +137,10 @@ class BanditSpec(Spec):
         Whether ``bound`` multiplies the largest absolute loss or the range of the losses.
     """
 
+    steps = (*Spec.steps, "scale")
+
     guarantee: str
-    scale: Callable[..., float] = _step()
+    scale: Callable[..., float]
     feedback: Literal["bandit", "full"] = "bandit"
     delayed: bool = True
     shift_free: bool = False

@@ -187,7 +187,7 @@ class MDPLearner(AskTell[Plan]):
 
     @property
     def episodes_explored(self) -> int:
-        """How many of the episodes told were spent on exploration, in learners with such a phase."""
+        """How many episodes were exploration, in learners that have such a phase."""
         return 0
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:

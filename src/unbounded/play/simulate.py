@@ -274,7 +274,7 @@ def _loops(spec: BanditSpec) -> tuple[Any, Any]:
                     if row > 0:
                         distribution(params, state, q)
                     tally_expected(book, q, block[row])
-                arm, probability, memo = act(params, state, words[start + row])
+                arm, _, memo = act(params, state, words[start + row])
                 tally_played(book, block[row, arm])
                 state = update(params, state, arm, memo, feedback(block, row, arm))
         book[ARM] = arm
@@ -291,7 +291,7 @@ def _loops(spec: BanditSpec) -> tuple[Any, Any]:
         state = state_of(buffer)
         last = comparators.size
         for i in range(words.size):
-            arm, probability, memo = act(params, state, words[i])
+            arm, _, memo = act(params, state, words[i])
             for c in range(last):
                 losses[c] = loss_of(adversary_params, adversary_state, t + i, comparators[c])
             loss = loss_of(adversary_params, adversary_state, t + i, arm)
