@@ -64,7 +64,6 @@ class Spec:
         "Params", "State", "init", "distribution", "act", "update",
     )  # fmt: skip
 
-    module: str
     name: str
     reference: str
     Params: Any
@@ -73,6 +72,7 @@ class Spec:
     distribution: Callable[..., None]
     act: Callable[..., Any]
     update: Callable[..., Any]
+    module: str = ""
     scale_free: bool = False
     examples: tuple[Mapping[str, Any], ...] = ({},)
 
@@ -89,7 +89,9 @@ class Spec:
     @cached_property
     def packing(self) -> Packing:
         """The layout of the learner's buffer."""
-        return Packing(self.name, self.module, self.Params, self.State, self._reserved)
+        return Packing(
+            self.name, self.module or self.State.__module__, self.Params, self.State, self._reserved
+        )
 
     @property
     def _reserved(self) -> int:
@@ -100,7 +102,7 @@ class Spec:
 
         Under the GIL it is one indivisible action for other threads.
         """
-        function.__module__ = self.module
+        function.__module__ = self.module or self.State.__module__
         function.__qualname__ = f"{self.name}.{function.__name__}"
         return kernel(function, nogil=nogil)
 
