@@ -16,7 +16,6 @@ from unbounded.core.arrays import (
     Integers,
     Vector,
 )
-from unbounded.core.occupancy import vec4
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -34,8 +33,9 @@ class Scratch(NamedTuple):
 
     wanted: Vector  # (H): 1 where a bound is to be computed
     even: Vector  # (H, n_states): values for the target of each layer under even actions
-    f: Vector  # (H, n + 3): values for the target of each layer, one policy
+    f: Vector  # (H, n): values for the target of each layer, one policy
     value: Vector  # (n * A)
+    rest: Vector  # (n * A)
     lo: Vector  # (n, n): boxes of the chosen pairs
     hi: Vector
     room: Vector  # (n)
@@ -47,9 +47,9 @@ def sizes(layers: Layers) -> dict[str, int]:
     """Lengths of the vectors of a `Scratch`."""
     H, n = layers.horizon, max(layers.sizes)
     return {
-        "wanted": H, "even": H * layers.n_states, "f": H * (n + vec4.WIDTH - 1),
-        "value": n * layers.n_actions, "lo": n * n, "hi": n * n, "room": n, "order": n,
-        "chosen": n,
+        "wanted": H, "even": H * layers.n_states, "f": H * n,
+        "value": n * layers.n_actions, "rest": n * layers.n_actions, "lo": n * n, "hi": n * n,
+        "room": n, "order": n, "chosen": n,
     }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def library_bounds(
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
     H = lay.shape[1] - 2
     S = lay[STATE, H + 1]
-    width = work.order.size + vec4.WIDTH - 1
+    width = work.order.size
     last = 0
     for h in range(1, H + 1):
         A = lay[ACTIONS, h]
@@ -98,7 +98,7 @@ def _even_values(
 ) -> None:
     """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
     S = lay[STATE, lay.shape[1] - 1]
-    width = work.order.size + vec4.WIDTH - 1
+    width = work.order.size
     f = work.f[(k - 1) * width : k * width]
     value = work.value
     for h in range(k - 1, 0, -1):
@@ -112,8 +112,9 @@ def _even_values(
                 value[i] = a + min(hi[start + t * m + i] - a, room[lay[PAIR, h] + i])
         else:
             best_values(
-                m, lay[SIZE, h + 1], lo, hi, start, room, lay[PAIR, h], f, work.order, value
-            )
+                m, lay[SIZE, h + 1], lo, hi, start, room, lay[PAIR, h], f, work.order, value,
+                work.rest,
+            )  # fmt: skip
         for s in range(n):
             total = 0.0
             for a in range(A):
@@ -132,7 +133,7 @@ def _step(
     The policy takes the actions ``choice`` before layer ``j > h``.
     """
     S = lay[STATE, lay.shape[1] - 1]
-    width = work.order.size + vec4.WIDTH - 1
+    width = work.order.size
     n = lay[SIZE, h]
     m = n * lay[ACTIONS, h]
     after = lay[SIZE, h + 1]
@@ -161,6 +162,8 @@ def _step(
             even = (k - 1) * S + lay[STATE, j]
             for s in range(after):
                 f[s] = work.even[even + s]
-        best_values(n, after, work.lo, work.hi, 0, work.room, 0, f, work.order, work.value)
+        best_values(
+            n, after, work.lo, work.hi, 0, work.room, 0, f, work.order, work.value, work.rest
+        )
         for s in range(n):
             f[s] = work.value[s]

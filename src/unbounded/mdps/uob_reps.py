@@ -23,15 +23,15 @@ from unbounded.core.arrays import (
 )
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild
-from unbounded.core.occupancy.dual import work_size
-from unbounded.core.occupancy.ftrl import INFO
 from unbounded.core.occupancy.kl import uniform_base
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
     Layers,
 )
+from unbounded.core.occupancy.outcome import UNSOLVED as NOT_SOLVED
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.work import work_size
 from unbounded.mdps import markov_play
 from unbounded.play.learner import Seed
 from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
@@ -76,7 +76,6 @@ class State(NamedTuple):
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
-    info: Vector
     work: Vector
     values: Vector
     order: Integers
@@ -90,7 +89,7 @@ def sizes(layers: Layers, capacity: int) -> Sizes:
     return {
         **pairs, **dict.fromkeys(("low", "width", "w"), H),
         **dict.fromkeys(("M", "lo", "hi", "ln_P"), T), "head": HEAD, "v": layers.n_states,
-        "info": INFO, "work": int(work_size(layers.table)), "values": values.size,
+        "work": int(work_size(layers.table)), "values": values.size,
         "order": order.size,
     }  # fmt: skip
 
@@ -133,14 +132,14 @@ def learn(
         spare_mass(lay, state.lo, state.room)
     state.v[:] = 0.0
     state.theta[:] = 0.0
-    solved = program(
+    outcome = program(
         lay, state.lo, state.hi, state.L, state.w, params.tolerance, state.ln_q, state.ln_P,
-        state.v, state.theta, state.work, state.pi, state.info,
+        state.v, state.theta, state.work, state.pi,
     )  # fmt: skip
     head[SOLVES] += 1.0
-    head[UNSOLVED] += 0.0 if solved else 1.0
-    head[WORST] = max(head[WORST], state.info[1])
-    head[STEPS] += state.info[3]
+    head[UNSOLVED] += 1.0 if outcome.status == NOT_SOLVED else 0.0
+    head[WORST] = max(head[WORST], outcome.gap_over_least)
+    head[STEPS] += outcome.steps
     head[VERSION] += 1.0
 
 

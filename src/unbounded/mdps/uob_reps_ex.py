@@ -27,8 +27,7 @@ from unbounded.core.arrays import (
 )
 from unbounded.core.clipping import Window
 from unbounded.core.occupancy.confidence import count, rebuild
-from unbounded.core.occupancy.dual import work_size
-from unbounded.core.occupancy.ftrl import INFO, floor_weights, new_memory
+from unbounded.core.occupancy.ftrl import EXPONENT, floor_weights, new_memory
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -36,7 +35,10 @@ from unbounded.core.occupancy.layout import (
     Layers,
     roll_forward,
 )
+from unbounded.core.occupancy.outcome import FALLBACK
+from unbounded.core.occupancy.outcome import UNSOLVED as NOT_SOLVED
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.work import work_size
 from unbounded.core.simplex.sampling import uniform
 from unbounded.mdps import explorer_bounds, mvp, rf_elp
 from unbounded.mdps.explorer_bounds import Scratch, library_bounds
@@ -61,8 +63,6 @@ from unbounded.play.sections import (
     WORST,
     Sizes,
 )
-
-_MEMORY_EXPONENT = 1  # slot of the solver's memory: the unit of its dual variables
 
 
 class Params(NamedTuple):
@@ -108,7 +108,6 @@ class State(NamedTuple):
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
     memory: Vector  # of the solver
-    info: Vector
     l_plus: Vector  # scratch, layers
     e_before: Vector  # scratch, layers
     C: Vector  # scratch, layers
@@ -132,7 +131,7 @@ def sizes(layers: Layers, capacity: int) -> Sizes:
     return {
         **pairs, **horizon, **triples, "head": HEAD, "model": mvp.sizes(layers),
         "library": rf_elp.sizes(layers, capacity), "u_main": layers.n_states,
-        "memory": new_memory(layers).size, "info": INFO, "work": int(work_size(layers.table)),
+        "memory": new_memory(layers).size, "work": int(work_size(layers.table)),
         "values": values.size, "order": order.size,
         "explorer_bounds": explorer_bounds.sizes(layers),
     }  # fmt: skip
@@ -292,7 +291,7 @@ def _weigh(lay: Integers, params: Params, state: State) -> bool:
                 state.since[p] = math.ldexp(state.since[p], unit - largest)
             for h in range(H):
                 state.w[h] = math.ldexp(state.w[h], unit - largest)
-            state.memory[_MEMORY_EXPONENT] += unit - largest
+            state.memory[EXPONENT] += unit - largest
         head[UNIT] = largest
     for h in range(H):
         W = state.W[h]
@@ -318,15 +317,15 @@ def _new_epoch(lay: Integers, params: Params, state: State) -> None:
 @subroutine
 def _solve(lay: Integers, params: Params, state: State, program: Any) -> None:
     head = state.head
-    solved = program(
+    outcome = program(
         lay, state.lo, state.hi, int(head[EPOCH]), state.L_hat, state.w, params.tolerance,
-        state.memory, state.work, state.q, state.pi, state.info,
+        state.memory, state.work, state.q, state.pi,
     )  # fmt: skip
     head[SOLVES] += 1.0
-    head[FALLBACKS] += 1.0 if state.info[6] == 3.0 else 0.0
-    head[UNSOLVED] += 0.0 if solved else 1.0
-    head[WORST] = max(head[WORST], state.info[1])
-    head[STEPS] += state.info[3]
+    head[FALLBACKS] += 1.0 if outcome.method == FALLBACK else 0.0
+    head[UNSOLVED] += 1.0 if outcome.status == NOT_SOLVED else 0.0
+    head[WORST] = max(head[WORST], outcome.gap_over_least)
+    head[STEPS] += outcome.steps
     head[VERSION] += 1.0
     state.since[:] = 0.0
     state.u_main[:] = -1.0

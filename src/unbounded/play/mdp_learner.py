@@ -17,10 +17,10 @@ from typing import Any, ClassVar, NamedTuple, Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_numbers
 from unbounded.core.arrays import (
     Vector,
 )
-from unbounded.core.occupancy.confidence import _numbers
 from unbounded.core.occupancy.layout import (
     Layers,
 )
@@ -191,8 +191,8 @@ class MDPLearner:
         rewards : array_like of float, shape (H,)
             Instead of ``losses``: higher is better.
         """
-        s = _numbers(states, "states", self.layers.sizes)
-        a = _numbers(actions, "actions", (self.layers.n_actions,) * self.layers.horizon)
+        s = checked_numbers("states", states, self.layers.sizes)
+        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         if (losses is None) == (rewards is None):
             raise TypeError("tell() needs either losses= or rewards=")
         if losses is not None:
