@@ -52,8 +52,8 @@ def new_scratch(layers: Layers) -> Scratch:
     return Scratch(
         wanted=np.zeros(H), even=np.zeros(H * layers.n_states),
         f=np.zeros(H * n), value=np.zeros(n * A),
-        rest=np.zeros(n * A), lo=np.zeros(n * n), hi=np.zeros(n * n), room=np.zeros(n), order=np.zeros(n, np.int64),
-        chosen=np.zeros(n, np.int64),
+        rest=np.zeros(n * A), lo=np.zeros(n * n), hi=np.zeros(n * n),
+        room=np.zeros(n), order=np.zeros(n, np.int64), chosen=np.zeros(n, np.int64),
     )  # fmt: skip
 
 
