@@ -29,5 +29,5 @@ def test_means():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="factor must be at least 0 and finite, got -1.0"):
+    with pytest.raises(ValueError, match=r"factor must be at least 0 and finite, got -1.0"):
         LowerBound(-1.0)

@@ -23,7 +23,7 @@ def test_follows_what_was_observed(margin, limit):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="margin must be above 0, got 0.0"):
+    with pytest.raises(ValueError, match=r"margin must be above 0, got 0.0"):
         OutsideWindow(margin=0.0)
-    with pytest.raises(ValueError, match="limit must be above 0, got inf"):
+    with pytest.raises(ValueError, match=r"limit must be above 0, got inf"):
         OutsideWindow(limit=float("inf"))

@@ -24,5 +24,5 @@ def test_losses():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="shape must be at least 0.1 and finite, got inf"):
+    with pytest.raises(ValueError, match=r"shape must be at least 0.1 and finite, got inf"):
         Pareto(math.inf)

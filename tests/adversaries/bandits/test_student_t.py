@@ -22,5 +22,5 @@ def test_the_better_arm():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="degrees must be at least 0.2 and finite, got 0.0"):
+    with pytest.raises(ValueError, match=r"degrees must be at least 0.2 and finite, got 0.0"):
         StudentT(0.0)
