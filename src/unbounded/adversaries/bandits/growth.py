@@ -41,6 +41,14 @@ class Growth(Adversary):
         By how much arm 0 is less likely to lose, at most 1/2.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Growth
+    >>> result = simulate(SCB(n_arms=4), Growth(doublings=10), rounds=1000, seed=0)
+    >>> float(result.largest_loss[0, -1])
+    1.0
     """
 
     fill = _fill

@@ -37,6 +37,14 @@ class SpikeLeastLikely(Adversary):
         By how much arm 0 is better, at most 1/2.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import SpikeLeastLikely
+    >>> result = simulate(SCB(n_arms=4), SpikeLeastLikely(rate=0.1), rounds=1000, seed=0)
+    >>> float(result.low[0, -1])
+    -8.0
     """
 
     fill = _fill
