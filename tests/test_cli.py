@@ -123,6 +123,7 @@ def test_show_of_what_is_unfinished_and_damaged(
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     from unbounded import adversaries
+    from unbounded.adversaries.mdps import adversaries as mdp_adversaries
     from unbounded.bandits import algorithms
     from unbounded.mdps import algorithms as mdp_algorithms
 
@@ -134,7 +135,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     for name in adversaries.__all__:
         listed = name not in ("Adversary", "Phase", "worst_cases")  # what one can play against
         assert (f"\n{name}: " in shown) == listed
-    for name in (*mdp_algorithms(), "MDPAdversary", "combination_lock"):
+    for name in (*mdp_algorithms(), *mdp_adversaries(), "combination_lock"):
         assert f"\n{name}: " in shown
     assert 'clip : {"scale", "range", "none"}; default \'scale\'' in shown
     assert "horizon : int; required" in shown

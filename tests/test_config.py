@@ -96,7 +96,7 @@ def test_replicates_are_not_in_the_key() -> None:
         ("replicates", "replicate", 8, "unknown key 'replicate'; the nearest valid one is 'repl"),
         ("SCB", "SBC", 11, "unknown name 'SBC'; the nearest valid one is 'SCB'"),
         ("TsallisINF", "tsallisinf", 16, "the nearest valid one is 'TsallisINF'"),
-        ("StochasticGap", "Stochastic", 20, "the nearest valid one is 'StochasticGap'"),
+        ("StochasticGap", "StochasticGp", 20, "the nearest valid one is 'StochasticGap'"),
         ("clip", "clips", 12, "SCB has no setting 'clips'; the nearest valid one is 'clip'"),
         ('"range"', '"rage"', 12, "cannot be 'rage'; the nearest valid one is 'range'"),
         ("rate = 2", "rate = 'x'", 13, "learners[0].rate must be float, got 'x'"),
@@ -197,8 +197,8 @@ name = "UOBREPS"
 loss_range = "true"
 
 [[adversaries]]
-name = "MDPAdversary"
-kind = ["stochastic", "quiet lure"]
+name = "QuietLure"
+height = [64.0, 32.0]
 """
 
 
@@ -264,12 +264,12 @@ def test_the_range_of_every_layer_survives_its_file() -> None:
         ("episodes = [100, 200]", "", None, "episodes is missing"),
         ("SCBRL", "SCB", 10, "SCB is for bandits, which need arms and rounds"),
         ("SCBRL", "SCRBL", 10, "the nearest valid one is 'SCBRL'"),
-        ("MDPAdversary", "Switch", 18, "Switch is for bandits"),
+        ("QuietLure", "Drift", 18, "Drift is for bandits"),
         ("dirichlet", "dirichle", 4, "the nearest valid one is 'dirichlet'"),
         ("n_actions = 2\n", "", 3, "dirichlet needs n_actions"),
         ("sizes = [2, 3]", "sizes = 2", 5, "sizes must be sequence of int"),
         ("clip =", "layers =", 11, "layers is set by 'worlds'"),
-        ("quiet lure", "quite lure", 19, "kind must be one of"),
+        ("64.0", "-64.0", 19, "height must be above 0"),
         ("[100, 200]", "[5, 200]", 9, "episodes must exceed the 5 states"),
         ('"true"', '"false"', 15, "loss_range"),
     ],

@@ -14,7 +14,7 @@ import polars as pl
 
 from unbounded import SCBRL, UOBREPS, TsallisINF, lab, simulate, worlds
 from unbounded.adversaries import StochasticGap
-from unbounded.adversaries.mdps.kinds import MDPAdversary
+from unbounded.adversaries.mdps import Hide, Stochastic
 from unbounded.lab import config, grid, task
 from unbounded.mdps.baselines import UniformPolicy
 from unbounded.play.simulate_mdp import simulate_mdp
@@ -26,7 +26,7 @@ DOCUMENT = {
         {"name": "UOBREPS", "loss_range": "true"},
         {"name": "RFELP", "episodes": 20, "early_stop": [0, 4]},
     ],
-    "adversaries": [{"name": "MDPAdversary", "kind": ["stochastic", "hide"], "scale": 4.0}],
+    "adversaries": [{"name": name, "scale": 4.0} for name in ("Stochastic", "Hide")],
     "worlds": [LOCK, {"name": "dirichlet", "sizes": [2, 3], "n_actions": 2}],
     "episodes": 300,
     "replicates": 5,
@@ -46,19 +46,19 @@ def reference() -> pl.DataFrame:
     return plain(lab.run(EXPERIMENT, engine="serial"))
 
 
-def cell(frame: pl.DataFrame, learner: str, settings: str, kind: str) -> pl.DataFrame:
+def cell(frame: pl.DataFrame, learner: str, settings: str, adversary: str) -> pl.DataFrame:
     return frame.filter(
         (pl.col("learner") == learner)
         & (pl.col("world") == "combination_lock")
         & pl.col("learner_settings").cast(pl.String).str.contains(settings, literal=True)
-        & pl.col("adversary_settings").cast(pl.String).str.contains(kind)
+        & (pl.col("adversary") == adversary)
     )
 
 
 def test_rows_are_those_of_the_simulator(reference: pl.DataFrame) -> None:
-    rows = cell(reference, "SCBRL", '"clip":"scale"', "hide")
+    rows = cell(reference, "SCBRL", '"clip":"scale"', "Hide")
     result = simulate_mdp(
-        SCBRL([1, 2, 2], 2, 300, clip="scale"), MDP, MDPAdversary("hide", 4.0), 300, 5, 3,
+        SCBRL([1, 2, 2], 2, 300, clip="scale"), MDP, Hide(scale=4.0), 300, 5, 3,
         checkpoints=[60, 300],
     )  # fmt: skip
     assert rows["regret"].to_list() == result.regret.ravel().tolist()
@@ -106,8 +106,8 @@ def test_disk_and_resume_give_the_same(reference: pl.DataFrame, tmp_path: Path) 
 
 
 def test_the_true_range_is_that_of_the_losses(reference: pl.DataFrame) -> None:
-    rows = cell(reference, "UOBREPS", "true", "stochastic").filter(pl.col("round") == 300)
-    adversary = MDPAdversary("stochastic", 4.0)
+    rows = cell(reference, "UOBREPS", "true", "Stochastic").filter(pl.col("round") == 300)
+    adversary = Stochastic(scale=4.0)
     for r in range(5):
         uniform = UniformPolicy([1, 2, 2], 2)
         met = simulate_mdp(uniform, MDP, adversary, 300, 1, 3, first_replicate=r)
@@ -138,7 +138,7 @@ def test_the_true_range_of_bandits() -> None:
 
 
 def test_losses_that_are_all_zero() -> None:
-    zeros = {"adversaries": [{"name": "MDPAdversary", "scale": 0.0}], "replicates": 1}
+    zeros = {"adversaries": [{"name": "Stochastic", "scale": 0.0}], "replicates": 1}
     frame = lab.run(DOCUMENT | zeros, engine="serial")
     assert set(frame["relative_regret"]) == {0.0}
 
@@ -149,6 +149,6 @@ def test_the_key_has_the_world_and_its_code() -> None:
     assert not keys & {c.key for c in grid.cells(config.experiment(other))}
     same = DOCUMENT | {"worlds": [{**LOCK, "slip": 0.0}]}
     assert {c.key for c in grid.cells(config.experiment(same))} < keys
-    assert task.code_version("SCBRL", "MDPAdversary", mdp=True) != task.code_version(
-        "RFELP", "MDPAdversary", mdp=True
+    assert task.code_version("SCBRL", "Hide", mdp=True) != task.code_version(
+        "RFELP", "Hide", mdp=True
     )

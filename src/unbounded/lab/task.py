@@ -223,11 +223,7 @@ def _told(settings: Settings, replicate: int) -> Settings:
         uniform = registry.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
         met = _simulated_mdp(last, uniform, mdp, replicate, 1)
         low, high = met.low[0, -1], met.high[0, -1]
-        if (
-            registry.mdp_adversaries()[settings.adversary]
-            .cls(**settings.adversary_settings)
-            .adaptive
-        ):
+        if registry.mdp_adversaries()[settings.adversary].cls.looks:
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
     return settings._replace(learner_settings=without_true(settings.learner_settings, told))
