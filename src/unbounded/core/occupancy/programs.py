@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, get_type_hints
 
 from numba import types
 
@@ -17,7 +17,7 @@ _V = types.float64[::1]
 _F = types.float64
 _I = types.int64
 _OUTCOME = types.NamedTuple(
-    [{"float": _F, "int": _I}[kind] for kind in Outcome.__annotations__.values()], Outcome
+    [{float: _F, int: _I}[kind] for kind in get_type_hints(Outcome).values()], Outcome
 )
 FTRL_TYPE = _OUTCOME(_T, _V, _V, _I, _V, _V, _F, _V, _V, _V, _V)
 MIRROR_TYPE = _OUTCOME(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V)
