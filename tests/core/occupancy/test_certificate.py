@@ -17,13 +17,14 @@ from unbounded.core.occupancy.upper import greedy_transitions
 seeds = st.integers(0, 2**32 - 1)
 
 
-@pytest.mark.parametrize("q", [0.0, 1e-300, 1e-9, 0.3, 1.0])
+@pytest.mark.parametrize("q", [0.0, 1e-100, 1e-9, 0.3, 1.0])
 @pytest.mark.parametrize("ratio", [1e-200, 0.5, 1 - 2e-3, 1 - 1e-4, 1.0, 1 + 1e-7, 1 + 2e-3, 40.0])
 def test_divergence_to_full_precision(q, ratio):
     x = (q or 0.2) * ratio
-    exact = mpmath.mpf(x)
-    if q > 0:
-        exact += q * mpmath.log(mpmath.mpf(q) / x) - q
+    with mpmath.workdps(50):
+        exact = mpmath.mpf(x)
+        if q > 0:
+            exact += q * mpmath.log(mpmath.mpf(q) / x) - q
     ours = divergence(q, x, float(mpmath.log(x)))
     assert ours >= 0
     # the logarithm of a tiny number carries an absolute error of its size
