@@ -41,6 +41,7 @@ from unbounded.core.occupancy.layout import (  # noqa: E402
     TRIPLE,
     condition,
 )
+from unbounded.core.occupancy.outcome import SOLVED, WARM, Outcome  # noqa: E402
 from unbounded.mdps.baselines import UniformPolicy  # noqa: E402
 from unbounded.mdps.profiles import PRACTICAL  # noqa: E402
 from unbounded.mdps.scb_rl import SCBRL  # noqa: E402
@@ -50,9 +51,9 @@ SIZES = [(3, 3, 2), (5, 5, 4), (5, 10, 4), (8, 20, 8)]
 
 
 @kernel
-def at_once(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi, info):
+def at_once(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi):
     """A solver that does nothing."""
-    return True
+    return Outcome(0.0, 0.0, 0.0, 0, 0, 0, WARM, SOLVED, 0.0, 0.0)
 
 
 class WithoutSolver(SCBRL):
@@ -122,13 +123,12 @@ def call_cvxpy(lo, hi, L, w, q):
     CVXPY["solver"].solve(lo, hi, L, w, q)
 
 
-def by_cvxpy(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi, info):
+def by_cvxpy(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi):
     """The solver of SCB-RL, by a call of Python."""
     with numba.objmode():
         call_cvxpy(lo, hi, L, w, q)
     condition(lay, q, pi)
-    info[:] = 0.0
-    return True
+    return Outcome(0.0, 0.0, 0.0, 0, 0, 0, WARM, SOLVED, 0.0, 0.0)
 
 
 class WithCvxpy(SCBRL):

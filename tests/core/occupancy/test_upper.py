@@ -1,4 +1,4 @@
-"""Confidence sets, greedy optimistic transitions and upper occupancy bounds."""
+"""Greedy optimistic transitions and upper occupancy bounds."""
 
 import numpy as np
 import pytest
@@ -8,18 +8,17 @@ from scipy.optimize import linprog
 
 from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
-from unbounded.core.occupancy.confidence import (
-    JIN,
-    PAPER,
-    ConfidenceSet,
-    check_boxes,
-    known,
-    log_term,
-)
-from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.confidence import JIN, ConfidenceSet, known
+from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
-from unbounded.core.occupancy.upper import descending, greedy_transitions, upper_occupancy
+from unbounded.core.occupancy.upper import (
+    best_values,
+    descending,
+    greedy_transitions,
+    spare_mass,
+    upper_occupancy,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -42,94 +41,6 @@ def random_member(sets, rng):
     other = greedy_transitions(layers, sets.lo, sets.hi, rng.normal(size=layers.n_states))
     share = rng.random()
     return share * corner + (1 - share) * other
-
-
-def test_boxes_follow_the_formula():
-    rng = np.random.default_rng(0)
-    for constants in (PAPER, JIN):
-        layers = Layers([3, 2], n_actions=2)
-        sets = ConfidenceSet(layers, episodes=500, delta=0.2, constants=constants)
-        for _ in range(60):
-            sets.observe(rng.integers([3, 2]), rng.integers([2, 2]))
-        sets.nested = False
-        sets.refresh()
-        ln = np.log(500 * 5 * 2 / 0.2)
-        assert sets.log_term == log_term(layers, 500, 0.2) == pytest.approx(ln)
-        M, lo, hi = (layers.unpack_transitions(x)[1][0] for x in (sets.M, sets.lo, sets.hi))
-        for s in range(3):
-            for a in range(2):
-                N = sets.N[layers.index(1, s, a)]
-                assert N == M[s, a].sum() > 1
-                factor = 2 if constants is PAPER else 1
-                eps = 2 * factor * np.sqrt(M[s, a] / N * ln / (N - 1))
-                eps += factor * 14 * ln / (3 * (N - 1))
-                assert np.allclose(lo[s, a], np.maximum(M[s, a] / N - eps, 0), atol=1e-15)
-                assert np.allclose(hi[s, a], np.minimum(M[s, a] / N + eps, 1), atol=1e-15)
-
-
-def test_epochs_start_when_visits_double_and_at_every_first_visit():
-    layers = Layers([1], n_actions=1)
-    sets = ConfidenceSet(layers, episodes=100, delta=0.1)
-    starts = [t for t in range(1, 33) if sets.observe([0], [0])]
-    assert starts == [1, 2, 4, 8, 16, 32]
-    layers = Layers([2, 2], n_actions=2)
-    sets = ConfidenceSet(layers, episodes=100, delta=0.1)
-    for _ in range(3):
-        sets.observe([0, 0], [0, 0])
-    assert sets.observe([0, 1], [0, 0])  # a first visit in the last layer
-
-
-def test_counts_follow_the_trajectory():
-    layers = Layers([2, 3], n_actions=2)
-    sets = ConfidenceSet(layers, episodes=100, delta=0.1)
-    sets.observe([1, 2], [0, 1])
-    sets.observe([1, 0], [0, 1])
-    initial, (inner,) = layers.unpack_transitions(sets.M)
-    assert initial.tolist() == [0, 2]
-    assert inner[1, 0].tolist() == [1, 0, 1]
-    assert sets.M.sum() == 4
-    assert sets.N[layers.index(0, 0)] == 2
-    assert sets.N[layers.index(2, 2, 1)] == 1
-
-
-def test_e13_boxes_are_nested_and_never_empty():
-    rng = np.random.default_rng(1)
-    mdp = worlds.dirichlet([2, 3, 2], 2, rng)
-    sets = ConfidenceSet(mdp.layers, 2000, 0.1)
-    lo, hi = sets.lo.copy(), sets.hi.copy()
-    for _ in range(2000):
-        states, actions, s = [], [], None
-        for h in range(3):
-            p = mdp.initial if h == 0 else mdp.transitions[h - 1][s, actions[-1]]
-            s = int(rng.choice(len(p), p=p))
-            states.append(s)
-            actions.append(int(rng.integers(2)))
-        if sets.observe(states, actions):
-            assert np.all(sets.lo >= lo)
-            assert np.all(sets.hi <= hi)
-            lo, hi = sets.lo.copy(), sets.hi.copy()
-            check_boxes(mdp.layers, lo, hi)
-    assert sets.contains(mdp.P)
-    assert np.mean(hi - lo < 1) > 0.2  # it has learned something
-
-
-def test_e13_an_empty_intersection_falls_back_to_the_new_box():
-    layers = Layers([2], n_actions=1)
-    sets = ConfidenceSet(layers, episodes=10, delta=0.5, constants=(1e-3, 1e-3))
-    sets.N[0], sets.M[:] = 1000, [1000, 0]
-    sets.refresh()
-    assert sets.lo[0] > 0.99
-    sets.N[0], sets.M[:] = 2000, [1000, 1000]  # contradicts the first box
-    sets.refresh()
-    assert sets.hi[0] < 0.6
-    assert sets.lo[0] == pytest.approx(0.5, abs=0.01)
-
-
-def test_e22_no_visits_means_the_whole_simplex():
-    sets = ConfidenceSet(Layers([2, 3], 2), 100, 0.1)
-    sets.refresh()
-    assert not sets.lo.any()
-    assert np.all(sets.hi == 1)
 
 
 @given(seeds)
@@ -202,7 +113,7 @@ def test_visited_states_get_the_same_bounds_as_all_states(seed):
 @pytest.mark.parametrize("n_actions", [1, 3, 4, 5, 7])
 @pytest.mark.parametrize("sizes", [(1, 2, 3), (5, 4, 6), (9, 8, 1), (2, 11, 10)])
 def test_upper_bounds_of_layers_of_every_width(sizes, n_actions):
-    """Pairs are taken 16 and 4 at a time: against a recursion with one pair at a time."""
+    """Against a recursion with one pair at a time."""
     rng = np.random.default_rng([*sizes, n_actions])
     mdp = worlds.dirichlet(sizes, n_actions, rng)
     width = rng.choice([0.0, 0.1, 1.0], size=mdp.layers.n_transitions)
@@ -226,9 +137,8 @@ def test_upper_bounds_of_layers_of_every_width(sizes, n_actions):
 def test_ties_are_ordered_by_number():
     rng = np.random.default_rng(4)
     for n in (1, 2, 3, 4, 5, 8, 13, 40):
-        f, order = np.empty(n + 3), np.empty(n, dtype=np.int64)
-        f[:n] = rng.integers(-2, 3, size=n)
-        expected = np.argsort(-f[:n], kind="stable")
+        f, order = rng.integers(-2, 3, size=n).astype(float), np.empty(n, dtype=np.int64)
+        expected = np.argsort(-f, kind="stable")
         descending(n, f, order)
         assert np.array_equal(order, expected)
 
@@ -247,18 +157,46 @@ def test_nothing_known_bounds_every_state_by_one():
     assert np.allclose(u[1:], 0.5)
 
 
+@given(seeds)
+@settings(max_examples=60, deadline=None)
+def test_best_values_are_the_greedy_ones(seed):
+    """For every number of states and of values that are zero; other pairs are not written."""
+    rng = np.random.default_rng(seed)
+    m, n, start, first = (int(rng.integers(*r)) for r in ((1, 40), (1, 12), (0, 5), (0, 4)))
+    P = rng.dirichlet(np.ones(n), size=m).T.ravel()
+    width = rng.choice([0.0, 0.1, 1.0], size=n * m)
+    lo, hi = (np.concatenate([np.full(start, np.nan), x]) for x in (P - width, P + width))
+    lo, hi = np.maximum(lo, 0.0), np.minimum(hi, 1.0)
+    lows, highs = (x[start:].reshape(n, m).T for x in (lo, hi))
+    room = np.concatenate([np.full(first, np.nan), np.maximum(1 - lows.sum(1), 0.0)])
+    f = rng.random(n) * (rng.random(n) < 0.7)
+    value, rest = np.full(m + 2, 7.0), np.empty(m + 2)
+    best_values(m, n, lo, hi, start, room, first, f, np.empty(n, np.int64), value, rest)
+    for i in range(m):
+        assert value[i] == pytest.approx(greedy_value(lows[i], highs[i], f), abs=1e-15)
+    assert np.array_equal(value[m:], [7.0, 7.0])
+
+
+def test_spare_mass_is_what_lo_leaves():
+    rng = np.random.default_rng(5)
+    mdp = worlds.dirichlet([2, 3, 2], 2, rng)
+    lo = mdp.P * rng.random(mdp.P.size)
+    room = np.full(mdp.layers.n_pairs, np.nan)
+    spare_mass(mdp.layers.table, lo, room)
+    sums = [x.sum(2).ravel() for x in boxes_as_arrays(mdp.layers, lo)]
+    last = mdp.layers.table[PAIR, 3]
+    assert np.allclose(room[:last], 1 - np.concatenate(sums), rtol=0, atol=1e-15)
+    assert not room[last:].any()
+    spare_mass(mdp.layers.table, mdp.P * (1 + 1e-15), room)
+    assert np.all(room >= 0)
+
+
 def test_wrong_arguments_are_refused():
     layers = Layers([2], 2)
-    with pytest.raises(ValueError, match="delta must be in"):
-        ConfidenceSet(layers, 10, 1.5)
-    with pytest.raises(ValueError, match="episodes must be"):
-        ConfidenceSet(layers, 0, 0.5)
-    with pytest.raises(ValueError, match="constants must be positive"):
-        ConfidenceSet(layers, 10, 0.5, constants=(1.0, 0.0))
-    sets = ConfidenceSet(layers, 10, 0.5)
-    for states, actions in (([2], [0]), ([0], [-1]), ([0.5], [0]), ([0, 0], [0])):
-        with pytest.raises(ValueError, match="must"):
-            sets.observe(states, actions)
-    assert not sets.N.any()  # nothing was counted
+    policy = Markov.uniform(layers)
+    with pytest.raises(ValueError, match="states must be whole numbers"):
+        upper_occupancy(policy, np.zeros(2), np.ones(2), states=[2])
     with pytest.raises(ValueError, match="0 <= lo <= hi <= 1"):
-        check_boxes(layers, [0.5, 0.0], [0.4, 1.0])
+        upper_occupancy(policy, [0.5, 0.0], [0.4, 1.0])
+    with pytest.raises(ValueError, match="3 finite numbers"):
+        greedy_transitions(layers, np.zeros(2), np.ones(2), [0.0, np.nan, 1.0])

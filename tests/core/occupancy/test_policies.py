@@ -1,4 +1,4 @@
-"""Layered MDPs, policies and occupancy measures."""
+"""Policies, mixtures, occupancy measures and regret."""
 
 import itertools
 
@@ -8,10 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbounded import worlds
-from unbounded.core.occupancy.layout import (
-    TRIPLE,
-    Layers,
-)
+from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
 from unbounded.core.occupancy.policies import (
     Markov,
@@ -88,25 +85,6 @@ def test_the_policy_of_an_occupancy_measure_induces_it(shape):
     assert np.allclose(q, again, rtol=0, atol=1e-14)
 
 
-def test_expected_loss_agrees_with_simulated_episodes():
-    rng = np.random.default_rng(5)
-    mdp = worlds.dirichlet([2, 4, 3], 3, rng)
-    policy = random_policy(mdp.layers, rng)
-    losses = rng.normal(size=mdp.layers.n_pairs)
-    losses[0] = 0
-    n = 4000
-    words = np.random.PCG64(1).random_raw(n * 6).reshape(n, 6)
-    totals = np.empty(n)
-    for t in range(n):
-        states, actions = simulate_episode(mdp, policy.pi, words[t])
-        totals[t] = sum(
-            losses[mdp.layers.index(h + 1, s, a)]
-            for h, (s, a) in enumerate(zip(states, actions, strict=True))
-        )
-    error = totals.std() / np.sqrt(n)
-    assert abs(totals.mean() - occupancy(mdp, policy) @ losses) < 4 * error
-
-
 def test_visits_follow_the_occupancy_of_a_mixture_by_chi_square():
     rng = np.random.default_rng(8)
     mdp = worlds.dirichlet([2, 3], 2, rng)
@@ -121,19 +99,6 @@ def test_visits_follow_the_occupancy_of_a_mixture_by_chi_square():
         counts[mdp.layers.index(2, states[1], actions[1])] += 1
     expected = n * occupancy(mdp, Mixture(weights, parts))[-6:]
     assert np.sum((counts[-6:] - expected) ** 2 / expected) < 20.5  # chi2(5), p = 0.001
-
-
-def test_trajectories_are_data_driven_and_repeatable():
-    mdp = worlds.dirichlet([3, 3], 2, np.random.default_rng(0))
-    words = np.random.PCG64(9).random_raw(4)
-    policy = Markov.uniform(mdp.layers)
-    first, again = (simulate_episode(mdp, policy.pi, words) for _ in range(2))
-    assert np.array_equal(first, again)
-    # the word of a state that has probability one of being 0 cannot matter, whatever it is
-    sure = LayeredMDP([1.0, 0.0], [], n_actions=1)
-    for word in (0, 2**64 - 1):
-        states, _ = simulate_episode(sure, [1, 1, 1], np.array([word, word], dtype=np.uint64))
-        assert states[0] == 0
 
 
 @given(shapes)
@@ -172,55 +137,6 @@ def test_regret_of_a_play_is_exact():
     assert abs(regret(mdp, [best] * 7, losses)[-1]) < 1e-12
 
 
-def test_layout_round_trip():
-    rng = np.random.default_rng(0)
-    layers = Layers([2, 1, 4], n_actions=3)
-    initial, arrays = rng.random(2), [rng.random((2, 3, 1)), rng.random((1, 3, 4))]
-    flat = layers.pack_transitions(initial, arrays)
-    back = layers.unpack_transitions(flat)
-    assert np.array_equal(back[0], initial)
-    assert all(np.array_equal(x, y) for x, y in zip(back[1], arrays, strict=True))
-    # P(j|s,a) of layer 2 is where the layout says
-    lay = layers.table
-    assert flat[lay[TRIPLE, 2] + 3 * (1 * 3) + (0 * 3 + 2)] == arrays[1][0, 2, 3]
-    pairs = [rng.random((n, 3)) for n in layers.sizes]
-    q = layers.pack_pairs(pairs)
-    assert q[layers.index(3, 2, 1)] == pairs[2][2, 1]
-
-
-@pytest.mark.parametrize(
-    ("initial", "transitions", "n_actions", "message"),
-    [
-        ([0.5, 0.6], [], 2, "initial sums to 1.1"),
-        ([1.0], [[[[0.5, 0.4], [0.5, 0.5]]]], None, r"transitions\[0\]\[0, 0\] sums to 0.9"),
-        ([1.0], [[[[1.5, -0.5]]]], None, r"transitions\[0\]\[0, 0, 1\] is -0.5"),
-        ([1.0], [[[0.5, 0.5]]], None, "must have shape"),
-        ([1.0], [np.full((2, 1, 1), 1.0)], None, "must have shape"),
-        ([1.0], [], None, "n_actions is needed"),
-        ([np.nan], [], 1, "not finite"),
-        ([1.0], [np.ones((1, 2, 1)), np.ones((1, 3, 1))], None, "3 actions, other layers 2"),
-    ],
-)
-def test_wrong_transitions_are_refused_with_a_reason(initial, transitions, n_actions, message):
-    with pytest.raises(ValueError, match=message):
-        LayeredMDP(initial, transitions, n_actions)
-
-
-def test_other_wrong_arguments_are_refused():
-    layers = Layers([2], n_actions=2)
-    for bad in (lambda: Layers([], 2), lambda: Layers([2, 0], 2), lambda: Layers([2], 0)):
-        with pytest.raises(ValueError, match="at least"):
-            bad()
-    with pytest.raises(ValueError, match="shape"):
-        Markov(layers, [0.5, 0.5])
-    with pytest.raises(ValueError, match="sum to 1"):
-        Mixture([0.5, 0.6], [Markov.uniform(layers)] * 2)
-    with pytest.raises(ValueError, match="policy is for"):
-        occupancy(LayeredMDP([1.0], [], n_actions=2), Markov.uniform(layers))
-    with pytest.raises(IndexError, match="layer 1 has 2 states"):
-        layers.index(1, 2)
-
-
 def test_unreachable_states_are_legal():
     mdp = LayeredMDP([1.0, 0.0], [np.tile([1.0, 0.0], (2, 2, 1))])
     q = occupancy(mdp, Markov.uniform(mdp.layers))
@@ -228,24 +144,17 @@ def test_unreachable_states_are_legal():
     assert policy_from_occupancy(mdp.layers, q).tables[1][1].tolist() == [0.5, 0.5]
 
 
-def test_builders():
-    rng = np.random.default_rng(4)
-    lock = worlds.combination_lock(5, 3, rng, slip=0.1)
-    uniform = occupancy(lock, Markov.uniform(lock.layers))
-    assert lock.layers.unpack_pairs(uniform)[4][0].sum() == pytest.approx((0.9 / 3) ** 4)
-    goal = np.zeros(lock.layers.n_pairs)
-    goal[lock.layers.index(5, 0, 0)] = -1
-    assert best_policy(lock, goal)[0] == pytest.approx(-(0.9**4))
-    for sizes in ([4], [2, 3, 4]):
-        hard = worlds.hard_to_reach(sizes, 2, rng, reach=1e-3)
-        goal = np.zeros(hard.layers.n_pairs)
-        last = hard.layers.index(len(sizes), sizes[-1] - 1)
-        goal[last : last + 2] = -1
-        assert 0 < -best_policy(hard, goal)[0] <= 1e-3 * (1 + 1e-12)
-    P = rng.dirichlet(np.ones(3), size=(3, 2))
-    expanded = worlds.time_expansion(P, [0, 1, 0], horizon=4)
-    assert expanded.layers.sizes == (3, 3, 3, 3)
-    chain = P.mean(axis=1)
-    q = occupancy(expanded, Markov.uniform(expanded.layers))
-    expected = np.array([0, 1, 0]) @ np.linalg.matrix_power(chain, 3)
-    assert np.allclose(expanded.layers.unpack_pairs(q)[3].sum(1), expected, atol=1e-14)
+def test_wrong_arguments_are_refused():
+    layers = Layers([2], n_actions=2)
+    with pytest.raises(ValueError, match="shape"):
+        Markov(layers, [0.5, 0.5])
+    with pytest.raises(ValueError, match="sum to 1"):
+        Mixture([0.5, 0.6], [Markov.uniform(layers)] * 2)
+    with pytest.raises(ValueError, match="one entry per policy"):
+        Mixture([1.0], [Markov.uniform(layers)] * 2)
+    with pytest.raises(ValueError, match="the same layers"):
+        Mixture([0.5, 0.5], [Markov.uniform(layers), Markov.uniform(Layers([3], 2))])
+    with pytest.raises(ValueError, match="policy is for"):
+        occupancy(LayeredMDP([1.0], [], n_actions=2), Markov.uniform(layers))
+    with pytest.raises(ValueError, match="q must be >= 0"):
+        policy_from_occupancy(layers, [1.0, 0.5, 0.5, -0.1, 0.1])

@@ -16,11 +16,12 @@ from occupancy_reference import (
 )
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import ConfidenceSet, known
-from unbounded.core.occupancy.dual import work_size
-from unbounded.core.occupancy.ftrl import INFO, OccupancyFTRL, floor_weights, new_memory, solve
+from unbounded.core.occupancy.ftrl import OccupancyFTRL, floor_weights, new_memory, solve
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.outcome import COLD, SOLVED, WARM
 from unbounded.core.occupancy.policies import Markov, occupancy, policy_from_occupancy
+from unbounded.core.occupancy.work import work_size
 
 SCALES = [-900, -101, -60, -7, 13, 101, 900]
 
@@ -295,13 +296,20 @@ def test_the_kernel_is_the_object():
     layers = mdp.layers
     solver = OccupancyFTRL(layers, sets.lo, sets.hi)
     memory, buffer = new_memory(layers), np.full(work_size(layers.table), np.nan)
-    q, pi, info = np.empty(layers.n_pairs), np.empty(layers.n_pairs), np.empty(INFO)
+    q, pi = np.empty(layers.n_pairs), np.empty(layers.n_pairs)
     for t, L in enumerate(losses):
         if t == 3:
             memory = memory.copy()  # saved and loaded in the middle
             buffer[:] = np.nan  # scratch carries nothing from call to call
-        assert solve(layers.table, sets.lo, sets.hi, 1, L, w, 1e-8, memory, buffer, q, pi, info)
-        assert np.array_equal(q, solver.solve(L, w).q)
+        outcome = solve(layers.table, sets.lo, sets.hi, 1, L, w, 1e-8, memory, buffer, q, pi)
+        assert outcome.status == SOLVED
+        assert outcome.method == (WARM if t else COLD)
+        assert outcome.gap_over_least == pytest.approx(outcome.gap / w.min())
+        parts = outcome.kl_part + outcome.slack_part
+        assert parts == pytest.approx(outcome.gap_over_largest, rel=1e-12)
+        solution = solver.solve(L, w)
+        assert np.array_equal(q, solution.q)
+        assert outcome.steps == solution.certificate.newton_steps
 
 
 def test_wrong_arguments_are_refused():
