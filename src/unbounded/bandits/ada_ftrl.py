@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, sample
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -37,31 +32,25 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     D: float  # sum of the mixability gaps
     L: Vector  # (n,) cumulative losses
-    w: Vector  # (n,) w_t
-    lane_sums: Vector  # of w, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # w_t
 
 
 def init(params: Params) -> State:
     """w_1 uniform."""
-    w, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(w, lane_sums)
-    return State(
-        t=1, clipped=0, D=0.0, L=np.zeros(params.n), w=w, lane_sums=lane_sums, lanes=np.zeros(LANES)
-    )
+    return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with w_t."""
-    q[:] = state.w
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from w_t."""
-    arm = sample(state.w, state.lane_sums, word)
-    return arm, state.w[arm], 0.0
+    arm, w_k = draw(state.law, word)
+    return arm, w_k, 0.0
 
 
 @kernel
@@ -72,13 +61,13 @@ def _eta(c: float, D: float) -> float:
 @kernel
 def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
     """Learn from the losses of all arms."""
-    n, L, w, D = params.n, state.L, state.w, state.D
+    n, L, D = params.n, state.L, state.D
     if n > 1:
-        D += mixability_gap(L, _eta(params.c, D), w, losses)
+        D += mixability_gap(L, _eta(params.c, D), state.law.q, losses)
         for i in range(n):
             L[i] += losses[i]
-        hedge(L, _eta(params.c, D), w, state.lane_sums, state.lanes)
-    return State(state.t + 1, 0, D, L, w, state.lane_sums, state.lanes)
+        hedge(L, _eta(params.c, D), state.law)
+    return State(state.t + 1, 0, D, L, state.law)
 
 
 @kernel

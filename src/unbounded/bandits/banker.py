@@ -18,14 +18,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import log_barrier
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -43,9 +38,7 @@ class State(NamedTuple):
     sigma: float  # sigma_t
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 @kernel
@@ -56,26 +49,23 @@ def _sigma(n_log_T: float, B: float, Q: float) -> float:
 
 def init(params: Params) -> State:
     """B_1 = 1 and p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
     return State(
         t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), lam=1.0,
-        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+        L_hat=np.zeros(params.n), law=new_law(params.n),
     )  # fmt: skip
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -89,12 +79,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         Q += loss * loss
     sigma = _sigma(params.n_log_T, B, Q)
     if params.n > 1:
-        lam, total = log_barrier(L_hat, 1.0 / sigma, lam, state.p, state.lanes)
-        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    return State(
-        state.t + 1, state.clipped + skipped, B, Q, sigma, lam,
-        L_hat, state.p, state.lane_sums, state.lanes,
-    )  # fmt: skip
+        lam = log_barrier_mixed(L_hat, 1.0 / sigma, lam, state.law)
+    return State(state.t + 1, state.clipped + skipped, B, Q, sigma, lam, L_hat, state.law)
 
 
 @kernel

@@ -16,15 +16,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -40,29 +35,25 @@ class State(NamedTuple):
     t: int
     clipped: int
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    p, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(1, 0, np.zeros(params.n), p, lane_sums, np.zeros(LANES))
+    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -72,9 +63,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     x, clipped = to_unit(loss, params.low, params.high)
     L_hat[arm] += x / p_k
     eta = params.eta if params.eta > 0.0 else math.sqrt(math.log(n) / (n * t))
-    total = shannon(L_hat, eta, state.p, state.lanes)
-    mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    return State(t, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
+    shannon_mixed(L_hat, eta, 0.0, state.law)
+    return State(t, state.clipped + clipped, L_hat, state.law)
 
 
 @kernel

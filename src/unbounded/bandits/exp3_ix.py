@@ -20,9 +20,7 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_positive, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms

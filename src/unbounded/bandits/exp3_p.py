@@ -20,15 +20,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_option, checked_positive, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -49,47 +44,41 @@ class State(NamedTuple):
     t: int
     clipped: int
     L_hat: Vector  # (n,) minus the cumulative gain estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(t=1, clipped=0, L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(LANES))
+    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     x, clipped = to_unit(loss, params.low, params.high)
-    p, L_hat, b = state.p, state.L_hat, params.b
+    L_hat, b = state.L_hat, params.b
     if params.n > 1:
         if params.logarithmic:
             L_hat[arm] += math.log1p(-b * (1.0 - x) / p_k) / b
         else:
             for i in range(params.n):
-                L_hat[i] -= b / p[i]
+                L_hat[i] -= b / state.law.q[i]
             L_hat[arm] -= (1.0 - x) / p_k
-        total = shannon(L_hat, params.eta, p, state.lanes)
-        mix(p, (1.0 - params.gamma) / total, params.gamma / params.n, state.lane_sums)
-    return State(state.t + 1, state.clipped + clipped, L_hat, p, state.lane_sums, state.lanes)
+        shannon_mixed(L_hat, params.eta, params.gamma, state.law)
+    return State(state.t + 1, state.clipped + clipped, L_hat, state.law)
 
 
 @kernel

@@ -16,15 +16,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import Anchor, tsallis, tsallis_cold
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import Anchor, tsallis_cold, tsallis_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -42,51 +37,39 @@ class State(NamedTuple):
     clipped: int
     x: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) minus V
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums, L_hat = np.empty(n), np.zeros(LANES), np.zeros(n)
-    fill_uniform(p, lane_sums)
+    L_hat = np.zeros(params.n)
     x = tsallis_cold(L_hat, params.eta).x
-    return State(
-        t=1, clipped=0, x=x, L_hat=L_hat, p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES)
-    )
+    return State(t=1, clipped=0, x=x, L_hat=L_hat, law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     loss_01, clipped = to_unit(loss, params.low, params.high)
-    L_hat = state.L_hat
+    x, L_hat = state.x, state.L_hat
     L_hat[arm] -= (1.0 - loss_01) / p_k
-    x = state.x
     if params.n > 1:
         start = Anchor(min(x, L_hat[arm] - 2.0 / params.eta), 0.0, 0.0, 0.0)
-        anchor = tsallis(L_hat, params.eta, start, state.p, state.lanes)
-        x = anchor.x
-        gamma = params.gamma
-        mix(state.p, (1.0 - gamma) / anchor.S2, gamma / params.n, state.lane_sums)
-    return State(
-        state.t + 1, state.clipped + clipped, x, L_hat, state.p, state.lane_sums, state.lanes
-    )
+        x = tsallis_mixed(L_hat, params.eta, start, params.gamma, state.law).x
+    return State(state.t + 1, state.clipped + clipped, x, L_hat, state.law)
 
 
 @kernel

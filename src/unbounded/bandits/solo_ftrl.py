@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -37,31 +32,25 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     N: float  # root of the sum of squares
     L: Vector  # (n,) cumulative losses
-    w: Vector  # (n,) w_t
-    lane_sums: Vector  # of w, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # w_t
 
 
 def init(params: Params) -> State:
     """w_1 uniform."""
-    w, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(w, lane_sums)
-    return State(
-        t=1, clipped=0, N=0.0, L=np.zeros(params.n), w=w, lane_sums=lane_sums, lanes=np.zeros(LANES)
-    )
+    return State(t=1, clipped=0, N=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with w_t."""
-    q[:] = state.w
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from w_t."""
-    arm = sample(state.w, state.lane_sums, word)
-    return arm, state.w[arm], 0.0
+    arm, w_k = draw(state.law, word)
+    return arm, w_k, 0.0
 
 
 @kernel
@@ -78,8 +67,8 @@ def update(params: Params, state: State, arm: int, memo: float, losses: Vector) 
         a, b = math.ldexp(N, -unit), math.ldexp(norm, -unit)
         N = math.ldexp(math.sqrt(a * a + b * b), unit)
         eta = min(1.0 / (params.c * N), 1e308)  # subnormal N
-        mix(state.w, 1.0 / shannon(L, eta, state.w, state.lanes), 0.0, state.lane_sums)
-    return State(state.t + 1, 0, N, L, state.w, state.lane_sums, state.lanes)
+        shannon_mixed(L, eta, 0.0, state.law)
+    return State(state.t + 1, 0, N, L, state.law)
 
 
 @kernel

@@ -14,9 +14,7 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.learner import Learner, Seed
 from unbounded.play.spec import BanditSpec
 
@@ -26,34 +19,31 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int  # nothing is ever clipped
-    q: Vector  # (n,)
-    lane_sums: Vector  # of q, for sampling
+    law: Law  # q
 
 
 def init(params: Params) -> State:
     """q uniform, for ever."""
-    q, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(q, lane_sums)
-    return State(1, 0, q, lane_sums)
+    return State(t=1, clipped=0, law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q``."""
-    q[:] = state.q
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw any arm."""
-    arm = sample(state.q, state.lane_sums, word)
-    return arm, state.q[arm], 0.0
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, 0.0
 
 
 @kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Count the round."""
-    return State(state.t + 1, 0, state.q, state.lane_sums)
+    return State(state.t + 1, 0, state.law)
 
 
 @kernel
