@@ -11,9 +11,16 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core import clipping
 from unbounded.core.arrays import Vector
-from unbounded.core.clipping import EMPTY, NONE, Window, checked_clipping
+from unbounded.core.clipping import (
+    EMPTY,
+    NONE,
+    Window,
+    checked_clipping,
+    clip,
+    scale_of,
+    unit_factor,
+)
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.play.learner import Learner, Seed
@@ -49,7 +56,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k}."""
-    arm, q_k = tsallis_arms.draw(state.arms, word)
+    arm, q_k = tsallis_arms.draw(state.arms, word)  # line 4
     return arm, q_k, q_k
 
 
@@ -57,12 +64,10 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n, t = params.n, state.t + 1
-    l_plus, clipped, window = clipping.clip(  # lines 5 and 7
-        state.window, params.clip, params.rule, loss
-    )
+    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
     arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6
     if n > 1 and window.W > 0.0:
-        arms = tsallis_arms.rescale(arms, clipping.unit_factor(state.window, window))
+        arms = tsallis_arms.rescale(arms, unit_factor(state.window, window))
         eta = params.rate / (window.W * math.sqrt(t))  # line 8, in units of 2^-e
         beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))
         arms = tsallis_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
@@ -72,7 +77,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """C_t, or the observed range."""
-    return clipping.scale_of(state.window, params.clip)
+    return scale_of(state.window, params.clip)
 
 
 def scale_bound(n: int, T: int) -> float:

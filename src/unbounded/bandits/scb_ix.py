@@ -13,9 +13,16 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core import clipping
 from unbounded.core.arrays import Vector
-from unbounded.core.clipping import EMPTY, NONE, Window, checked_clipping
+from unbounded.core.clipping import (
+    EMPTY,
+    NONE,
+    Window,
+    checked_clipping,
+    clip,
+    scale_of,
+    unit_factor,
+)
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.play.learner import Learner, Seed
@@ -53,7 +60,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k} + gamma_t."""
     gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # erratum E7: gamma_1 too
-    arm, q_k = shannon_arms.draw(state.arms, word)
+    arm, q_k = shannon_arms.draw(state.arms, word)  # line 4
     return arm, q_k, q_k + gamma
 
 
@@ -61,12 +68,10 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``q_k_gamma`` is q_{t,k} + gamma_t of its ask."""
     n, t, arms = params.n, state.t + 1, state.arms
-    l_plus, clipped, window = clipping.clip(  # lines 5 and 7
-        state.window, params.clip, params.rule, loss
-    )
+    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
     shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6
     if n > 1 and window.W > 0.0:
-        shannon_arms.rescale(arms, clipping.unit_factor(state.window, window))
+        shannon_arms.rescale(arms, unit_factor(state.window, window))
         eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))  # line 8, in units of 2^-e
         beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
         beta *= params.mixing
@@ -77,7 +82,7 @@ def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float
 @kernel
 def scale(params: Params, state: State) -> float:
     """C_t, or the observed range."""
-    return clipping.scale_of(state.window, params.clip)
+    return scale_of(state.window, params.clip)
 
 
 def range_bound(n: int, T: int, delta: float) -> float:

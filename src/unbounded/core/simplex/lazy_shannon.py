@@ -28,12 +28,10 @@ from unbounded.core.simplex.lazy import (
     ETA_S,
     FACTOR,
     FLOOR,
+    MOMENTS,
     MOST_TRIALS,
-    OWN,
-    Lazy,
     explored,
     grow,
-    new_lazy,
     settle,
     taken,
     usable,
@@ -52,47 +50,42 @@ from unbounded.core.simplex.proposal import (
 ENVELOPE = 1.5
 _LEFT_OUT = 1e-15  # of the sum, by the series
 
-ETA, L_0, WIDTH, MASS, _SLOTS = range(OWN, OWN + 5)  # of the picture: the rate now; the anchor
+ETA, L_0, WIDTH, MASS = range(4)  # of the picture: the rate now; the anchor
 
 _INVERSE_FACTORIALS = constant([1.0 / math.factorial(j) for j in range(TERMS)])
 
 
-def new(n: int) -> Lazy:
-    """No losses yet."""
-    return new_lazy(n, _SLOTS)
-
-
 @subroutine
-def add(lazy: Lazy, k: int, amount: float) -> None:
+def add(picture: Vector, table: Vector, k: int, amount: float) -> None:
     """Let L_k grow by ``amount`` and correct the moments."""
-    picture = lazy.picture
-    before, after = grow(lazy, k, amount)
+    before, after = grow(table, k, amount)
     if picture[ETA_S] > 0.0:
         u = picture[ETA_S] * (before - picture[L_0])
         v = picture[ETA_S] * (after - picture[L_0])
         a, b = math.exp(-u), math.exp(-v)
-        exchange(lazy.M, a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
+        exchange(picture[MOMENTS:], a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
         picture[CHANGES] += 1.0
 
 
 @subroutine
-def solve(lazy: Lazy, n: int, eta: float, beta: float) -> bool:
+def solve(picture: Vector, n: int, eta: float, beta: float) -> bool:
     """Find the normaliser for this ``eta``; return whether that was possible: if not, an `anchor`
     is due."""
-    picture = lazy.picture
-    if not usable(lazy, n):
+    if not usable(picture, n):
         return False
     eps = 1.0 - eta / picture[ETA_S]
-    total = series(lazy.M, _INVERSE_FACTORIALS, eps)
+    total = series(picture[MOMENTS:], _INVERSE_FACTORIALS, eps)
     picture[ETA] = eta
-    settle(lazy, n, beta, total)
+    settle(picture, n, beta, total)
     return eps <= picture[WIDTH] and total >= ACCEPTED * picture[MASS]
 
 
 @subroutine
-def anchor(lazy: Lazy, eta: float, beta: float, lam: Vector, p: Vector, lanes: Vector) -> None:
+def anchor(
+    picture: Vector, table: Vector, eta: float, beta: float, lam: Vector, p: Vector, lanes: Vector
+) -> None:
     """Sum over all the arms, and take the picture; ``lam`` and ``p`` are room for n numbers."""
-    n, M, picture, table = lam.size, lazy.M, lazy.picture, lazy.table
+    n, M = lam.size, picture[MOMENTS:]
     smallest = table[LOSS]
     for k in range(n):
         lam[k] = table[RECORD * k + LOSS]
@@ -114,17 +107,16 @@ def anchor(lazy: Lazy, eta: float, beta: float, lam: Vector, p: Vector, lanes: V
     picture[L_0] = smallest
     picture[WIDTH] = width
     picture[ETA] = eta
-    taken(lazy, eta)
-    settle(lazy, n, beta, M[0])
+    taken(picture, eta)
+    settle(picture, n, beta, M[0])
 
 
 @subroutine
-def draw(lazy: Lazy, word: int) -> tuple[int, float]:
+def draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """An arm drawn from (1 - beta) p + beta / n, and its probability."""
-    picture, table = lazy.picture, lazy.table
-    k = explored(lazy, word)
+    k = explored(picture, table.size // RECORD, word)
     if k >= 0:
-        return k, probability(lazy, k)
+        return k, probability(picture, table, k)
     eta, smallest = picture[ETA], picture[L_0]
     stream = np.uint64(word)
     weight = 0.0
@@ -137,8 +129,7 @@ def draw(lazy: Lazy, word: int) -> tuple[int, float]:
 
 
 @kernel
-def probability(lazy: Lazy, k: int) -> float:
+def probability(picture: Vector, table: Vector, k: int) -> float:
     """Of arm ``k``."""
-    picture = lazy.picture
-    weight = math.exp(-picture[ETA] * (lazy.table[RECORD * k + LOSS] - picture[L_0]))
+    weight = math.exp(-picture[ETA] * (table[RECORD * k + LOSS] - picture[L_0]))
     return picture[FACTOR] * weight + picture[FLOOR]

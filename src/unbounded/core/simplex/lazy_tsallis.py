@@ -28,9 +28,8 @@ from unbounded.core.simplex.lazy import (
     ETA_S,
     FACTOR,
     FLOOR,
+    MOMENTS,
     MOST_TRIALS,
-    OWN,
-    Lazy,
     explored,
     grow,
     new_lazy,
@@ -55,44 +54,43 @@ _EXPANDED = 1e-8  # an error of S2 whose square is rounding error
 _NEAR = 0.01  # an error whose fifth power does not matter to the first of two steps
 _MOST_STEPS = 20
 
-# Of the picture: x now and the bound of a proposal; c, g and 1 / g of the series; x and min L - x
-# at the anchor.
-X, SQUARE, CENTRE, GAP, PER_GAP, X_S, ROOM_S, _SLOTS = range(OWN, OWN + 8)
+# Of the picture: c, g and 1 / g of the series; x and min L - x at the anchor; x now, and the bound
+# of a proposal.
+CENTRE, GAP, PER_GAP, X_S, ROOM_S, X, SQUARE = range(7)
 
 _S2 = constant([j + 1 for j in range(TERMS)])
 _S3 = constant([(j + 1) * (j + 2) / 2 for j in range(12)])  # these two only guide the steps
 _S4 = constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
 
 
-def new(n: int) -> Lazy:
+def new_tsallis(n: int) -> tuple[Vector, Vector]:
     """No losses yet."""
-    lazy = new_lazy(n, _SLOTS)
-    lazy.picture[X] = -1.0
-    return lazy
+    picture, table = new_lazy(n)
+    picture[X] = -1.0
+    return picture, table
 
 
 @subroutine
-def add(lazy: Lazy, k: int, amount: float) -> tuple[float, float]:
+def add(picture: Vector, table: Vector, k: int, amount: float) -> tuple[float, float]:
     """Let L_k grow by ``amount`` and correct the moments; return L_k before and after."""
-    picture = lazy.picture
-    before, after = grow(lazy, k, amount)
+    before, after = grow(table, k, amount)
     if picture[ETA_S] > 0.0:
         u = picture[GAP] / (before - picture[CENTRE])
         v = picture[GAP] / (after - picture[CENTRE])
-        exchange(lazy.M, u * u, u, v * v, v)
+        exchange(picture[MOMENTS:], u * u, u, v * v, v)
         picture[CHANGES] += 1.0
     return before, after
 
 
 @subroutine
-def solve(lazy: Lazy, n: int, eta: float, beta: float, now: Anchor) -> tuple[bool, Anchor]:
+def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tuple[bool, Anchor]:
     """Find x for this ``eta`` by Halley's method, as `ftrl.tsallis` does, on the series.
 
     ``now`` holds x and its power sums before the step. Returns whether that was possible: if not,
     an `anchor` is due.
     """
-    M, picture = lazy.M, lazy.picture
-    fresh = usable(lazy, n)
+    M = picture[MOMENTS:]
+    fresh = usable(picture, n)
     x, S2, S3, S4 = now.x, now.S2, now.S3, now.S4
     if fresh:
         i, target = picture[PER_GAP], 4.0 / (eta * eta)
@@ -117,7 +115,7 @@ def solve(lazy: Lazy, n: int, eta: float, beta: float, now: Anchor) -> tuple[boo
         fresh = fresh and accepted * accepted >= ACCEPTED * (picture[ETA_S] * picture[ROOM_S]) ** 2
         picture[SQUARE] = room * room
     picture[X] = x
-    settle(lazy, n, beta, S2)
+    settle(picture, n, beta, S2)
     return fresh, Anchor(x, S2, S3, S4)
 
 
@@ -138,10 +136,11 @@ def _step(S2: float, S3: float, S4: float, eta: float, error: float) -> float:
 
 @subroutine
 def anchor(
-    lazy: Lazy, eta: float, beta: float, now: Anchor, L: Vector, p: Vector, lanes: Vector
-) -> Anchor:
+    picture: Vector, table: Vector, eta: float, beta: float, now: Anchor,
+    L: Vector, p: Vector, lanes: Vector,
+) -> Anchor:  # fmt: skip
     """Solve over all the arms, and take the picture; ``L`` and ``p`` are room for n numbers."""
-    n, picture, table = L.size, lazy.picture, lazy.table
+    n = L.size
     smallest = table[LOSS]
     for k in range(n):
         L[k] = table[RECORD * k + LOSS]
@@ -160,7 +159,7 @@ def anchor(
         u = g / (L[k] - c)
         L[k] = u
         p[k] = u * u
-    gather(lazy.M, p, L, lanes)
+    gather(picture[MOMENTS:], p, L, lanes)
     tabulate(table)
     picture[CENTRE] = c
     picture[GAP] = g
@@ -169,16 +168,15 @@ def anchor(
     picture[ROOM_S] = room
     picture[X] = x
     picture[SQUARE] = room * room
-    taken(lazy, eta)
-    settle(lazy, n, beta, found.S2)
+    taken(picture, eta)
+    settle(picture, n, beta, found.S2)
     return found
 
 
 @subroutine
-def draw(lazy: Lazy, word: int) -> tuple[int, float]:
+def draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """An arm drawn from (1 - beta) p + beta / n, and its probability."""
-    picture, table = lazy.picture, lazy.table
-    k = explored(lazy, word)
+    k = explored(picture, table.size // RECORD, word)
     if k < 0:
         x = picture[X]
         stream = np.uint64(word)
@@ -188,11 +186,11 @@ def draw(lazy: Lazy, word: int) -> tuple[int, float]:
             weight = table[RECORD * k + WEIGHT]
             if uniform_at(stream, 3 * trial + 2) * weight * (d * d) < picture[SQUARE]:
                 break
-    return k, probability(lazy, k)
+    return k, probability(picture, table, k)
 
 
 @kernel
-def probability(lazy: Lazy, k: int) -> float:
+def probability(picture: Vector, table: Vector, k: int) -> float:
     """Of arm ``k``."""
-    d = 1.0 / (lazy.table[RECORD * k + LOSS] - lazy.picture[X])
-    return lazy.picture[FACTOR] * (d * d) + lazy.picture[FLOOR]
+    d = 1.0 / (table[RECORD * k + LOSS] - picture[X])
+    return picture[FACTOR] * (d * d) + picture[FLOOR]

@@ -15,7 +15,6 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex import lazy, lazy_shannon, sampling
 from unbounded.core.simplex.ftrl import shannon_mixed
-from unbounded.core.simplex.lazy import NOT_LAZY, Lazy, in_use
 from unbounded.core.simplex.sampling import Law, new_law
 
 MANY_ARMS = 24  # measured: benchmarks/many_arms.py
@@ -26,7 +25,8 @@ class Arms(NamedTuple):
 
     L: Vector  # (n,) cumulative losses; with many arms, room for an anchor
     law: Law  # q; with many arms, room for an anchor
-    many: Lazy  # with many arms: the losses and the distribution
+    picture: Vector  # with many arms, what is drawn from (`lazy`); else empty
+    table: Vector  # with many arms, a record for each; else empty
 
 
 def new_arms(n: int, *, growing: bool = True) -> Arms:
@@ -34,24 +34,25 @@ def new_arms(n: int, *, growing: bool = True) -> Arms:
 
     If estimates may be negative (``growing=False``), every arm is touched every round.
     """
-    many = lazy_shannon.new(n) if growing and n >= MANY_ARMS else NOT_LAZY
-    return Arms(L=np.zeros(n), law=new_law(n), many=many)
+    many = growing and n >= MANY_ARMS
+    picture, table = lazy.new_lazy(n) if many else (np.zeros(0), np.zeros(0))
+    return Arms(np.zeros(n), new_law(n), picture, table)
 
 
 @kernel
 def draw(arms: Arms, word: int) -> tuple[int, float]:
     """Draw an arm from q; return it and its probability."""
-    if in_use(arms.many):
-        return lazy_shannon.draw(arms.many, word)
+    if arms.table.size > 0:
+        return lazy_shannon.draw(arms.picture, arms.table, word)
     return sampling.draw(arms.law, word)
 
 
 @kernel
 def fill(arms: Arms, q: Vector) -> None:
     """Fill ``q`` with the whole distribution."""
-    if in_use(arms.many):
+    if arms.table.size > 0:
         for k in range(q.size):
-            q[k] = lazy_shannon.probability(arms.many, k)
+            q[k] = lazy_shannon.probability(arms.picture, arms.table, k)
     else:
         q[:] = arms.law.q
 
@@ -62,8 +63,8 @@ def add(arms: Arms, k: int, loss: float) -> None:
 
     A negative ``loss`` needs ``growing=False``.
     """
-    if in_use(arms.many):
-        lazy_shannon.add(arms.many, k, loss)
+    if arms.table.size > 0:
+        lazy_shannon.add(arms.picture, arms.table, k, loss)
     else:
         arms.L[k] += loss
 
@@ -71,15 +72,21 @@ def add(arms: Arms, k: int, loss: float) -> None:
 @kernel
 def rescale(arms: Arms, factor: float) -> None:
     """Multiply the cumulative losses by a power of two, often 1."""
-    if factor != 1.0:
-        lazy.rescale(arms.many, arms.L, factor)
+    if factor == 1.0:
+        return
+    if arms.table.size > 0:
+        lazy.rescale(arms.picture, arms.table, factor)
+    else:
+        for k in range(arms.L.size):
+            arms.L[k] *= factor
 
 
 @kernel
 def solve(arms: Arms, eta: float, beta: float) -> None:
     """Make q the distribution for these losses, this rate and this share of exploration."""
-    if in_use(arms.many):
-        if not lazy_shannon.solve(arms.many, arms.L.size, eta, beta):
-            lazy_shannon.anchor(arms.many, eta, beta, arms.L, arms.law.q, arms.law.room)
+    L, law, picture, table = arms
+    if table.size > 0:
+        if not lazy_shannon.solve(picture, L.size, eta, beta):
+            lazy_shannon.anchor(picture, table, eta, beta, L, law.q, law.room)
     else:
-        shannon_mixed(arms.L, eta, beta, arms.law)
+        shannon_mixed(L, eta, beta, law)

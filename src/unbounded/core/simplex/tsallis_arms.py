@@ -21,7 +21,6 @@ from unbounded.core.simplex.ftrl import (
     tsallis_mixed,
     tsallis_moved,
 )
-from unbounded.core.simplex.lazy import NOT_LAZY, Lazy, in_use
 from unbounded.core.simplex.sampling import Law, new_law
 
 MANY_ARMS = 64  # measured: benchmarks/many_arms.py
@@ -33,7 +32,8 @@ class Arms(NamedTuple):
     anchor: Anchor  # where the next solve starts
     L: Vector  # (n,) cumulative losses; with many arms, room for an anchor
     law: Law  # q; with many arms, room for an anchor
-    many: Lazy  # with many arms: the losses and the distribution
+    picture: Vector  # with many arms, what is drawn from (`lazy`); else empty
+    table: Vector  # with many arms, a record for each; else empty
 
 
 def new_arms(n: int, *, growing: bool = True) -> Arms:
@@ -41,24 +41,25 @@ def new_arms(n: int, *, growing: bool = True) -> Arms:
 
     If estimates may be negative (``growing=False``), every arm is touched every round.
     """
-    many = lazy_tsallis.new(n) if growing and n >= MANY_ARMS else NOT_LAZY
-    return Arms(anchor=NO_ANCHOR, L=np.zeros(n), law=new_law(n), many=many)
+    many = growing and n >= MANY_ARMS
+    picture, table = lazy_tsallis.new_tsallis(n) if many else (np.zeros(0), np.zeros(0))
+    return Arms(NO_ANCHOR, np.zeros(n), new_law(n), picture, table)
 
 
 @kernel
 def draw(arms: Arms, word: int) -> tuple[int, float]:
     """Draw an arm from q; return it and its probability."""
-    if in_use(arms.many):
-        return lazy_tsallis.draw(arms.many, word)
+    if arms.table.size > 0:
+        return lazy_tsallis.draw(arms.picture, arms.table, word)
     return sampling.draw(arms.law, word)
 
 
 @kernel
 def fill(arms: Arms, q: Vector) -> None:
     """Fill ``q`` with the whole distribution."""
-    if in_use(arms.many):
+    if arms.table.size > 0:
         for k in range(q.size):
-            q[k] = lazy_tsallis.probability(arms.many, k)
+            q[k] = lazy_tsallis.probability(arms.picture, arms.table, k)
     else:
         q[:] = arms.law.q
 
@@ -69,8 +70,8 @@ def add(arms: Arms, k: int, loss: float) -> Arms:
 
     A negative ``loss`` needs ``growing=False``.
     """
-    if in_use(arms.many):
-        before, after = lazy_tsallis.add(arms.many, k, loss)
+    if arms.table.size > 0:
+        before, after = lazy_tsallis.add(arms.picture, arms.table, k, loss)
     else:
         before = arms.L[k]
         after = before + loss
@@ -80,7 +81,7 @@ def add(arms: Arms, k: int, loss: float) -> Arms:
         anchor = NO_ANCHOR
     elif anchor.S2 > 0.0:
         anchor = tsallis_moved(anchor, before, after)
-    return Arms(anchor, arms.L, arms.law, arms.many)
+    return Arms(anchor, arms.L, arms.law, arms.picture, arms.table)
 
 
 @kernel
@@ -88,21 +89,25 @@ def rescale(arms: Arms, factor: float) -> Arms:
     """Multiply the cumulative losses by a power of two, often 1."""
     if factor == 1.0:
         return arms
-    lazy.rescale(arms.many, arms.L, factor)
-    return Arms(NO_ANCHOR, arms.L, arms.law, arms.many)
+    if arms.table.size > 0:
+        lazy.rescale(arms.picture, arms.table, factor)
+    else:
+        for k in range(arms.L.size):
+            arms.L[k] *= factor
+    return Arms(NO_ANCHOR, arms.L, arms.law, arms.picture, arms.table)
 
 
 @kernel
 def solve(arms: Arms, eta: float, beta: float) -> Arms:
     """Make q the distribution for these losses, this rate and this share of exploration."""
-    anchor, L, law, many = arms.anchor, arms.L, arms.law, arms.many
-    if in_use(many):
-        fresh, found = lazy_tsallis.solve(many, L.size, eta, beta, anchor)
+    anchor, L, law, picture, table = arms
+    if table.size > 0:
+        fresh, found = lazy_tsallis.solve(picture, L.size, eta, beta, anchor)
         if not fresh:
-            found = lazy_tsallis.anchor(many, eta, beta, anchor, L, law.q, law.room)
+            found = lazy_tsallis.anchor(picture, table, eta, beta, anchor, L, law.q, law.room)
         anchor = found
     else:
         if anchor.S2 == 0.0:
             anchor = tsallis_cold(L, eta)
         anchor = tsallis_mixed(L, eta, anchor, beta, law)
-    return Arms(anchor, L, law, many)
+    return Arms(anchor, L, law, picture, table)
