@@ -18,8 +18,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -85,26 +86,6 @@ def bound(n: int, T: int) -> float:
     return (1.0 + math.log(n)) * math.sqrt(1.25 * T)
 
 
-SPEC = BanditSpec(
-    name="AdaFTRL",
-    reference="Orabona & Pal 2018, AdaFTRL with the entropy on the simplex (reconstructed)",
-    guarantee="regret 1.12 (1 + ln n) sqrt(T) for losses whose range, not known, is 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    feedback="full",
-    delayed=False,
-    scale_free=True,
-    shift_free=True,
-    largest_loss=1e290,
-    bound=bound,
-)
-
-
 class AdaFTRL(Learner):
     """FTRL that tunes itself by what it has paid, where the losses of all arms are seen.
 
@@ -128,8 +109,20 @@ class AdaFTRL(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="AdaFTRL",
+        reference="Orabona & Pal 2018, AdaFTRL with the entropy on the simplex (reconstructed)",
+        guarantee="regret 1.12 (1 + ln n) sqrt(T) for losses whose range, not known, is 1",
+        feedback="full",
+        delayed=False,
+        scale_free=True,
+        shift_free=True,
+        largest_loss=1e290,
+        bound=bound,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, strength: float = 1.0, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms), checked_positive("strength", strength))
-        self._start(params, {"n_arms": params.n, "strength": params.c}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        strength = checked_positive("strength", strength)
+        self._start(Params(n_arms, strength), locals(), seed)

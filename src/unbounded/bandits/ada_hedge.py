@@ -16,8 +16,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -78,26 +79,6 @@ def bound(n: int, T: int) -> float:
     return math.sqrt(T * math.log(n)) + 4.0 / 3.0 * math.log(n) + 2.0
 
 
-SPEC = BanditSpec(
-    name="AdaHedge",
-    reference="de Rooij, van Erven, Grunwald & Koolen 2014, figure 1",
-    guarantee="regret sqrt(T ln n) + 4/3 ln n + 2 for losses whose range, not known, is 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    feedback="full",
-    delayed=False,
-    scale_free=True,
-    shift_free=True,
-    largest_loss=1e290,
-    bound=bound,
-)
-
-
 class AdaHedge(Learner):
     """Exponential weights that tune themselves, where the losses of all arms are seen.
 
@@ -119,8 +100,19 @@ class AdaHedge(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="AdaHedge",
+        reference="de Rooij, van Erven, Grunwald & Koolen 2014, figure 1",
+        guarantee="regret sqrt(T ln n) + 4/3 ln n + 2 for losses whose range, not known, is 1",
+        feedback="full",
+        delayed=False,
+        scale_free=True,
+        shift_free=True,
+        largest_loss=1e290,
+        bound=bound,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms))
-        self._start(params, {"n_arms": params.n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

@@ -19,8 +19,9 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import rescale
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -126,24 +127,6 @@ def bound(n: int, T: int) -> float:
     return 3.0 * math.sqrt(n * T * log_n) + 5.0 * n * log_n / gamma_T + explored + n
 
 
-SPEC = BanditSpec(
-    name="AHB",
-    reference="Hadiji & Stoltz 2023, Algorithm 1",
-    guarantee="expected regret O(range sqrt(n T ln n))",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,  # the first n pulls count the asks, and the gap needs q_t
-    scale_free=True,
-    shift_free=True,
-    bound=bound,
-)
-
-
 class AHB(Learner):
     """AdaHedge for bandits: scale-free and shift-free.
 
@@ -168,12 +151,20 @@ class AHB(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="AHB",
+        reference="Hadiji & Stoltz 2023, Algorithm 1",
+        guarantee="expected regret O(range sqrt(n T ln n))",
+        delayed=False,  # the first n pulls count the asks, and the gap needs q_t
+        scale_free=True,
+        shift_free=True,
+        bound=bound,
+    )
 
     def __init__(
         self, n_arms: SupportsIndex, *, exploration: float = 2.5, seed: Seed = None
     ) -> None:
-        params = Params(
-            checked_count("n_arms", n_arms), checked_positive("exploration", exploration)
-        )
-        self._start(params, {"n_arms": params.n, "exploration": params.exploration}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        exploration = checked_positive("exploration", exploration)
+        self._start(Params(n_arms, exploration), locals(), seed)

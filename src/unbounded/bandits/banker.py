@@ -21,8 +21,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -89,23 +90,6 @@ def scale(params: Params, state: State) -> float:
     return state.B
 
 
-SPEC = BanditSpec(
-    name="Banker",
-    reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
-    guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=({"rounds": 2000},),
-)
-
-
 class Banker(Learner):
     """Log-barrier bandit for losses of any sign that skips losses out of proportion.
 
@@ -133,9 +117,17 @@ class Banker(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Banker",
+        reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
+        guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
-        self._start(params, {"n_arms": n, "rounds": T}, seed)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
+        self._start(Params(n_arms, n_log_T), locals(), seed)

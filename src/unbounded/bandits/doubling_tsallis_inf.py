@@ -23,8 +23,9 @@ from unbounded.core.simplex.ftrl import (
     tsallis_moved,
 )
 from unbounded.core.simplex.sampling import Law, draw, make_uniform, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -94,21 +95,6 @@ def scale(params: Params, state: State) -> float:
     return math.ldexp(state.R, state.e)
 
 
-SPEC = BanditSpec(
-    name="DoublingTsallisINF",
-    reference="folklore; Tsallis-INF of Zimmert & Seldin 2021",
-    guarantee="none that holds against adversaries: it never explores an arm on purpose",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-)
-
-
 class DoublingTsallisINF(Learner):
     """Tsallis-INF that doubles its range and starts again when a loss exceeds it.
 
@@ -130,8 +116,14 @@ class DoublingTsallisINF(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="DoublingTsallisINF",
+        reference="folklore; Tsallis-INF of Zimmert & Seldin 2021",
+        guarantee="none that holds against adversaries: it never explores an arm on purpose",
+        scale_free=True,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms))
-        self._start(params, {"n_arms": params.n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

@@ -15,8 +15,9 @@ from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -83,23 +84,6 @@ def scale(params: Params, state: State) -> float:
     return 0.0
 
 
-SPEC = BanditSpec(
-    name="EpsilonGreedy",
-    reference="folklore; Sutton & Barto, section 2.2",
-    guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    shift_free=True,
-    examples=({}, {"epsilon": 0.1}),
-)
-
-
 class EpsilonGreedy(Learner):
     """Play the arm of smallest mean loss, and now and then any arm.
 
@@ -123,12 +107,20 @@ class EpsilonGreedy(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="EpsilonGreedy",
+        reference="folklore; Sutton & Barto, section 2.2",
+        guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
+        scale_free=True,
+        shift_free=True,
+        examples=({}, {"epsilon": 0.1}),
+    )
 
     def __init__(
         self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
     ) -> None:
         if epsilon is not None and not 0.0 < epsilon <= 1.0:
             raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}")
-        params = Params(checked_count("n_arms", n_arms), 0.0 if epsilon is None else float(epsilon))
-        self._start(params, {"n_arms": params.n, "epsilon": epsilon}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms, 0.0 if epsilon is None else float(epsilon)), locals(), seed)

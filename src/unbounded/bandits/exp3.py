@@ -20,8 +20,9 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -78,23 +79,6 @@ def bound(n: int, T: int) -> float:
     return 2.0 * math.sqrt(n * T * math.log(n))
 
 
-SPEC = BanditSpec(
-    name="Exp3",
-    reference="Auer, Cesa-Bianchi, Freund & Schapire 2002; anytime rate of Bubeck & "
-    "Cesa-Bianchi 2012",
-    guarantee="expected regret 2 sqrt(n T ln n) for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-    examples=({}, {"rounds": 2000}),
-)
-
-
 class Exp3(Learner):
     """Exponential weights for losses in a known range.
 
@@ -120,7 +104,15 @@ class Exp3(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3",
+        reference="Auer, Cesa-Bianchi, Freund & Schapire 2002; anytime rate of Bubeck & "
+        "Cesa-Bianchi 2012",
+        guarantee="expected regret 2 sqrt(n T ln n) for losses in a known range of width 1",
+        bound=bound,
+        examples=({}, {"rounds": 2000}),
+    )
 
     def __init__(
         self,
@@ -130,11 +122,8 @@ class Exp3(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
-        eta = 0.0 if T is None else math.sqrt(2.0 * math.log(n) / (n * T))
-        params = Params(n=n, low=low, high=high, eta=eta)
-        self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        eta = 0.0 if rounds is None else math.sqrt(2.0 * math.log(n_arms) / (n_arms * rounds))
+        self._start(Params(n_arms, *loss_range, eta), locals(), seed)

@@ -18,8 +18,9 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -75,22 +76,6 @@ def bound(n: int, T: int) -> float:
     return 2.0 * math.sqrt(math.e - 1.0) * math.sqrt(n * T * math.log(n))
 
 
-SPEC = BanditSpec(
-    name="Exp3Auer",
-    reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
-    guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-    examples=({"rounds": 2000}, {"gamma": 0.1}),
-)
-
-
 class Exp3Auer(Learner):
     """Exponential weights with explicit exploration, for losses in a known range.
 
@@ -118,7 +103,14 @@ class Exp3Auer(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3Auer",
+        reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
+        guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000}, {"gamma": 0.1}),
+    )
 
     def __init__(
         self,
@@ -129,18 +121,13 @@ class Exp3Auer(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
-        if (T is None) == (gamma is None):
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        if (rounds is None) == (gamma is None):
             raise TypeError("pass either rounds or gamma")
-        if gamma is None:
-            assert T is not None
-            share = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * T)))
-        else:
+        if rounds is not None:
+            share = min(1.0, math.sqrt(n_arms * math.log(n_arms) / ((math.e - 1.0) * rounds)))
+        elif gamma is not None:
             share = 1.0 if gamma == 1.0 else checked_positive("gamma", gamma, below=1.0)
-        params = Params(n=n, low=low, high=high, gamma=share)
-        settings = {"n_arms": n, "rounds": T, "gamma": gamma, "loss_range": [low, high]}
-        self._start(params, settings, seed)
+        self._start(Params(n_arms, *loss_range, share), locals(), seed)

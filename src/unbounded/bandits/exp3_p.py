@@ -24,8 +24,9 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 _FORMS = ("auer", "bubeck", "audibert")
 
@@ -107,24 +108,6 @@ def tuning(form: str, n: int, T: int, delta: float) -> tuple[float, float, float
     return 2.0 * math.sqrt(iota / (n * T)), gamma, min(b, 0.5 * gamma / n)
 
 
-SPEC = BanditSpec(
-    name="Exp3P",
-    reference="Auer et al. 2002, section 6; Bubeck & Cesa-Bianchi 2012, figure 3.1; "
-    "Audibert & Bubeck 2010, theorem 12",
-    guarantee='regret 5.15 sqrt(n T ln(n / delta)) with probability 1 - delta (form "bubeck"), '
-    "for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    examples=tuple({"rounds": 2000, "form": form} for form in _FORMS),
-)
-
-
 class Exp3P(Learner):
     """Exp3 with regret bounded with high probability, for losses in a known range.
 
@@ -154,7 +137,16 @@ class Exp3P(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3P",
+        reference="Auer et al. 2002, section 6; Bubeck & Cesa-Bianchi 2012, figure 3.1; "
+        "Audibert & Bubeck 2010, theorem 12",
+        guarantee='regret 5.15 sqrt(n T ln(n / delta)) with probability 1 - delta (form "bubeck"), '
+        "for losses in a known range of width 1",
+        delayed=False,
+        examples=tuple({"rounds": 2000, "form": form} for form in _FORMS),
+    )
 
     def __init__(
         self,
@@ -166,12 +158,9 @@ class Exp3P(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         delta = checked_positive("delta", delta, below=1.0)
-        low, high = checked_range("loss_range", loss_range)
+        loss_range = checked_range("loss_range", loss_range)
         logarithmic = checked_option("form", form, _FORMS) == 2
-        params = Params(n, low, high, *tuning(form, n, T, delta), logarithmic)
-        settings = {
-            "n_arms": n, "rounds": T, "delta": delta, "form": form, "loss_range": [low, high],
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        eta, gamma, b = tuning(form, n_arms, rounds, delta)
+        self._start(Params(n_arms, *loss_range, eta, gamma, b, logarithmic), locals(), seed)

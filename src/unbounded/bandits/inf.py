@@ -20,8 +20,9 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import Anchor, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -83,22 +84,6 @@ def bound(n: int, T: int) -> float:
     return 8.0 * math.sqrt(n * T)
 
 
-SPEC = BanditSpec(
-    name="INF",
-    reference="Audibert & Bubeck 2010, theorem 11",
-    guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-    examples=({"rounds": 2000},),
-)
-
-
 class INF(Learner):
     """Implicitly normalised forecaster: minimax-optimal for a known range and known length.
 
@@ -124,7 +109,14 @@ class INF(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="INF",
+        reference="Audibert & Bubeck 2010, theorem 11",
+        guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000},),
+    )
 
     def __init__(
         self,
@@ -134,9 +126,8 @@ class INF(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        low, high = checked_range("loss_range", loss_range)
-        gamma = min(0.5, math.sqrt(3.0 * n / T))
-        eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * T)
-        params = Params(n, low, high, eta, gamma)
-        self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        gamma = min(0.5, math.sqrt(3.0 * n_arms / rounds))
+        eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * rounds)
+        self._start(Params(n_arms, *loss_range, eta, gamma), locals(), seed)

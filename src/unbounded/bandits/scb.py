@@ -23,8 +23,9 @@ from unbounded.core.clipping import (
 )
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -92,31 +93,6 @@ def range_bound(n: int, T: int, rate: float = 1.0) -> float:
     return (3.0 + 4.0 / rate + growth) * math.sqrt(n * T) + 2.0 * n + 1.0
 
 
-SPEC = BanditSpec(
-    name="SCB",
-    reference="Chen & Zhang 2024, Algorithm 1",
-    guarantee="expected regret O(l_inf (n + sqrt(n T))), Theorem 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    bound=scale_bound,
-    bound_unit="scale",
-    examples=(
-        {},
-        {"clip": "range"},
-        {"clip": "range", "rate": 2.0},
-        {"threshold": "largest"},
-        {"mixing": 0.0},
-        {"clip": "none", "ablation": True},
-    ),
-)
-
-
 class SCB(Learner):
     """Scale Clipping Bound: the minimax-optimal bandit for losses of unknown scale.
 
@@ -156,7 +132,23 @@ class SCB(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SCB",
+        reference="Chen & Zhang 2024, Algorithm 1",
+        guarantee="expected regret O(l_inf (n + sqrt(n T))), Theorem 1",
+        scale_free=True,
+        bound=scale_bound,
+        bound_unit="scale",
+        examples=(
+            {},
+            {"clip": "range"},
+            {"clip": "range", "rate": 2.0},
+            {"threshold": "largest"},
+            {"mixing": 0.0},
+            {"clip": "none", "ablation": True},
+        ),
+    )
 
     def __init__(
         self,
@@ -169,13 +161,7 @@ class SCB(Learner):
         ablation: bool = False,
         seed: Seed = None,
     ) -> None:
-        params = Params(
-            checked_count("n_arms", n_arms),
-            *checked_clipping(clip, threshold, mixing, ablation),
-            rate=checked_positive("rate", rate),
-        )
-        settings = {
-            "n_arms": params.n, "clip": clip, "threshold": threshold, "rate": params.rate,
-            "mixing": params.mixing, "ablation": ablation,
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
+        rate = checked_positive("rate", rate)
+        self._start(Params(n_arms, code, rule, mixing, rate), locals(), seed)

@@ -25,8 +25,9 @@ from unbounded.core.clipping import (
 )
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -94,30 +95,6 @@ def range_bound(n: int, T: int, delta: float) -> float:
     return estimates + clipping_error + 3.5 * log_3 + 2.0
 
 
-SPEC = BanditSpec(
-    name="SCBIX",
-    reference="Chen & Zhang 2024, Algorithm 2",
-    guarantee="regret O(l_inf (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
-    "with probability 1 - delta, Theorem 2",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    examples=(
-        {},
-        {"clip": "range"},
-        {"beta_cap": 0.5, "delta": 0.01},
-        {"threshold": "largest"},
-        {"mixing": 0.0},
-        {"clip": "none", "ablation": True},
-    ),
-)
-
-
 class SCBIX(Learner):
     """SCB with implicit exploration: regret bounded with high probability.
 
@@ -156,7 +133,22 @@ class SCBIX(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SCBIX",
+        reference="Chen & Zhang 2024, Algorithm 2",
+        guarantee="regret O(l_inf (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
+        "with probability 1 - delta, Theorem 2",
+        scale_free=True,
+        examples=(
+            {},
+            {"clip": "range"},
+            {"beta_cap": 0.5, "delta": 0.01},
+            {"threshold": "largest"},
+            {"mixing": 0.0},
+            {"clip": "none", "ablation": True},
+        ),
+    )
 
     def __init__(
         self,
@@ -170,20 +162,13 @@ class SCBIX(Learner):
         ablation: bool = False,
         seed: Seed = None,
     ) -> None:
-        n = checked_count("n_arms", n_arms)
+        n_arms = checked_count("n_arms", n_arms)
+        code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
+        iota = math.log(n_arms)
         if delta is not None:
             delta = checked_positive("delta", delta, below=1.0)
+            iota -= math.log(delta)
         if beta_cap is not None and beta_cap != 1.0:
             beta_cap = checked_positive("beta_cap", beta_cap, below=1.0)
-        default_cap = 0.5 if clip == "range" else 1.0
-        params = Params(
-            n,
-            *checked_clipping(clip, threshold, mixing, ablation),
-            iota=math.log(n) - (math.log(delta) if delta is not None else 0.0),
-            beta_cap=default_cap if beta_cap is None else beta_cap,
-        )
-        settings = {
-            "n_arms": n, "clip": clip, "threshold": threshold, "delta": delta, "beta_cap": beta_cap,
-            "mixing": params.mixing, "ablation": ablation,
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        cap = beta_cap if beta_cap is not None else 0.5 if clip == "range" else 1.0
+        self._start(Params(n_arms, code, rule, mixing, iota, cap), locals(), seed)

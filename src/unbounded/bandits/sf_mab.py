@@ -18,8 +18,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 FIXED, ADAPTIVE = 0, 1
 
@@ -116,24 +117,6 @@ def scale(params: Params, state: State) -> float:
     return (1.0 + state.M) / params.n
 
 
-SPEC = BanditSpec(
-    name="SFMAB",
-    reference="Putta & Agrawal 2022, Algorithm 1",
-    guarantee="expected regret of order sqrt(n L_2) + L_inf sqrt(n T), or L_inf sqrt(n L_1) with "
-    "adaptive exploration, times logarithms; L_1, L_2: sums of the norms of the losses",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=({}, {"exploration": "adaptive"}),
-)
-
-
 class SFMAB(Learner):
     """Log-barrier bandit for losses of any sign whose rates follow the losses that were seen.
 
@@ -157,13 +140,20 @@ class SFMAB(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SFMAB",
+        reference="Putta & Agrawal 2022, Algorithm 1",
+        guarantee="expected regret of order sqrt(n L_2) + L_inf sqrt(n T), or L_inf sqrt(n L_1) "
+        "with adaptive exploration, times logarithms; L_1, L_2: sums of the norms of the losses",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({}, {"exploration": "adaptive"}),
+    )
 
     def __init__(
         self, n_arms: SupportsIndex, *, exploration: str = "fixed", seed: Seed = None
     ) -> None:
-        params = Params(
-            n=checked_count("n_arms", n_arms),
-            exploration=checked_option("exploration", exploration, ("fixed", "adaptive")),
-        )
-        self._start(params, {"n_arms": params.n, "exploration": exploration}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        option = checked_option("exploration", exploration, ("fixed", "adaptive"))
+        self._start(Params(n_arms, option), locals(), seed)

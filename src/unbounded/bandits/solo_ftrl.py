@@ -18,8 +18,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -86,26 +87,6 @@ def bound(n: int, T: int) -> float:
     return main + 3.5 * min(math.sqrt(T - 1) / c, 2.0)
 
 
-SPEC = BanditSpec(
-    name="SOLOFTRL",
-    reference="Orabona & Pal 2018, SOLO FTRL with the entropy on the simplex",
-    guarantee="regret 3.32 sqrt(T ln n) + 7 for losses of absolute value at most 1, not known",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    feedback="full",
-    delayed=False,
-    scale_free=True,
-    largest_loss=1e290,
-    bound=bound,
-    bound_unit="scale",
-)
-
-
 class SOLOFTRL(Learner):
     """Scale-free FTRL where the losses of all arms are seen.
 
@@ -127,9 +108,20 @@ class SOLOFTRL(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SOLOFTRL",
+        reference="Orabona & Pal 2018, SOLO FTRL with the entropy on the simplex",
+        guarantee="regret 3.32 sqrt(T ln n) + 7 for losses of absolute value at most 1, not known",
+        feedback="full",
+        delayed=False,
+        scale_free=True,
+        largest_loss=1e290,
+        bound=bound,
+        bound_unit="scale",
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        n = checked_count("n_arms", n_arms)
-        params = Params(n, math.sqrt(2.75 / math.log(n)) if n > 1 else 1.0)
-        self._start(params, {"n_arms": n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        c = math.sqrt(2.75 / math.log(n_arms)) if n_arms > 1 else 1.0
+        self._start(Params(n_arms, c), locals(), seed)

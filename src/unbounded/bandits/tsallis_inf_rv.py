@@ -18,8 +18,9 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import Anchor, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -85,22 +86,6 @@ def bound(n: int, T: int) -> float:
     return 2.0 * math.sqrt(n * T) + 14.0 * n * math.log(max(T, 2)) + 16.0
 
 
-SPEC = BanditSpec(
-    name="TsallisINFRV",
-    reference="Zimmert & Seldin 2021, Algorithm 1 (reduced variance)",
-    guarantee="expected regret 2 sqrt(n T) + 14 n ln T + 16 for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    bound=bound,
-)
-
-
 class TsallisINFRV(Learner):
     """Tsallis-INF with reduced variance, for losses in a known range.
 
@@ -124,7 +109,15 @@ class TsallisINFRV(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="TsallisINFRV",
+        reference="Zimmert & Seldin 2021, Algorithm 1 (reduced variance)",
+        guarantee="expected regret 2 sqrt(n T) + 14 n ln T + 16 for losses in a known "
+        "range of width 1",
+        delayed=False,
+        bound=bound,
+    )
 
     def __init__(
         self,
@@ -133,6 +126,6 @@ class TsallisINFRV(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_count("n_arms", n_arms), low=low, high=high)
-        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        loss_range = checked_range("loss_range", loss_range)
+        self._start(Params(n_arms, *loss_range), locals(), seed)

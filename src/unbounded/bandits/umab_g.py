@@ -19,8 +19,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 _EXPLORATIONS = ("adaptive", "fixed", "capped")
 
@@ -112,27 +113,6 @@ def scale(params: Params, state: State) -> float:
     return state.C
 
 
-SPEC = BanditSpec(
-    name="UMABG",
-    reference="Chen & Zhang 2023, UMAB-G, after the authors' code",
-    guarantee="expected regret of order l_inf sqrt(n T log T)",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=(
-        {},
-        {"exploration": "fixed", "rounds": 2000},
-        {"exploration": "capped", "rounds": 2000},
-    ),
-)
-
-
 class UMABG(Learner):
     """Log-barrier bandit for losses of any sign and size.
 
@@ -161,7 +141,19 @@ class UMABG(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UMABG",
+        reference="Chen & Zhang 2023, UMAB-G, after the authors' code",
+        guarantee="expected regret of order l_inf sqrt(n T log T)",
+        delayed=False,
+        largest_loss=1e150,
+        examples=(
+            {},
+            {"exploration": "fixed", "rounds": 2000},
+            {"exploration": "capped", "rounds": 2000},
+        ),
+    )
 
     def __init__(
         self,
@@ -172,21 +164,12 @@ class UMABG(Learner):
         first_threshold: float = 1.0,
         seed: Seed = None,
     ) -> None:
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
         adaptive = checked_option("exploration", exploration, _EXPLORATIONS) == 0
-        if adaptive != (T is None):
+        if adaptive != (rounds is None):
             raise TypeError('rounds goes with exploration="fixed" or "capped", and they need it')
-        nT = math.inf if T is None else float(n * T)
-        params = Params(
-            n=n,
-            C_1=checked_positive("first_threshold", first_threshold),
-            G_1=nT if exploration == "fixed" else 0.0,
-            G_most=nT,
-        )
-        settings = {
-            "n_arms": n, "exploration": exploration, "rounds": T, "first_threshold": params.C_1,
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        first_threshold = checked_positive("first_threshold", first_threshold)
+        nT = math.inf if rounds is None else float(n_arms * rounds)
+        G_1 = nT if exploration == "fixed" else 0.0
+        self._start(Params(n_arms, first_threshold, G_1, nT), locals(), seed)

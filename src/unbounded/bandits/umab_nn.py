@@ -18,8 +18,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -78,22 +79,6 @@ def scale(params: Params, state: State) -> float:
     return state.l_max
 
 
-SPEC = BanditSpec(
-    name="UMABNN",
-    reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
-    guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    largest_loss=1e290,
-)
-
-
 class UMABNN(Learner):
     """Log-barrier bandit for non-negative losses of any size.
 
@@ -119,8 +104,15 @@ class UMABNN(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UMABNN",
+        reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
+        guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
+        scale_free=True,
+        largest_loss=1e290,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms))
-        self._start(params, {"n_arms": params.n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

@@ -18,8 +18,9 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -77,24 +78,6 @@ def scale(params: Params, state: State) -> float:
     return state.S
 
 
-SPEC = BanditSpec(
-    name="UniINF",
-    reference="uniINF, ICLR 2025 (reconstructed)",
-    guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) times logarithms where losses "
-    "have an a-th moment sigma^a, under truncated non-negativity",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=({"rounds": 2000},),
-)
-
-
 class UniINF(Learner):
     """Log-barrier bandit for heavy-tailed losses, with no parameter of the tail.
 
@@ -122,9 +105,18 @@ class UniINF(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UniINF",
+        reference="uniINF, ICLR 2025 (reconstructed)",
+        guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) times logarithms where "
+        "losses have an a-th moment sigma^a, under truncated non-negativity",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
-        self._start(params, {"n_arms": n, "rounds": T}, seed)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
+        self._start(Params(n_arms, n_log_T), locals(), seed)

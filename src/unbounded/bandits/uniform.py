@@ -8,8 +8,9 @@ from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.sampling import Law, draw, new_law
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
@@ -52,22 +53,6 @@ def scale(params: Params, state: State) -> float:
     return 0.0
 
 
-SPEC = BanditSpec(
-    name="Uniform",
-    reference="none",
-    guarantee="none",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    shift_free=True,
-)
-
-
 class Uniform(Learner):
     """Every arm with equal probability, whatever the losses.
 
@@ -85,8 +70,15 @@ class Uniform(Learner):
     0.25
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Uniform",
+        reference="none",
+        guarantee="none",
+        scale_free=True,
+        shift_free=True,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms))
-        self._start(params, {"n_arms": params.n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
-from unbounded import adversaries as _adversaries
-from unbounded.adversaries import Adversary
+from unbounded.adversaries import bandits as bandit_adversaries
 from unbounded.bandits import algorithms
 
 if TYPE_CHECKING:
@@ -105,14 +104,8 @@ def adversaries() -> Mapping[str, Registered]:
     >>> adversaries()["StochasticGap"].parameters["gap"].default
     0.1
     """
-    public = {name: getattr(_adversaries, name) for name in sorted(_adversaries.__all__)}
-    return MappingProxyType(
-        {
-            name: _describe(cls, ())
-            for name, cls in public.items()
-            if isinstance(cls, type) and issubclass(cls, Adversary) and cls is not Adversary
-        }
-    )
+    found = bandit_adversaries.adversaries()
+    return MappingProxyType({name: _describe(cls, ()) for name, cls in found.items()})
 
 
 @cache
@@ -141,12 +134,12 @@ def mdp_adversaries() -> Mapping[str, Registered]:
     Examples
     --------
     >>> from unbounded.lab.names import mdp_adversaries
-    >>> list(mdp_adversaries()["MDPAdversary"].parameters)
-    ['kind', 'scale']
+    >>> list(mdp_adversaries()["Switch"].parameters)
+    ['at', 'scale']
     """
-    from unbounded.adversaries.mdps.kinds import MDPAdversary
+    from unbounded.adversaries import mdps
 
-    return MappingProxyType({"MDPAdversary": _describe(MDPAdversary, ())})
+    return MappingProxyType({name: _describe(cls, ()) for name, cls in mdps.adversaries().items()})
 
 
 @cache
