@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, sample
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -38,31 +33,25 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     D: float  # sum of the mixability gaps
     L: Vector  # (n,) cumulative losses
-    w: Vector  # (n,) w_t
-    lane_sums: Vector  # of w, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # w_t
 
 
 def init(params: Params) -> State:
     """w_1 uniform."""
-    w, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(w, lane_sums)
-    return State(
-        t=1, clipped=0, D=0.0, L=np.zeros(params.n), w=w, lane_sums=lane_sums, lanes=np.zeros(LANES)
-    )
+    return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with w_t."""
-    q[:] = state.w
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from w_t."""
-    arm = sample(state.w, state.lane_sums, word)
-    return arm, state.w[arm], 0.0
+    arm, w_k = draw(state.law, word)
+    return arm, w_k, 0.0
 
 
 @kernel
@@ -73,13 +62,13 @@ def _eta(c: float, D: float) -> float:
 @kernel
 def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
     """Learn from the losses of all arms."""
-    n, L, w, D = params.n, state.L, state.w, state.D
+    n, L, D = params.n, state.L, state.D
     if n > 1:
-        D += mixability_gap(L, _eta(params.c, D), w, losses)
+        D += mixability_gap(L, _eta(params.c, D), state.law.q, losses)
         for i in range(n):
             L[i] += losses[i]
-        hedge(L, _eta(params.c, D), w, state.lane_sums, state.lanes)
-    return State(state.t + 1, 0, D, L, w, state.lane_sums, state.lanes)
+        hedge(L, _eta(params.c, D), state.law)
+    return State(state.t + 1, 0, D, L, state.law)
 
 
 @kernel
@@ -95,26 +84,6 @@ def bound(n: int, T: int) -> float:
     D_T^2 grows by 2 D d + d^2 <= (1 / (4 c) + 1) s^2 a round; and regret <= D_T (c ln n + 1).
     """
     return (1.0 + math.log(n)) * math.sqrt(1.25 * T)
-
-
-SPEC = BanditSpec(
-    name="AdaFTRL",
-    reference="Orabona & Pal 2018, AdaFTRL with the entropy on the simplex (reconstructed)",
-    guarantee="regret 1.12 (1 + ln n) sqrt(T) for losses whose range, not known, is 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    feedback="full",
-    delayed=False,
-    scale_free=True,
-    shift_free=True,
-    largest_loss=1e290,
-    bound=bound,
-)
 
 
 class AdaFTRL(Learner):
@@ -140,8 +109,20 @@ class AdaFTRL(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="AdaFTRL",
+        reference="Orabona & Pal 2018, AdaFTRL with the entropy on the simplex (reconstructed)",
+        guarantee="regret 1.12 (1 + ln n) sqrt(T) for losses whose range, not known, is 1",
+        feedback="full",
+        delayed=False,
+        scale_free=True,
+        shift_free=True,
+        largest_loss=1e290,
+        bound=bound,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, strength: float = 1.0, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms), checked_positive("strength", strength))
-        self._start(params, {"n_arms": params.n, "strength": params.c}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        strength = checked_positive("strength", strength)
+        self._start(Params(n_arms, strength), locals(), seed)

@@ -15,15 +15,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import rescale
 from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import mix, sample
+from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -31,7 +26,7 @@ from unbounded.play.seeds import Seed
 
 class Params(NamedTuple):
     n: int
-    gamma_const: float  # gamma_t = min(1/2, sqrt(gamma_const n ln n / t)); the paper has 5/2
+    exploration: float  # c: gamma_t = min(1/2, sqrt(c n ln n / t)); the paper has 5/2
 
 
 class State(NamedTuple):
@@ -43,35 +38,30 @@ class State(NamedTuple):
     S: float  # cumulative mixability gap
     L_hat: Vector  # (n,) minus the cumulative payoff estimates
     q: Vector  # (n,) AdaHedge's distribution
-    p: Vector  # (n,) what is played: q and extra exploration
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t, what is played: q and extra exploration
 
 
 def init(params: Params) -> State:
     """Round 1 pulls arm 0."""
-    n = params.n
-    p = np.zeros(n)
-    p[0] = 1.0
-    lane_sums = np.zeros(LANES)
-    mix(p, 1.0, 0.0, lane_sums)
+    n, law = params.n, new_law(params.n)
+    q = law.q.copy()
+    put_all_on(law, 0)
     return State(
-        t=1, clipped=0, e=0, seen=False, centre=0.0, S=0.0, L_hat=np.zeros(n),
-        q=np.full(n, 1.0 / n), p=p, lane_sums=lane_sums, lanes=np.zeros(LANES),
-    )  # fmt: skip
+        t=1, clipped=0, e=0, seen=False, centre=0.0, S=0.0, L_hat=np.zeros(n), q=q, law=law
+    )
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with what is played."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -87,14 +77,13 @@ def _mixability_gap(q_k: float, x: float, eta: float) -> float:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    n, t, e, seen, centre, S = (
-        params.n, state.t, state.e, state.seen, state.centre, state.S,
-    )  # fmt: skip
+    n, t, e, seen, centre, S = params.n, state.t, state.e, state.seen, state.centre, state.S
+    q, p, L_hat = state.q, state.law.q, state.L_hat
     exponent = math.frexp(abs(loss))[1]
     if loss != 0.0 and (not seen or exponent > e):
         if seen:
             factor = math.ldexp(1.0, e - exponent)
-            rescale(state.L_hat, e, exponent)
+            rescale(L_hat, e, exponent)
             centre *= factor
             S *= factor
         e, seen = exponent, True
@@ -104,24 +93,19 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     else:
         x = (y - centre) / p_k
         eta = math.log(n) / S if S > 0.0 else math.inf
-        S += max(0.0, _mixability_gap(state.q[arm], x, eta))
-        state.L_hat[arm] -= x
+        S += max(0.0, _mixability_gap(q[arm], x, eta))
+        L_hat[arm] -= x
     t += 1
     if t <= n:
-        state.p[:] = 0.0
-        state.p[t - 1] = 1.0
-        mix(state.p, 1.0, 0.0, state.lane_sums)
+        put_all_on(state.law, t - 1)
     else:
-        total = shannon(state.L_hat, math.log(n) / S if S > 0.0 else 0.0, state.q, state.lanes)
-        gamma = min(0.5, math.sqrt(params.gamma_const * n * math.log(n) / t))
+        total = shannon(L_hat, math.log(n) / S if S > 0.0 else 0.0, q, state.law.room)
+        gamma = min(0.5, math.sqrt(params.exploration * n * math.log(n) / t))
         for k in range(n):
-            state.q[k] /= total
-            state.p[k] = state.q[k]
-        mix(state.p, 1.0 - gamma, gamma / n, state.lane_sums)
-    return State(
-        t, 0, e, seen, centre, S,
-        state.L_hat, state.q, state.p, state.lane_sums, state.lanes,
-    )  # fmt: skip
+            q[k] /= total
+            p[k] = q[k]
+        blend(state.law, 1.0 - gamma, gamma / n)
+    return State(t, 0, e, seen, centre, S, L_hat, q, state.law)
 
 
 @kernel
@@ -143,24 +127,6 @@ def bound(n: int, T: int) -> float:
     return 3.0 * math.sqrt(n * T * log_n) + 5.0 * n * log_n / gamma_T + explored + n
 
 
-SPEC = BanditSpec(
-    name="AHB",
-    reference="Hadiji & Stoltz 2023, Algorithm 1",
-    guarantee="expected regret O(range sqrt(n T ln n))",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,  # the first n pulls count the asks, and the gap needs q_t
-    scale_free=True,
-    shift_free=True,
-    bound=bound,
-)
-
-
 class AHB(Learner):
     """AdaHedge for bandits: scale-free and shift-free.
 
@@ -168,8 +134,9 @@ class AHB(Learner):
     ----------
     n_arms : int
         The number of arms.
-    gamma_const : float
-        Of the extra exploration, gamma_t = min(1/2, sqrt(gamma_const n ln n / t)).
+    exploration : float
+        c in the share of extra exploration, gamma_t = min(1/2, sqrt(c n ln n / t)); 5/2 is the
+        paper's.
     seed : int or SeedSequence, optional
         For the choices.
 
@@ -184,12 +151,20 @@ class AHB(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="AHB",
+        reference="Hadiji & Stoltz 2023, Algorithm 1",
+        guarantee="expected regret O(range sqrt(n T ln n))",
+        delayed=False,  # the first n pulls count the asks, and the gap needs q_t
+        scale_free=True,
+        shift_free=True,
+        bound=bound,
+    )
 
     def __init__(
-        self, n_arms: SupportsIndex, *, gamma_const: float = 2.5, seed: Seed = None
+        self, n_arms: SupportsIndex, *, exploration: float = 2.5, seed: Seed = None
     ) -> None:
-        params = Params(
-            checked_count("n_arms", n_arms), checked_positive("gamma_const", gamma_const)
-        )
-        self._start(params, {"n_arms": params.n, "gamma_const": params.gamma_const}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        exploration = checked_positive("exploration", exploration)
+        self._start(Params(n_arms, exploration), locals(), seed)

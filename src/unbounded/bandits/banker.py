@@ -18,14 +18,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import log_barrier
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -44,9 +39,7 @@ class State(NamedTuple):
     sigma: float  # sigma_t
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 @kernel
@@ -57,26 +50,23 @@ def _sigma(n_log_T: float, B: float, Q: float) -> float:
 
 def init(params: Params) -> State:
     """B_1 = 1 and p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
     return State(
         t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), lam=1.0,
-        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+        L_hat=np.zeros(params.n), law=new_law(params.n),
     )  # fmt: skip
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -90,35 +80,14 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         Q += loss * loss
     sigma = _sigma(params.n_log_T, B, Q)
     if params.n > 1:
-        lam, total = log_barrier(L_hat, 1.0 / sigma, lam, state.p, state.lanes)
-        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    return State(
-        state.t + 1, state.clipped + skipped, B, Q, sigma, lam,
-        L_hat, state.p, state.lane_sums, state.lanes,
-    )  # fmt: skip
+        lam = log_barrier_mixed(L_hat, 1.0 / sigma, lam, state.law)
+    return State(state.t + 1, state.clipped + skipped, B, Q, sigma, lam, L_hat, state.law)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """The threshold above which a loss is skipped."""
     return state.B
-
-
-SPEC = BanditSpec(
-    name="Banker",
-    reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
-    guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=({"rounds": 2000},),
-)
 
 
 class Banker(Learner):
@@ -148,9 +117,17 @@ class Banker(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Banker",
+        reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
+        guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
-        self._start(params, {"n_arms": n, "rounds": T}, seed)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
+        self._start(Params(n_arms, n_log_T), locals(), seed)

@@ -13,13 +13,8 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -35,35 +30,32 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     pulls: Vector  # (n,)
     means: Vector  # (n,) of the losses
-    q: Vector  # (n,)
-    lane_sums: Vector  # of q, for sampling
+    law: Law  # q_t
 
 
 def init(params: Params) -> State:
     """q_1 uniform."""
     n = params.n
-    q, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(q, lane_sums)
-    return State(1, 0, np.zeros(n), np.zeros(n), q, lane_sums)
+    return State(t=1, clipped=0, pulls=np.zeros(n), means=np.zeros(n), law=new_law(n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with q_t."""
-    q[:] = state.q
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from q_t; there is nothing to remember."""
-    arm = sample(state.q, state.lane_sums, word)
-    return arm, state.q[arm], 0.0
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, 0.0
 
 
 @kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
-    n, t, pulls, means = params.n, state.t + 1, state.pulls, state.means
+    n, t, pulls, means, q = params.n, state.t + 1, state.pulls, state.means, state.law.q
     pulls[arm] += 1.0
     weight = 1.0 / pulls[arm]
     means[arm] = (1.0 - weight) * means[arm] + weight * loss  # loss - mean could overflow
@@ -76,37 +68,20 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
             best = k
     if unpulled > 0:  # every arm once, in random order
         for k in range(n):
-            state.q[k] = 1.0 if pulls[k] == 0.0 else 0.0
-        mix(state.q, 1.0 / unpulled, 0.0, state.lane_sums)
+            q[k] = 1.0 if pulls[k] == 0.0 else 0.0
+        blend(state.law, 1.0 / unpulled, 0.0)
     else:
         epsilon = params.epsilon if params.epsilon > 0.0 else min(1.0, (n / t) ** (1.0 / 3.0))
-        state.q[:] = 0.0
-        state.q[best] = 1.0
-        mix(state.q, 1.0 - epsilon, epsilon / n, state.lane_sums)
-    return State(t, 0, pulls, means, state.q, state.lane_sums)
+        q[:] = 0.0
+        q[best] = 1.0
+        blend(state.law, 1.0 - epsilon, epsilon / n)
+    return State(t, 0, pulls, means, state.law)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """It works with no scale."""
     return 0.0
-
-
-SPEC = BanditSpec(
-    name="EpsilonGreedy",
-    reference="folklore; Sutton & Barto, section 2.2",
-    guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    shift_free=True,
-    examples=({}, {"epsilon": 0.1}),
-)
 
 
 class EpsilonGreedy(Learner):
@@ -132,12 +107,20 @@ class EpsilonGreedy(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="EpsilonGreedy",
+        reference="folklore; Sutton & Barto, section 2.2",
+        guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
+        scale_free=True,
+        shift_free=True,
+        examples=({}, {"epsilon": 0.1}),
+    )
 
     def __init__(
         self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
     ) -> None:
         if epsilon is not None and not 0.0 < epsilon <= 1.0:
             raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}")
-        params = Params(checked_count("n_arms", n_arms), 0.0 if epsilon is None else float(epsilon))
-        self._start(params, {"n_arms": params.n, "epsilon": epsilon}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms, 0.0 if epsilon is None else float(epsilon)), locals(), seed)

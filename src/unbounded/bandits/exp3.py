@@ -16,15 +16,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -41,29 +36,25 @@ class State(NamedTuple):
     t: int
     clipped: int
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    p, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(1, 0, np.zeros(params.n), p, lane_sums, np.zeros(LANES))
+    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -73,9 +64,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     x, clipped = to_unit(loss, params.low, params.high)
     L_hat[arm] += x / p_k
     eta = params.eta if params.eta > 0.0 else math.sqrt(math.log(n) / (n * t))
-    total = shannon(L_hat, eta, state.p, state.lanes)
-    mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    return State(t, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
+    shannon_mixed(L_hat, eta, 0.0, state.law)
+    return State(t, state.clipped + clipped, L_hat, state.law)
 
 
 @kernel
@@ -87,23 +77,6 @@ def scale(params: Params, state: State) -> float:
 def bound(n: int, T: int) -> float:
     """Bubeck & Cesa-Bianchi 2012, Theorem 3.1, for losses in [0, 1]."""
     return 2.0 * math.sqrt(n * T * math.log(n))
-
-
-SPEC = BanditSpec(
-    name="Exp3",
-    reference="Auer, Cesa-Bianchi, Freund & Schapire 2002; anytime rate of Bubeck & "
-    "Cesa-Bianchi 2012",
-    guarantee="expected regret 2 sqrt(n T ln n) for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-    examples=({}, {"rounds": 2000}),
-)
 
 
 class Exp3(Learner):
@@ -131,7 +104,15 @@ class Exp3(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3",
+        reference="Auer, Cesa-Bianchi, Freund & Schapire 2002; anytime rate of Bubeck & "
+        "Cesa-Bianchi 2012",
+        guarantee="expected regret 2 sqrt(n T ln n) for losses in a known range of width 1",
+        bound=bound,
+        examples=({}, {"rounds": 2000}),
+    )
 
     def __init__(
         self,
@@ -141,11 +122,8 @@ class Exp3(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
-        eta = 0.0 if T is None else math.sqrt(2.0 * math.log(n) / (n * T))
-        params = Params(n=n, low=low, high=high, eta=eta)
-        self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        eta = 0.0 if rounds is None else math.sqrt(2.0 * math.log(n_arms) / (n_arms * rounds))
+        self._start(Params(n_arms, *loss_range, eta), locals(), seed)

@@ -14,15 +14,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_positive, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -39,29 +34,25 @@ class State(NamedTuple):
     t: int
     clipped: int
     L_hat: Vector  # (n,) minus the cumulative gain estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    p, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(1, 0, np.zeros(params.n), p, lane_sums, np.zeros(LANES))
+    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -70,9 +61,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     n, gamma, L_hat = params.n, params.gamma, state.L_hat
     x, clipped = to_unit(loss, params.low, params.high)
     L_hat[arm] -= (1.0 - x) / p_k
-    total = shannon(L_hat, gamma / n, state.p, state.lanes)
-    mix(state.p, (1.0 - gamma) / total, gamma / n, state.lane_sums)
-    return State(state.t + 1, state.clipped + clipped, L_hat, state.p, state.lane_sums, state.lanes)
+    shannon_mixed(L_hat, gamma / n, gamma, state.law)
+    return State(state.t + 1, state.clipped + clipped, L_hat, state.law)
 
 
 @kernel
@@ -84,22 +74,6 @@ def scale(params: Params, state: State) -> float:
 def bound(n: int, T: int) -> float:
     """Auer et al. 2002, Corollary 3.2 with G_max <= T, for gains in [0, 1]."""
     return 2.0 * math.sqrt(math.e - 1.0) * math.sqrt(n * T * math.log(n))
-
-
-SPEC = BanditSpec(
-    name="Exp3Auer",
-    reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
-    guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-    examples=({"rounds": 2000}, {"gamma": 0.1}),
-)
 
 
 class Exp3Auer(Learner):
@@ -129,7 +103,14 @@ class Exp3Auer(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3Auer",
+        reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
+        guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000}, {"gamma": 0.1}),
+    )
 
     def __init__(
         self,
@@ -140,18 +121,13 @@ class Exp3Auer(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
-        if (T is None) == (gamma is None):
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        if (rounds is None) == (gamma is None):
             raise TypeError("pass either rounds or gamma")
-        if gamma is None:
-            assert T is not None
-            share = min(1.0, math.sqrt(n * math.log(n) / ((math.e - 1.0) * T)))
-        else:
+        if rounds is not None:
+            share = min(1.0, math.sqrt(n_arms * math.log(n_arms) / ((math.e - 1.0) * rounds)))
+        elif gamma is not None:
             share = 1.0 if gamma == 1.0 else checked_positive("gamma", gamma, below=1.0)
-        params = Params(n=n, low=low, high=high, gamma=share)
-        settings = {"n_arms": n, "rounds": T, "gamma": gamma, "loss_range": [low, high]}
-        self._start(params, settings, seed)
+        self._start(Params(n_arms, *loss_range, share), locals(), seed)

@@ -20,9 +20,7 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_positive, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
@@ -83,22 +81,6 @@ def scale(params: Params, state: State) -> float:
     return params.high - params.low
 
 
-SPEC = BanditSpec(
-    name="Exp3IX",
-    reference="Neu 2015, Algorithm 1 with anytime rates",
-    guarantee="regret 4 sqrt(n T ln n) + (2 sqrt(n T / ln n) + 1) ln(2/delta) with probability "
-    "1 - delta, for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    examples=({}, {"rounds": 2000}, {"rounds": 2000, "delta": 0.05}),
-)
-
-
 class Exp3IX(Learner):
     """Exponential weights with implicit exploration, for losses in a known range.
 
@@ -127,7 +109,14 @@ class Exp3IX(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3IX",
+        reference="Neu 2015, Algorithm 1 with anytime rates",
+        guarantee="regret 4 sqrt(n T ln n) + (2 sqrt(n T / ln n) + 1) ln(2/delta) with probability "
+        "1 - delta, for losses in a known range of width 1",
+        examples=({}, {"rounds": 2000}, {"rounds": 2000, "delta": 0.05}),
+    )
 
     def __init__(
         self,
@@ -138,19 +127,14 @@ class Exp3IX(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
-        iota = 2.0 * math.log(n)
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        iota = 2.0 * math.log(n_arms)
         if delta is not None:
-            if T is None:
+            if rounds is None:
                 raise TypeError("delta needs rounds too: pass rounds=, or leave delta out")
             delta = checked_positive("delta", delta, below=1.0)
-            iota = math.log(n) + math.log((n + 1) / delta)
-        params = Params(
-            n=n, low=low, high=high, eta=0.0 if T is None else math.sqrt(iota / (n * T))
-        )
-        settings = {"n_arms": n, "rounds": T, "delta": delta, "loss_range": [low, high]}
-        self._start(params, settings, seed)
+            iota = math.log(n_arms) + math.log((n_arms + 1) / delta)
+        eta = 0.0 if rounds is None else math.sqrt(iota / (n_arms * rounds))
+        self._start(Params(n_arms, *loss_range, eta), locals(), seed)

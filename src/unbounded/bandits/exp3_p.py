@@ -20,15 +20,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_option, checked_positive, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -50,47 +45,41 @@ class State(NamedTuple):
     t: int
     clipped: int
     L_hat: Vector  # (n,) minus the cumulative gain estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(t=1, clipped=0, L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(LANES))
+    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     x, clipped = to_unit(loss, params.low, params.high)
-    p, L_hat, b = state.p, state.L_hat, params.b
+    L_hat, b = state.L_hat, params.b
     if params.n > 1:
         if params.logarithmic:
             L_hat[arm] += math.log1p(-b * (1.0 - x) / p_k) / b
         else:
             for i in range(params.n):
-                L_hat[i] -= b / p[i]
+                L_hat[i] -= b / state.law.q[i]
             L_hat[arm] -= (1.0 - x) / p_k
-        total = shannon(L_hat, params.eta, p, state.lanes)
-        mix(p, (1.0 - params.gamma) / total, params.gamma / params.n, state.lane_sums)
-    return State(state.t + 1, state.clipped + clipped, L_hat, p, state.lane_sums, state.lanes)
+        shannon_mixed(L_hat, params.eta, params.gamma, state.law)
+    return State(state.t + 1, state.clipped + clipped, L_hat, state.law)
 
 
 @kernel
@@ -117,24 +106,6 @@ def tuning(form: str, n: int, T: int, delta: float) -> tuple[float, float, float
     # b / p stays below 1/2 as it is, unless gamma is at its cap: then T < 9 n ln(3 n), and the
     # theorem's bound exceeds T.
     return 2.0 * math.sqrt(iota / (n * T)), gamma, min(b, 0.5 * gamma / n)
-
-
-SPEC = BanditSpec(
-    name="Exp3P",
-    reference="Auer et al. 2002, section 6; Bubeck & Cesa-Bianchi 2012, figure 3.1; "
-    "Audibert & Bubeck 2010, theorem 12",
-    guarantee='regret 5.15 sqrt(n T ln(n / delta)) with probability 1 - delta (form "bubeck"), '
-    "for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    examples=tuple({"rounds": 2000, "form": form} for form in _FORMS),
-)
 
 
 class Exp3P(Learner):
@@ -166,7 +137,16 @@ class Exp3P(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3P",
+        reference="Auer et al. 2002, section 6; Bubeck & Cesa-Bianchi 2012, figure 3.1; "
+        "Audibert & Bubeck 2010, theorem 12",
+        guarantee='regret 5.15 sqrt(n T ln(n / delta)) with probability 1 - delta (form "bubeck"), '
+        "for losses in a known range of width 1",
+        delayed=False,
+        examples=tuple({"rounds": 2000, "form": form} for form in _FORMS),
+    )
 
     def __init__(
         self,
@@ -178,12 +158,9 @@ class Exp3P(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         delta = checked_positive("delta", delta, below=1.0)
-        low, high = checked_range("loss_range", loss_range)
+        loss_range = checked_range("loss_range", loss_range)
         logarithmic = checked_option("form", form, _FORMS) == 2
-        params = Params(n, low, high, *tuning(form, n, T, delta), logarithmic)
-        settings = {
-            "n_arms": n, "rounds": T, "delta": delta, "form": form, "loss_range": [low, high],
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        eta, gamma, b = tuning(form, n_arms, rounds, delta)
+        self._start(Params(n_arms, *loss_range, eta, gamma, b, logarithmic), locals(), seed)

@@ -16,15 +16,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import Anchor, tsallis, tsallis_cold
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import Anchor, tsallis_cold, tsallis_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -43,51 +38,39 @@ class State(NamedTuple):
     clipped: int
     x: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) minus V
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums, L_hat = np.empty(n), np.zeros(LANES), np.zeros(n)
-    fill_uniform(p, lane_sums)
+    L_hat = np.zeros(params.n)
     x = tsallis_cold(L_hat, params.eta).x
-    return State(
-        t=1, clipped=0, x=x, L_hat=L_hat, p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES)
-    )
+    return State(t=1, clipped=0, x=x, L_hat=L_hat, law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     loss_01, clipped = to_unit(loss, params.low, params.high)
-    L_hat = state.L_hat
+    x, L_hat = state.x, state.L_hat
     L_hat[arm] -= (1.0 - loss_01) / p_k
-    x = state.x
     if params.n > 1:
         start = Anchor(min(x, L_hat[arm] - 2.0 / params.eta), 0.0, 0.0, 0.0)
-        anchor = tsallis(L_hat, params.eta, start, state.p, state.lanes)
-        x = anchor.x
-        gamma = params.gamma
-        mix(state.p, (1.0 - gamma) / anchor.S2, gamma / params.n, state.lane_sums)
-    return State(
-        state.t + 1, state.clipped + clipped, x, L_hat, state.p, state.lane_sums, state.lanes
-    )
+        x = tsallis_mixed(L_hat, params.eta, start, params.gamma, state.law).x
+    return State(state.t + 1, state.clipped + clipped, x, L_hat, state.law)
 
 
 @kernel
@@ -99,22 +82,6 @@ def scale(params: Params, state: State) -> float:
 def bound(n: int, T: int) -> float:
     """Audibert & Bubeck 2010, theorem 11, for gains in [0, 1]."""
     return 8.0 * math.sqrt(n * T)
-
-
-SPEC = BanditSpec(
-    name="INF",
-    reference="Audibert & Bubeck 2010, theorem 11",
-    guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-    examples=({"rounds": 2000},),
-)
 
 
 class INF(Learner):
@@ -142,7 +109,14 @@ class INF(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="INF",
+        reference="Audibert & Bubeck 2010, theorem 11",
+        guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000},),
+    )
 
     def __init__(
         self,
@@ -152,9 +126,8 @@ class INF(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        low, high = checked_range("loss_range", loss_range)
-        gamma = min(0.5, math.sqrt(3.0 * n / T))
-        eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * T)
-        params = Params(n, low, high, eta, gamma)
-        self._start(params, {"n_arms": n, "rounds": T, "loss_range": [low, high]}, seed)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        gamma = min(0.5, math.sqrt(3.0 * n_arms / rounds))
+        eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * rounds)
+        self._start(Params(n_arms, *loss_range, eta, gamma), locals(), seed)

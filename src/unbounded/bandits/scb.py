@@ -9,19 +9,18 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import (
-    checked_ablation,
-    checked_count,
-    checked_option,
-    checked_positive,
-    checked_share,
-)
+from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core import clipping
-from unbounded.core.arrays import (
-    Vector,
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import (
+    EMPTY,
+    NONE,
+    Window,
+    checked_clipping,
+    clip,
+    scale_of,
+    unit_factor,
 )
-from unbounded.core.clipping import NONE, RANGE, Window
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.play.bandit_learner import Learner
@@ -33,26 +32,20 @@ class Params(NamedTuple):
     n: int
     clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
-    rate: float  # c: eta_t = c / (W sqrt(t)); the paper has 1
     mixing: float  # multiplies beta_t; 1 except in ablations
+    rate: float  # c: eta_t = c / (W sqrt(t)); the paper has 1
 
 
 class State(NamedTuple):
     t: int
     clipped: int
-    W: float  # width of the clipping window, 2 C_t, in units of 2^e
-    e: int
-    low: float  # extreme losses seen, for range clipping
-    high: float
+    window: Window  # what losses are clipped to; its width is 2 C_t
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
 
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""
-    W, e, low, high = clipping.EMPTY
-    return State(
-        1, 0, W, e, low, high, tsallis_arms.new_arms(params.n, growing=params.clip != NONE)
-    )
+    return State(1, 0, EMPTY, tsallis_arms.new_arms(params.n, growing=params.clip != NONE))
 
 
 @kernel
@@ -64,7 +57,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k}."""
-    arm, q_k = tsallis_arms.draw(state.arms, word)
+    arm, q_k = tsallis_arms.draw(state.arms, word)  # line 4
     return arm, q_k, q_k
 
 
@@ -72,27 +65,20 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n, t = params.n, state.t + 1
-    before = Window(state.W, state.e, state.low, state.high)
-    l_plus, clipped, window = clipping.clip(before, params.clip, params.rule, loss)  # lines 5, 7
+    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
     arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6
-    if l_plus < 0.0:  # only where nothing is clipped
-        arms = tsallis_arms.unsettled(arms)
     if n > 1 and window.W > 0.0:
-        if window.e != before.e and before.W > 0.0:
-            arms = tsallis_arms.rescale(arms, math.ldexp(1.0, before.e - window.e))
+        arms = tsallis_arms.rescale(arms, unit_factor(state.window, window))
         eta = params.rate / (window.W * math.sqrt(t))  # line 8, in units of 2^-e
         beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))
         arms = tsallis_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
-    return State(
-        t, state.clipped + clipped, window.W, window.e, window.low, window.high, arms
-    )  # fmt: skip
+    return State(t, state.clipped + clipped, window, arms)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """C_t, or the observed range."""
-    W = state.W if params.clip == RANGE else 0.5 * state.W
-    return math.ldexp(W, state.e)
+    return scale_of(state.window, params.clip)
 
 
 def scale_bound(n: int, T: int) -> float:
@@ -105,31 +91,6 @@ def range_bound(n: int, T: int, rate: float = 1.0) -> float:
     x = math.sqrt(T / n)
     growth = rate if rate <= 2.0 else rate * (1.0 + math.log1p(x) / x)
     return (3.0 + 4.0 / rate + growth) * math.sqrt(n * T) + 2.0 * n + 1.0
-
-
-SPEC = BanditSpec(
-    name="SCB",
-    reference="Chen & Zhang 2024, Algorithm 1",
-    guarantee="expected regret O(l_inf (n + sqrt(n T))), Theorem 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    bound=scale_bound,
-    bound_unit="scale",
-    examples=(
-        {},
-        {"clip": "range"},
-        {"clip": "range", "rate": 2.0},
-        {"threshold": "largest"},
-        {"mixing": 0.0},
-        {"clip": "none", "ablation": True},
-    ),
-)
 
 
 class SCB(Learner):
@@ -171,7 +132,23 @@ class SCB(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SCB",
+        reference="Chen & Zhang 2024, Algorithm 1",
+        guarantee="expected regret O(l_inf (n + sqrt(n T))), Theorem 1",
+        scale_free=True,
+        bound=scale_bound,
+        bound_unit="scale",
+        examples=(
+            {},
+            {"clip": "range"},
+            {"clip": "range", "rate": 2.0},
+            {"threshold": "largest"},
+            {"mixing": 0.0},
+            {"clip": "none", "ablation": True},
+        ),
+    )
 
     def __init__(
         self,
@@ -184,16 +161,7 @@ class SCB(Learner):
         ablation: bool = False,
         seed: Seed = None,
     ) -> None:
-        params = Params(
-            n=checked_count("n_arms", n_arms),
-            clip=checked_option("clip", clip, ("scale", "range", "none")),
-            rule=checked_option("threshold", threshold, ("lazy", "largest")),
-            rate=checked_positive("rate", rate),
-            mixing=checked_share("mixing", mixing),
-        )
-        checked_ablation(clip, params.mixing, ablation)
-        settings = {
-            "n_arms": params.n, "clip": clip, "threshold": threshold, "rate": params.rate,
-            "mixing": params.mixing, "ablation": ablation,
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
+        rate = checked_positive("rate", rate)
+        self._start(Params(n_arms, code, rule, mixing, rate), locals(), seed)

@@ -11,19 +11,18 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import (
-    checked_ablation,
-    checked_count,
-    checked_option,
-    checked_positive,
-    checked_share,
-)
+from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
-from unbounded.core import clipping
-from unbounded.core.arrays import (
-    Vector,
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import (
+    EMPTY,
+    NONE,
+    Window,
+    checked_clipping,
+    clip,
+    scale_of,
+    unit_factor,
 )
-from unbounded.core.clipping import NONE, RANGE, Window
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.play.bandit_learner import Learner
@@ -35,27 +34,21 @@ class Params(NamedTuple):
     n: int
     clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
+    mixing: float  # multiplies beta_t; 1 except in ablations
     iota: float  # ln n; ln(n / delta) in the delta-aware schedule
     beta_cap: float  # 1: as printed; 1/2: what the proof needs (erratum E9)
-    mixing: float  # multiplies beta_t; 1 except in ablations
 
 
 class State(NamedTuple):
     t: int
     clipped: int
-    W: float  # width of the clipping window, 2 C_t, in units of 2^e
-    e: int
-    low: float  # extreme losses seen, for range clipping
-    high: float
+    window: Window  # what losses are clipped to; its width is 2 C_t
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
 
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""
-    W, e, low, high = clipping.EMPTY
-    return State(
-        1, 0, W, e, low, high, shannon_arms.new_arms(params.n, growing=params.clip != NONE)
-    )
+    return State(1, 0, EMPTY, shannon_arms.new_arms(params.n, growing=params.clip != NONE))
 
 
 @kernel
@@ -68,7 +61,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k} + gamma_t."""
     gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # erratum E7: gamma_1 too
-    arm, q_k = shannon_arms.draw(state.arms, word)
+    arm, q_k = shannon_arms.draw(state.arms, word)  # line 4
     return arm, q_k, q_k + gamma
 
 
@@ -76,26 +69,21 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``q_k_gamma`` is q_{t,k} + gamma_t of its ask."""
     n, t, arms = params.n, state.t + 1, state.arms
-    before = Window(state.W, state.e, state.low, state.high)
-    l_plus, clipped, window = clipping.clip(before, params.clip, params.rule, loss)  # lines 5, 7
+    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
     shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6
     if n > 1 and window.W > 0.0:
-        if window.e != before.e and before.W > 0.0:
-            shannon_arms.rescale(arms, math.ldexp(1.0, before.e - window.e))
+        shannon_arms.rescale(arms, unit_factor(state.window, window))
         eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))  # line 8, in units of 2^-e
         beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
         beta *= params.mixing
         shannon_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
-    return State(
-        t, state.clipped + clipped, window.W, window.e, window.low, window.high, arms
-    )  # fmt: skip
+    return State(t, state.clipped + clipped, window, arms)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """C_t, or the observed range."""
-    W = state.W if params.clip == RANGE else 0.5 * state.W
-    return math.ldexp(W, state.e)
+    return scale_of(state.window, params.clip)
 
 
 def range_bound(n: int, T: int, delta: float) -> float:
@@ -105,30 +93,6 @@ def range_bound(n: int, T: int, delta: float) -> float:
     clipping_error = 1.59 * max(2.0 * n, math.sqrt(n * n + n * T / log_n)) * (log_3 + 1.0)
     estimates = 8.5 * math.sqrt(n * T * log_n) + math.sqrt(n * T / log_n) * log_3
     return estimates + clipping_error + 3.5 * log_3 + 2.0
-
-
-SPEC = BanditSpec(
-    name="SCBIX",
-    reference="Chen & Zhang 2024, Algorithm 2",
-    guarantee="regret O(l_inf (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
-    "with probability 1 - delta, Theorem 2",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    examples=(
-        {},
-        {"clip": "range"},
-        {"beta_cap": 0.5, "delta": 0.01},
-        {"threshold": "largest"},
-        {"mixing": 0.0},
-        {"clip": "none", "ablation": True},
-    ),
-)
 
 
 class SCBIX(Learner):
@@ -169,7 +133,22 @@ class SCBIX(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SCBIX",
+        reference="Chen & Zhang 2024, Algorithm 2",
+        guarantee="regret O(l_inf (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
+        "with probability 1 - delta, Theorem 2",
+        scale_free=True,
+        examples=(
+            {},
+            {"clip": "range"},
+            {"beta_cap": 0.5, "delta": 0.01},
+            {"threshold": "largest"},
+            {"mixing": 0.0},
+            {"clip": "none", "ablation": True},
+        ),
+    )
 
     def __init__(
         self,
@@ -183,24 +162,13 @@ class SCBIX(Learner):
         ablation: bool = False,
         seed: Seed = None,
     ) -> None:
-        n = checked_count("n_arms", n_arms)
+        n_arms = checked_count("n_arms", n_arms)
+        code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
+        iota = math.log(n_arms)
         if delta is not None:
             delta = checked_positive("delta", delta, below=1.0)
+            iota -= math.log(delta)
         if beta_cap is not None and beta_cap != 1.0:
             beta_cap = checked_positive("beta_cap", beta_cap, below=1.0)
-        mode = checked_option("clip", clip, ("scale", "range", "none"))
-        default_cap = 0.5 if mode == RANGE else 1.0
-        params = Params(
-            n=n,
-            clip=mode,
-            rule=checked_option("threshold", threshold, ("lazy", "largest")),
-            iota=math.log(n) - (math.log(delta) if delta is not None else 0.0),
-            beta_cap=default_cap if beta_cap is None else beta_cap,
-            mixing=checked_share("mixing", mixing),
-        )
-        checked_ablation(clip, params.mixing, ablation)
-        settings = {
-            "n_arms": n, "clip": clip, "threshold": threshold, "delta": delta, "beta_cap": beta_cap,
-            "mixing": params.mixing, "ablation": ablation,
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        cap = beta_cap if beta_cap is not None else 0.5 if clip == "range" else 1.0
+        self._start(Params(n_arms, code, rule, mixing, iota, cap), locals(), seed)

@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_option
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -43,35 +38,30 @@ class State(NamedTuple):
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Vector  # (n,) p_t
-    q: Vector  # (n,) p'_t, mixed
     theta: Vector  # (n,) room for the stability term
-    lane_sums: Vector  # of q, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p'_t, mixed
 
 
 def init(params: Params) -> State:
     """eta_0 = n, gamma_0 = 1/2 and p_1 uniform."""
-    n = params.n
-    q, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(q, lane_sums)
+    n, law = params.n, new_law(params.n)
     return State(
         t=1, clipped=0, M=0.0, Gam=0.0, lam=1.0,
-        L_hat=np.zeros(n), p=q.copy(), q=q, theta=np.empty(n),
-        lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+        L_hat=np.zeros(n), p=law.q.copy(), theta=np.empty(n), law=law,
     )  # fmt: skip
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p'_t."""
-    q[:] = state.q
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p'_t; the memo is p'_{t,k}."""
-    arm = sample(state.q, state.lane_sums, word)
-    return arm, state.q[arm], state.q[arm]
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
 
 
 @kernel
@@ -104,47 +94,27 @@ def _stability(
 @kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
-    n, t, L_hat, q = params.n, state.t, state.L_hat, state.q
+    n, t, L_hat, q, room = params.n, state.t, state.L_hat, state.law.q, state.law.room
     M, Gam, lam = state.M, state.Gam, state.lam
     if n > 1:
         l_hat = loss / q_k
         eta = n / (1.0 + M)
-        M += max(0.0, _stability(state.p, eta, arm, l_hat, state.theta, q, state.lanes))
+        M += max(0.0, _stability(state.p, eta, arm, l_hat, state.theta, q, room))
         Gam += _share(params, t - 1, Gam) * abs(l_hat)
         L_hat[arm] += l_hat
-        lam, total = log_barrier(L_hat, n / (1.0 + M), lam, state.p, state.lanes)
+        lam, total = log_barrier(L_hat, n / (1.0 + M), lam, state.p, room)
         for i in range(n):
             state.p[i] /= total
             q[i] = state.p[i]
         gamma = _share(params, t, Gam)
-        mix(q, 1.0 - gamma, gamma / n, state.lane_sums)
-    return State(
-        t + 1, 0, M, Gam, lam, L_hat, state.p, q, state.theta, state.lane_sums, state.lanes
-    )
+        blend(state.law, 1.0 - gamma, gamma / n)
+    return State(t + 1, 0, M, Gam, lam, L_hat, state.p, state.theta, state.law)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """1 / eta_t."""
     return (1.0 + state.M) / params.n
-
-
-SPEC = BanditSpec(
-    name="SFMAB",
-    reference="Putta & Agrawal 2022, Algorithm 1",
-    guarantee="expected regret of order sqrt(n L_2) + L_inf sqrt(n T), or L_inf sqrt(n L_1) with "
-    "adaptive exploration, times logarithms; L_1, L_2: sums of the norms of the losses",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=({}, {"exploration": "adaptive"}),
-)
 
 
 class SFMAB(Learner):
@@ -170,13 +140,20 @@ class SFMAB(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SFMAB",
+        reference="Putta & Agrawal 2022, Algorithm 1",
+        guarantee="expected regret of order sqrt(n L_2) + L_inf sqrt(n T), or L_inf sqrt(n L_1) "
+        "with adaptive exploration, times logarithms; L_1, L_2: sums of the norms of the losses",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({}, {"exploration": "adaptive"}),
+    )
 
     def __init__(
         self, n_arms: SupportsIndex, *, exploration: str = "fixed", seed: Seed = None
     ) -> None:
-        params = Params(
-            n=checked_count("n_arms", n_arms),
-            exploration=checked_option("exploration", exploration, ("fixed", "adaptive")),
-        )
-        self._start(params, {"n_arms": params.n, "exploration": exploration}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        option = checked_option("exploration", exploration, ("fixed", "adaptive"))
+        self._start(Params(n_arms, option), locals(), seed)

@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -38,31 +33,25 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     N: float  # root of the sum of squares
     L: Vector  # (n,) cumulative losses
-    w: Vector  # (n,) w_t
-    lane_sums: Vector  # of w, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # w_t
 
 
 def init(params: Params) -> State:
     """w_1 uniform."""
-    w, lane_sums = np.empty(params.n), np.zeros(LANES)
-    fill_uniform(w, lane_sums)
-    return State(
-        t=1, clipped=0, N=0.0, L=np.zeros(params.n), w=w, lane_sums=lane_sums, lanes=np.zeros(LANES)
-    )
+    return State(t=1, clipped=0, N=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with w_t."""
-    q[:] = state.w
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from w_t."""
-    arm = sample(state.w, state.lane_sums, word)
-    return arm, state.w[arm], 0.0
+    arm, w_k = draw(state.law, word)
+    return arm, w_k, 0.0
 
 
 @kernel
@@ -79,8 +68,8 @@ def update(params: Params, state: State, arm: int, memo: float, losses: Vector) 
         a, b = math.ldexp(N, -unit), math.ldexp(norm, -unit)
         N = math.ldexp(math.sqrt(a * a + b * b), unit)
         eta = min(1.0 / (params.c * N), 1e308)  # subnormal N
-        mix(state.w, 1.0 / shannon(L, eta, state.w, state.lanes), 0.0, state.lane_sums)
-    return State(state.t + 1, 0, N, L, state.w, state.lane_sums, state.lanes)
+        shannon_mixed(L, eta, 0.0, state.law)
+    return State(state.t + 1, 0, N, L, state.law)
 
 
 @kernel
@@ -96,26 +85,6 @@ def bound(n: int, T: int) -> float:
     c = math.sqrt(2.75 / math.log(n))
     main = (c * math.log(n) + 2.75 / c) * math.sqrt(T)
     return main + 3.5 * min(math.sqrt(T - 1) / c, 2.0)
-
-
-SPEC = BanditSpec(
-    name="SOLOFTRL",
-    reference="Orabona & Pal 2018, SOLO FTRL with the entropy on the simplex",
-    guarantee="regret 3.32 sqrt(T ln n) + 7 for losses of absolute value at most 1, not known",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    feedback="full",
-    delayed=False,
-    scale_free=True,
-    largest_loss=1e290,
-    bound=bound,
-    bound_unit="scale",
-)
 
 
 class SOLOFTRL(Learner):
@@ -139,9 +108,20 @@ class SOLOFTRL(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="SOLOFTRL",
+        reference="Orabona & Pal 2018, SOLO FTRL with the entropy on the simplex",
+        guarantee="regret 3.32 sqrt(T ln n) + 7 for losses of absolute value at most 1, not known",
+        feedback="full",
+        delayed=False,
+        scale_free=True,
+        largest_loss=1e290,
+        bound=bound,
+        bound_unit="scale",
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        n = checked_count("n_arms", n_arms)
-        params = Params(n, math.sqrt(2.75 / math.log(n)) if n > 1 else 1.0)
-        self._start(params, {"n_arms": n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        c = math.sqrt(2.75 / math.log(n_arms)) if n_arms > 1 else 1.0
+        self._start(Params(n_arms, c), locals(), seed)

@@ -12,9 +12,7 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
@@ -75,21 +73,6 @@ def bound(n: int, T: int) -> float:
     return 4.0 * math.sqrt(n * T) + 1.0
 
 
-SPEC = BanditSpec(
-    name="TsallisINF",
-    reference="Zimmert & Seldin 2021, Algorithm 1 (importance-weighted)",
-    guarantee="expected regret 4 sqrt(n T) + 1 for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    bound=bound,
-)
-
-
 class TsallisINF(Learner):
     """Minimax-optimal bandit for losses in a known range.
 
@@ -113,7 +96,13 @@ class TsallisINF(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="TsallisINF",
+        reference="Zimmert & Seldin 2021, Algorithm 1 (importance-weighted)",
+        guarantee="expected regret 4 sqrt(n T) + 1 for losses in a known range of width 1",
+        bound=bound,
+    )
 
     def __init__(
         self,
@@ -122,6 +111,6 @@ class TsallisINF(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_count("n_arms", n_arms), low=low, high=high)
-        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        loss_range = checked_range("loss_range", loss_range)
+        self._start(Params(n_arms, *loss_range), locals(), seed)

@@ -14,15 +14,10 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import Anchor, tsallis, tsallis_cold
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.ftrl import Anchor, tsallis_cold, tsallis_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -39,40 +34,34 @@ class State(NamedTuple):
     clipped: int
     x: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums, L_hat = np.empty(n), np.zeros(LANES), np.zeros(n)
-    fill_uniform(p, lane_sums)
+    L_hat = np.zeros(params.n)
     x = tsallis_cold(L_hat, 4.0).x
-    return State(
-        t=1, clipped=0, x=x, L_hat=L_hat, p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES)
-    )
+    return State(t=1, clipped=0, x=x, L_hat=L_hat, law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     loss_01, clipped = to_unit(loss, params.low, params.high)
-    t, L_hat, p, x = state.t, state.L_hat, state.p, state.x
+    t, x, L_hat, p = state.t, state.x, state.L_hat, state.law.q
     if params.n > 1:
         likely = 16.0 / t  # eta_t^2
         smallest = math.inf
@@ -82,10 +71,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
             smallest = min(smallest, L_hat[i])
         eta = 4.0 / math.sqrt(t + 1.0)
         start = Anchor(min(x, smallest - 2.0 / eta), 0.0, 0.0, 0.0)
-        anchor = tsallis(L_hat, eta, start, p, state.lanes)
-        x = anchor.x
-        mix(p, 1.0 / anchor.S2, 0.0, state.lane_sums)
-    return State(t + 1, state.clipped + clipped, x, L_hat, p, state.lane_sums, state.lanes)
+        x = tsallis_mixed(L_hat, eta, start, 0.0, state.law).x
+    return State(t + 1, state.clipped + clipped, x, L_hat, state.law)
 
 
 @kernel
@@ -97,22 +84,6 @@ def scale(params: Params, state: State) -> float:
 def bound(n: int, T: int) -> float:
     """Zimmert & Seldin 2021, Theorem 1, with the 14 of its proof where the theorem prints 10."""
     return 2.0 * math.sqrt(n * T) + 14.0 * n * math.log(max(T, 2)) + 16.0
-
-
-SPEC = BanditSpec(
-    name="TsallisINFRV",
-    reference="Zimmert & Seldin 2021, Algorithm 1 (reduced variance)",
-    guarantee="expected regret 2 sqrt(n T) + 14 n ln T + 16 for losses in a known range of width 1",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    bound=bound,
-)
 
 
 class TsallisINFRV(Learner):
@@ -138,7 +109,15 @@ class TsallisINFRV(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="TsallisINFRV",
+        reference="Zimmert & Seldin 2021, Algorithm 1 (reduced variance)",
+        guarantee="expected regret 2 sqrt(n T) + 14 n ln T + 16 for losses in a known "
+        "range of width 1",
+        delayed=False,
+        bound=bound,
+    )
 
     def __init__(
         self,
@@ -147,6 +126,6 @@ class TsallisINFRV(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_count("n_arms", n_arms), low=low, high=high)
-        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        loss_range = checked_range("loss_range", loss_range)
+        self._start(Params(n_arms, *loss_range), locals(), seed)

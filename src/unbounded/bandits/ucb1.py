@@ -14,9 +14,7 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -81,21 +79,6 @@ def scale(params: Params, state: State) -> float:
     return params.high - params.low
 
 
-SPEC = BanditSpec(
-    name="UCB1",
-    reference="Auer, Cesa-Bianchi & Fischer 2002",
-    guarantee="expected regret 8 sum_i ln T / gap_i + (1 + pi^2/3) sum_i gap_i for independent "
-    "losses in a known range of width 1; none against an adversary",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-)
-
-
 class UCB1(Learner):
     """Upper confidence bounds, for stochastic losses in a known range.
 
@@ -119,7 +102,13 @@ class UCB1(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UCB1",
+        reference="Auer, Cesa-Bianchi & Fischer 2002",
+        guarantee="expected regret 8 sum_i ln T / gap_i + (1 + pi^2/3) sum_i gap_i for independent "
+        "losses in a known range of width 1; none against an adversary",
+    )
 
     def __init__(
         self,
@@ -128,6 +117,6 @@ class UCB1(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        low, high = checked_range("loss_range", loss_range)
-        params = Params(n=checked_count("n_arms", n_arms), low=low, high=high)
-        self._start(params, {"n_arms": params.n, "loss_range": [low, high]}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        loss_range = checked_range("loss_range", loss_range)
+        self._start(Params(n_arms, *loss_range), locals(), seed)

@@ -16,14 +16,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import log_barrier
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -49,41 +44,36 @@ class State(NamedTuple):
     lifted: int  # how many arms were lifted in round t
     top: int  # the likeliest arm of p_t, which paid for it
     L_hat: Vector  # (n,) cumulative loss estimates
-    q: Vector  # (n,) q_t
     was_lifted: Vector  # (n,) 1 where arm was lifted in round t
-    lane_sums: Vector  # of q, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # q_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform: no arm is below 1 / rho."""
     n = params.n
-    q, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(q, lane_sums)
     return State(
         t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, lam=1.0, lift=0.0, lifted=0, top=0,
-        L_hat=np.zeros(n), q=q, was_lifted=np.zeros(n),
-        lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
+        L_hat=np.zeros(n), was_lifted=np.zeros(n), law=new_law(n),
     )  # fmt: skip
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with q_t."""
-    q[:] = state.q
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from q_t; the memo is q_{t,k}."""
-    arm = sample(state.q, state.lane_sums, word)
-    return arm, state.q[arm], state.q[arm]
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
 
 
 @kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
-    n, L_hat, q = params.n, state.L_hat, state.q
+    n, L_hat, q = params.n, state.L_hat, state.law.q
     C, Q, G, lam, lifted, top = state.C, state.Q, state.G, state.lam, state.lifted, state.top
     lift = state.lift
     clipped = loss < -2.0 * C
@@ -96,7 +86,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         moved = lifted if arm == top else state.was_lifted[arm]
         G = min(params.G_most, G + 2.0 * abs(l_hat) * moved)
         eta = 4.0 / math.sqrt(C * C + Q / n)
-        lam, total = log_barrier(L_hat, eta, lam, q, state.lanes)
+        lam, total = log_barrier(L_hat, eta, lam, q, state.law.room)
         lift = 1.0 / (2.0 * n * n + math.sqrt(G))
         lifted, top = 0, 0
         for i in range(n):
@@ -110,10 +100,10 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         for i in range(n):
             q[i] += lift * state.was_lifted[i]
         q[top] -= lift * lifted  # at most 1 / (2 n), half of its p
-        mix(q, 1.0, 0.0, state.lane_sums)
+        blend(state.law, 1.0, 0.0)
     return State(
         state.t + 1, state.clipped + clipped, C, Q, G, lam, lift, lifted, top,
-        L_hat, q, state.was_lifted, state.lane_sums, state.lanes,
+        L_hat, state.was_lifted, state.law,
     )  # fmt: skip
 
 
@@ -121,27 +111,6 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 def scale(params: Params, state: State) -> float:
     """C_t."""
     return state.C
-
-
-SPEC = BanditSpec(
-    name="UMABG",
-    reference="Chen & Zhang 2023, UMAB-G, after the authors' code",
-    guarantee="expected regret of order l_inf sqrt(n T log T)",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=(
-        {},
-        {"exploration": "fixed", "rounds": 2000},
-        {"exploration": "capped", "rounds": 2000},
-    ),
-)
 
 
 class UMABG(Learner):
@@ -172,7 +141,19 @@ class UMABG(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UMABG",
+        reference="Chen & Zhang 2023, UMAB-G, after the authors' code",
+        guarantee="expected regret of order l_inf sqrt(n T log T)",
+        delayed=False,
+        largest_loss=1e150,
+        examples=(
+            {},
+            {"exploration": "fixed", "rounds": 2000},
+            {"exploration": "capped", "rounds": 2000},
+        ),
+    )
 
     def __init__(
         self,
@@ -183,21 +164,12 @@ class UMABG(Learner):
         first_threshold: float = 1.0,
         seed: Seed = None,
     ) -> None:
-        n, T = (
-            checked_count("n_arms", n_arms),
-            None if rounds is None else checked_count("rounds", rounds),
-        )
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
         adaptive = checked_option("exploration", exploration, _EXPLORATIONS) == 0
-        if adaptive != (T is None):
+        if adaptive != (rounds is None):
             raise TypeError('rounds goes with exploration="fixed" or "capped", and they need it')
-        nT = math.inf if T is None else float(n * T)
-        params = Params(
-            n=n,
-            C_1=checked_positive("first_threshold", first_threshold),
-            G_1=nT if exploration == "fixed" else 0.0,
-            G_most=nT,
-        )
-        settings = {
-            "n_arms": n, "exploration": exploration, "rounds": T, "first_threshold": params.C_1,
-        }  # fmt: skip
-        self._start(params, settings, seed)
+        first_threshold = checked_positive("first_threshold", first_threshold)
+        nT = math.inf if rounds is None else float(n_arms * rounds)
+        G_1 = nT if exploration == "fixed" else 0.0
+        self._start(Params(n_arms, first_threshold, G_1, nT), locals(), seed)

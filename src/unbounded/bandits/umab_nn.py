@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import log_barrier
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -39,33 +34,27 @@ class State(NamedTuple):
     Q: float  # sum of squared losses, in units of l_max^2: cannot overflow
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
     return State(
-        t=1, clipped=0, l_max=0.0, Q=0.0, lam=1.0,
-        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
-    )  # fmt: skip
+        t=1, clipped=0, l_max=0.0, Q=0.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n)
+    )
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -80,32 +69,14 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         Q += (l_k / l_max) ** 2
         L_hat[arm] += l_k / p_k
         eta = min(4.0 / (l_max * math.sqrt(1.0 + Q / n)), 1e308)  # subnormal l_max
-        lam, total = log_barrier(L_hat, eta, lam, state.p, state.lanes)
-        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    clipped = state.clipped + (loss < 0.0)
-    return State(state.t + 1, clipped, l_max, Q, lam, L_hat, state.p, state.lane_sums, state.lanes)
+        lam = log_barrier_mixed(L_hat, eta, lam, state.law)
+    return State(state.t + 1, state.clipped + (loss < 0.0), l_max, Q, lam, L_hat, state.law)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """The largest loss seen."""
     return state.l_max
-
-
-SPEC = BanditSpec(
-    name="UMABNN",
-    reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
-    guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    scale_free=True,
-    largest_loss=1e290,
-)
 
 
 class UMABNN(Learner):
@@ -133,8 +104,15 @@ class UMABNN(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UMABNN",
+        reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
+        guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
+        scale_free=True,
+        largest_loss=1e290,
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
-        params = Params(checked_count("n_arms", n_arms))
-        self._start(params, {"n_arms": params.n}, seed)
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

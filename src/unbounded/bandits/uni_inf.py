@@ -15,14 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import log_barrier
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
-from unbounded.core.simplex.sampling import fill_uniform, mix, sample
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -39,33 +34,25 @@ class State(NamedTuple):
     S: float  # S_t = 1 / eta_t
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    lane_sums: Vector  # of p, for sampling
-    lanes: Vector  # room for sums
+    law: Law  # p_t
 
 
 def init(params: Params) -> State:
     """S_1 = 4 and p_1 uniform."""
-    n = params.n
-    p, lane_sums = np.empty(n), np.zeros(LANES)
-    fill_uniform(p, lane_sums)
-    return State(
-        t=1, clipped=0, S=4.0, lam=1.0,
-        L_hat=np.zeros(n), p=p, lane_sums=lane_sums, lanes=np.zeros(3 * LANES),
-    )  # fmt: skip
+    return State(t=1, clipped=0, S=4.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.p
+    q[:] = state.law.q
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from p_t; the memo is p_{t,k}."""
-    arm = sample(state.p, state.lane_sums, word)
-    return arm, state.p[arm], state.p[arm]
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
 
 
 @kernel
@@ -81,35 +68,14 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
             L_hat[arm] += loss / p_k
         step = min(abs(loss) * rest, 0.25 * S)
         S = math.sqrt(S * S + step * step / params.n_log_T)
-        lam, total = log_barrier(L_hat, 1.0 / S, lam, state.p, state.lanes)
-        mix(state.p, 1.0 / total, 0.0, state.lane_sums)
-    return State(
-        state.t + 1, state.clipped + skipped, S, lam, L_hat, state.p, state.lane_sums, state.lanes
-    )
+        lam = log_barrier_mixed(L_hat, 1.0 / S, lam, state.law)
+    return State(state.t + 1, state.clipped + skipped, S, lam, L_hat, state.law)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
     """S_t."""
     return state.S
-
-
-SPEC = BanditSpec(
-    name="UniINF",
-    reference="uniINF, ICLR 2025 (reconstructed)",
-    guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) times logarithms where losses "
-    "have an a-th moment sigma^a, under truncated non-negativity",
-    Params=Params,
-    State=State,
-    init=init,
-    distribution=distribution,
-    act=act,
-    update=update,
-    scale=scale,
-    delayed=False,
-    largest_loss=1e150,
-    examples=({"rounds": 2000},),
-)
 
 
 class UniINF(Learner):
@@ -139,9 +105,18 @@ class UniINF(Learner):
     1
     """
 
-    spec = SPEC
+    spec = BanditSpec.of(
+        __name__,
+        name="UniINF",
+        reference="uniINF, ICLR 2025 (reconstructed)",
+        guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) times logarithms where "
+        "losses have an a-th moment sigma^a, under truncated non-negativity",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
 
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
-        n, T = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        params = Params(n, n * math.log(max(T, 2)))  # T = 1 has no logarithm to divide by
-        self._start(params, {"n_arms": n, "rounds": T}, seed)
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
+        self._start(Params(n_arms, n_log_T), locals(), seed)

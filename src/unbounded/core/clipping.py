@@ -1,9 +1,12 @@
-"""Clipping windows that start empty and grow with what was observed.
+"""Clipping: to a window that starts empty and grows with what was observed, or to a known range.
 
 A window of width W (the paper's 2 C_t, or the observed range) maps a loss to l+ in [0, W]. W is
 kept as a mantissa in [0.5, 1) times 2^e, and l+ is returned in units of 2^e: then any finite
 float64 is a legal loss, nothing overflows, and multiplying every loss by a power of two changes
-``e`` and nothing else. W = 0 says that the window is still empty.
+``e`` and nothing else. W = 0 says that the window is still empty. What a learner keeps in units of
+2^e it multiplies by `unit_factor` when the window has changed.
+
+A learner that is told the range of the losses needs no window: `to_unit` maps it to [0, 1].
 """
 
 from __future__ import annotations
@@ -13,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbounded._arguments import checked_ablation, checked_option, checked_share
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 
-SCALE, RANGE = 0, 1  # clip to [-C, C], the paper's; or to the observed range
-NONE = 2  # keep the paper's C and do not clip: an ablation
+CLIPS = ("scale", "range", "none")
+SCALE, RANGE, NONE = range(3)  # to [-C, C], the paper's; to the observed range; an ablation
+THRESHOLDS = ("lazy", "largest")
+LAZY, LARGEST = range(2)  # readings of the paper's threshold: pseudo-code, prose (erratum E1)
 _MOST = 2.0**900  # an unclipped loss in units of 2^e; divided by a probability it stays finite
-LAZY, LARGEST = 0, 1  # readings of the paper's threshold: pseudo-code, prose (erratum E1)
 
 
 class Window(NamedTuple):
@@ -34,6 +37,22 @@ class Window(NamedTuple):
 
 
 EMPTY = Window(0.0, 0, math.inf, -math.inf)
+
+
+def checked_clipping(
+    clip: str, threshold: str, mixing: float, ablation: bool
+) -> tuple[int, int, float]:
+    """How to clip, the rule of the threshold, and the share of exploration; or a clear error.
+
+    What can fail for want of clipping or exploration needs ``ablation``.
+    """
+    share = checked_share("mixing", mixing)
+    checked_ablation(clip, share, ablation)
+    return (
+        checked_option("clip", clip, CLIPS),
+        checked_option("threshold", threshold, THRESHOLDS),
+        share,
+    )
 
 
 @kernel
@@ -83,13 +102,34 @@ def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Wind
 
 
 @kernel
-def clip(window: Window, mode: int, rule: int, loss: float) -> tuple[float, bool, Window]:
-    """One observation through a window of any kind."""
-    if mode == RANGE:
+def clip(window: Window, clip: int, rule: int, loss: float) -> tuple[float, bool, Window]:
+    """One observation through a window of any kind.
+
+    Returns l+ in units of 2^e, whether it was clipped, and the next window.
+    """
+    if clip == RANGE:
         return clip_to_range(window, loss)
-    if mode == NONE:
+    if clip == NONE:
         return unclipped(window, rule, loss)
     return clip_to_scale(window, rule, loss)
+
+
+@kernel
+def scale_of(window: Window, clip: int) -> float:
+    """What the losses are clipped to: C, or the observed range."""
+    W = window.W if clip == RANGE else 0.5 * window.W
+    return math.ldexp(W, window.e)
+
+
+@kernel
+def unit_factor(before: Window, after: Window) -> float:
+    """What values in units of ``before`` are multiplied by to be in units of ``after``.
+
+    Nothing is in units of an empty window: what it let through is 0, or in the next one's unit.
+    """
+    if before.W > 0.0 and before.e != after.e:
+        return math.ldexp(1.0, before.e - after.e)
+    return 1.0
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Follow the regularised leader on the simplex: p = argmin <L, p> + Psi(p) / eta.
 
-Each solver fills ``p`` with *unnormalised* weights and returns their sum, so that the caller
-normalises and mixes in one pass.
+Each solver fills ``p`` with *unnormalised* weights and returns their sum, so that normalising and
+mixing take one pass; ``.._mixed`` makes that pass, and a `Law` that can be drawn from.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ import math
 from typing import NamedTuple
 
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.lanes import (
-    LANES,
-    fold,
-)
-from unbounded.core.simplex.sampling import mix
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.lanes import LANES, fold
+from unbounded.core.simplex.sampling import Law, blend
 
 _EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
 _MOST_PASSES = 50
@@ -30,6 +25,9 @@ class Anchor(NamedTuple):
     S2: float
     S3: float
     S4: float
+
+
+NO_ANCHOR = Anchor(0.0, 0.0, 0.0, 0.0)  # its sums are not known: a solve starts afresh
 
 
 @kernel
@@ -75,12 +73,10 @@ def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> 
 
 
 @kernel
-def tsallis_mixed(
-    L: Vector, eta: float, anchor: Anchor, beta: float, q: Vector, lane_sums: Vector, lanes: Vector
-) -> Anchor:
+def tsallis_mixed(L: Vector, eta: float, anchor: Anchor, beta: float, law: Law) -> Anchor:
     """`tsallis`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
-    anchor, step = _solve(L, eta, anchor, q, lanes)
-    n = q.size
+    q, n = law.q, law.q.size
+    anchor, step = _solve(L, eta, anchor, q, law.room)
     a, b = (1.0 - beta) / anchor.S2, beta / n
     if n < LANES:
         for i in range(n):
@@ -88,7 +84,7 @@ def tsallis_mixed(
     else:
         for i in range(n):
             q[i] = _expanded(q[i], step)
-        mix(q, a, b, lane_sums)
+        blend(law, a, b)
     return anchor
 
 
@@ -147,8 +143,8 @@ def _power_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, f
             S3 += d2 * d
             S4 += d2 * d2
         return S2, S3, S4
-    lanes[:] = 0.0
-    lanes2, lanes3, lanes4 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES :]
+    lanes[: 3 * LANES] = 0.0
+    lanes2, lanes3, lanes4 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES : 3 * LANES]
     whole = n - n % LANES
     for base in range(0, whole, LANES):
         L_row, p_row = L[base : base + LANES], p[base : base + LANES]
@@ -182,6 +178,13 @@ def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
     for i in range(n):
         p[i] = math.exp(-eta * (L[i] - smallest))
     return total(p, lanes)
+
+
+@kernel
+def shannon_mixed(L: Vector, eta: float, beta: float, law: Law) -> None:
+    """`shannon`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
+    sum_p = shannon(L, eta, law.q, law.room)
+    blend(law, (1.0 - beta) / sum_p, beta / law.q.size)
 
 
 @kernel
@@ -219,6 +222,14 @@ def log_barrier(L: Vector, eta: float, lam: float, p: Vector, lanes: Vector) -> 
 
 
 @kernel
+def log_barrier_mixed(L: Vector, eta: float, lam: float, law: Law) -> float:
+    """`log_barrier`, normalised; returns lambda."""
+    lam, sum_p = log_barrier(L, eta, lam, law.q, law.room)
+    blend(law, 1.0 / sum_p, 0.0)
+    return lam
+
+
+@kernel
 def _inverse_sums(
     L: Vector, smallest: float, eta: float, lam: float, p: Vector, lanes: Vector
 ) -> tuple[float, float, float]:
@@ -228,8 +239,9 @@ def _inverse_sums(
     S3 = 0.0
     whole = n - n % LANES
     if whole > 0:
-        lanes[:] = 0.0
-        lanes1, lanes2, lanes3 = lanes[:LANES], lanes[LANES : 2 * LANES], lanes[2 * LANES :]
+        lanes[: 3 * LANES] = 0.0
+        lanes1, lanes2 = lanes[:LANES], lanes[LANES : 2 * LANES]
+        lanes3 = lanes[2 * LANES : 3 * LANES]
         for base in range(0, whole, LANES):
             L_row, p_row = L[base : base + LANES], p[base : base + LANES]
             for j in range(LANES):

@@ -8,27 +8,25 @@ from __future__ import annotations
 import math
 
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.sampling import mix
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, blend
 
 
 @kernel
-def hedge(L: Vector, eta: float, w: Vector, lane_sums: Vector, lanes: Vector) -> None:
-    """Fill ``w`` with exp(-eta L_i), normalised; with eta = inf, uniform on argmin L."""
+def hedge(L: Vector, eta: float, w: Law) -> None:
+    """Make ``w`` proportional to exp(-eta L_i); with eta = inf, uniform on argmin L."""
     if not math.isinf(eta):
-        mix(w, 1.0 / shannon(L, eta, w, lanes), 0.0, lane_sums)
+        shannon_mixed(L, eta, 0.0, w)
         return
     smallest = L[0]
     for i in range(L.size):
         smallest = min(smallest, L[i])
     leaders = 0
     for i in range(L.size):
-        w[i] = 1.0 if L[i] == smallest else 0.0
+        w.q[i] = 1.0 if L[i] == smallest else 0.0
         leaders += L[i] == smallest
-    mix(w, 1.0 / leaders, 0.0, lane_sums)
+    blend(w, 1.0 / leaders, 0.0)
 
 
 @kernel

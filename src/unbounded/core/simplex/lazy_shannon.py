@@ -1,6 +1,6 @@
-"""p_k proportional to exp(-eta L_k) for many arms, at a cost a round that hardly depends on them.
+"""p_k proportional to exp(-eta L_k) for many arms, at a cost that hardly depends on their number.
 
-As in `core.lazy_tsallis`, an anchor is taken now and then in O(n), for estimates L_k that only
+As in `lazy_tsallis`, an anchor is taken now and then in O(n), for estimates L_k that only
 grow and a rate that only falls. With lam_k = eta_s (L_k - min L) at the anchor's rate eta_s and
 eps = 1 - eta / eta_s,
 
@@ -20,92 +20,72 @@ import math
 import numpy as np
 
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import (
-    Vector,
+from unbounded.core.arrays import Vector
+from unbounded.core.random import uniform_at
+from unbounded.core.simplex.lazy import (
+    ACCEPTED,
+    CHANGES,
+    ETA_S,
+    FACTOR,
+    FLOOR,
+    MOMENTS,
+    MOST_TRIALS,
+    explored,
+    grow,
+    settle,
+    taken,
+    usable,
 )
-from unbounded.core.random import uniform_at, word_at
-from unbounded.core.simplex.moments import ROOM, TERMS, constant, exchange, gather, series
+from unbounded.core.simplex.moments import TERMS, constant, exchange, gather, series
 from unbounded.core.simplex.proposal import (
     LOSS,
     RECORD,
     WEIGHT,
-    below,
     propose,
     quantum,
     round_up,
     tabulate,
 )
-from unbounded.core.simplex.sampling import uniform
 
 ENVELOPE = 1.5
-ACCEPTED = 0.4
 _LEFT_OUT = 1e-15  # of the sum, by the series
-_FEWEST_CHANGES = 65_536  # whose rounding errors add up to less than 1e-11 at worst
-_MOST_TRIALS = 10_000  # at ACCEPTED = 0.4 never reached: 0.6^10000
 
-# The head: the anchor, then what a draw needs, then the moments.
-L_0, ETA_S, WIDTH, MASS, CHANGES, ANCHORS, ETA, FACTOR, FLOOR, BETA = range(10)
-_M = 10
-HEAD = _M + ROOM
+ETA, L_0, WIDTH, MASS = range(4)  # of the picture: the rate now; the anchor
 
 _INVERSE_FACTORIALS = constant([1.0 / math.factorial(j) for j in range(TERMS)])
 
 
-@kernel
-def start(head: Vector, n: int) -> None:
-    """No anchor yet: the uniform distribution."""
-    head[BETA] = 1.0
-    head[FLOOR] = 1.0 / n
-
-
 @subroutine
-def add(head: Vector, table: Vector, k: int, amount: float) -> None:
+def add(picture: Vector, table: Vector, k: int, amount: float) -> None:
     """Let L_k grow by ``amount`` and correct the moments."""
-    before = table[RECORD * k + LOSS]
-    after = before + amount
-    table[RECORD * k + LOSS] = after
-    if head[ETA_S] > 0.0:
-        u = head[ETA_S] * (before - head[L_0])
-        v = head[ETA_S] * (after - head[L_0])
+    before, after = grow(table, k, amount)
+    if picture[ETA_S] > 0.0:
+        u = picture[ETA_S] * (before - picture[L_0])
+        v = picture[ETA_S] * (after - picture[L_0])
         a, b = math.exp(-u), math.exp(-v)
-        exchange(head[_M:], a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
-        head[CHANGES] += 1.0
+        exchange(picture[MOMENTS:], a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
+        picture[CHANGES] += 1.0
 
 
 @subroutine
-def rescale(head: Vector, table: Vector, factor: float) -> None:
-    """Change the unit of the losses; the next solve anchors anew."""
-    for k in range(0, table.size, RECORD):
-        table[k + LOSS] *= factor
-    head[ETA_S] = 0.0
-
-
-@subroutine
-def solve(head: Vector, n: int, eta: float, beta: float) -> bool:
+def solve(picture: Vector, n: int, eta: float, beta: float) -> bool:
     """Find the normaliser for this ``eta``; return whether that was possible: if not, an `anchor`
     is due."""
-    if not (head[ETA_S] > 0.0 and head[CHANGES] < max(n, _FEWEST_CHANGES)):
+    if not usable(picture, n):
         return False
-    eps = 1.0 - eta / head[ETA_S]
-    total = series(head[_M:], _INVERSE_FACTORIALS, eps)
-    _settle(head, n, eta, beta, total)
-    return eps <= head[WIDTH] and total >= ACCEPTED * head[MASS]
-
-
-@kernel
-def _settle(head: Vector, n: int, eta: float, beta: float, total: float) -> None:
-    head[ETA] = eta
-    head[FACTOR] = (1.0 - beta) / total
-    head[FLOOR] = beta / n
-    head[BETA] = beta
+    eps = 1.0 - eta / picture[ETA_S]
+    total = series(picture[MOMENTS:], _INVERSE_FACTORIALS, eps)
+    picture[ETA] = eta
+    settle(picture, n, beta, total)
+    return eps <= picture[WIDTH] and total >= ACCEPTED * picture[MASS]
 
 
 @subroutine
 def anchor(
-    head: Vector, table: Vector, eta: float, beta: float, lam: Vector, p: Vector, lanes: Vector
+    picture: Vector, table: Vector, eta: float, beta: float, lam: Vector, p: Vector, lanes: Vector
 ) -> None:
     """Sum over all the arms, and take the picture; ``lam`` and ``p`` are room for n numbers."""
-    n = lam.size
+    n, M = lam.size, picture[MOMENTS:]
     smallest = table[LOSS]
     for k in range(n):
         lam[k] = table[RECORD * k + LOSS]
@@ -115,7 +95,6 @@ def anchor(
         p[k] = math.exp(-u)
         lam[k] = u if p[k] > 0.0 else 0.0
         table[RECORD * k + WEIGHT] = p[k]
-    M = head[_M : _M + ROOM]
     gather(M, p, lam, lanes)
     width = math.exp(math.log(_LEFT_OUT / n) / TERMS)
     while series(M, _INVERSE_FACTORIALS, width) > ENVELOPE * M[0]:
@@ -124,35 +103,33 @@ def anchor(
     for k in range(n):
         weight = table[RECORD * k + WEIGHT] * math.exp(width * lam[k])
         table[RECORD * k + WEIGHT] = round_up(weight, unit)
-    head[MASS] = tabulate(table)
-    head[L_0] = smallest
-    head[ETA_S] = eta
-    head[WIDTH] = width
-    head[CHANGES] = 0.0
-    head[ANCHORS] += 1.0
-    _settle(head, n, eta, beta, M[0])
+    picture[MASS] = tabulate(table)
+    picture[L_0] = smallest
+    picture[WIDTH] = width
+    picture[ETA] = eta
+    taken(picture, eta)
+    settle(picture, n, beta, M[0])
 
 
 @subroutine
-def draw(head: Vector, table: Vector, word: int) -> tuple[int, float]:
+def draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """An arm drawn from (1 - beta) p + beta / n, and its probability."""
-    eta, smallest = head[ETA], head[L_0]
+    k = explored(picture, table.size // RECORD, word)
+    if k >= 0:
+        return k, probability(picture, table, k)
+    eta, smallest = picture[ETA], picture[L_0]
     stream = np.uint64(word)
-    k = 0
-    if uniform(word) < head[BETA]:
-        k = below(word_at(stream, 0), table.size // RECORD)
-        return k, probability(head, table, k)
     weight = 0.0
-    for trial in range(_MOST_TRIALS):
+    for trial in range(MOST_TRIALS):
         k = propose(table, stream, 3 * trial)
         weight = math.exp(-eta * (table[RECORD * k + LOSS] - smallest))
         if uniform_at(stream, 3 * trial + 2) * table[RECORD * k + WEIGHT] < weight:
             break
-    return k, head[FACTOR] * weight + head[FLOOR]
+    return k, picture[FACTOR] * weight + picture[FLOOR]
 
 
 @kernel
-def probability(head: Vector, table: Vector, k: int) -> float:
+def probability(picture: Vector, table: Vector, k: int) -> float:
     """Of arm ``k``."""
-    weight = math.exp(-head[ETA] * (table[RECORD * k + LOSS] - head[L_0]))
-    return head[FACTOR] * weight + head[FLOOR]
+    weight = math.exp(-picture[ETA] * (table[RECORD * k + LOSS] - picture[L_0]))
+    return picture[FACTOR] * weight + picture[FLOOR]

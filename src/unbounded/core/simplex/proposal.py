@@ -14,9 +14,7 @@ import math
 import numpy as np
 
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Vector
 from unbounded.core.random import Word, uniform_at, word_at
 
 RECORD = 4

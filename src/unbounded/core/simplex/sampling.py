@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from unbounded._jit import kernel
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.simplex.lanes import (
-    LANES,
-)
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.lanes import LANES
+
+ROOM = 4 * LANES  # of the solver that needs most
+
+
+class Law(NamedTuple):
+    """A distribution over the arms, with what it takes to draw from it and to solve for it."""
+
+    q: Vector  # (n,) the probabilities
+    lane_sums: Vector  # of q, for sampling
+    room: Vector  # for the sums of a solver
+
+
+def new_law(n: int) -> Law:
+    """The uniform distribution over ``n`` arms."""
+    law = Law(q=np.empty(n), lane_sums=np.zeros(LANES), room=np.zeros(ROOM))
+    make_uniform(law)
+    return law
 
 
 @kernel
-def uniform(word: int) -> float:
-    """Turn 64 random bits into the float in [0, 1) that ``Generator.random`` would give."""
-    return float(word >> 11) * 2.0**-53
+def make_uniform(law: Law) -> None:
+    """Make ``law`` the uniform distribution, whatever it held (0 * nan would be nan)."""
+    law.q[:] = 1.0
+    blend(law, 1.0 / law.q.size, 0.0)
+
+
+@kernel
+def put_all_on(law: Law, k: int) -> None:
+    """Make arm ``k`` certain."""
+    law.q[:] = 0.0
+    law.q[k] = 1.0
+    blend(law, 1.0, 0.0)
+
+
+@kernel
+def blend(law: Law, a: float, b: float) -> None:
+    """Replace q by ``a * q + b``, which must be a distribution."""
+    mix(law.q, a, b, law.lane_sums)
 
 
 @kernel
 def mix(q: Vector, a: float, b: float, lane_sums: Vector) -> None:
-    """Replace ``q`` by ``a * q + b`` and prepare ``lane_sums`` for `sample`."""
+    """Replace ``q`` by ``a * q + b`` and fill ``lane_sums``, from which many arms are drawn."""
     n = q.size
     if n < LANES:
         for i in range(n):
@@ -40,28 +72,28 @@ def mix(q: Vector, a: float, b: float, lane_sums: Vector) -> None:
 
 
 @kernel
-def fill_uniform(q: Vector, lane_sums: Vector) -> None:
-    """Make ``q`` the uniform distribution, whatever it held (0 * nan would be nan)."""
-    q[:] = 1.0
-    mix(q, 1.0 / q.size, 0.0, lane_sums)
+def uniform(word: int) -> float:
+    """Turn 64 random bits into the float in [0, 1) that ``Generator.random`` would give."""
+    return float(word >> 11) * 2.0**-53
 
 
 @kernel
-def sample(q: Vector, lane_sums: Vector, word: int) -> int:
-    """Draw an arm from ``q`` by inversion, with the uniform made of ``word``.
+def draw(law: Law, word: int) -> tuple[int, float]:
+    """Draw an arm by inversion, with the uniform made of ``word``; return it and its probability.
 
     With many arms the inversion goes first over the sums of the lanes and then inside one lane:
     ``LANES + n / LANES`` additions instead of ``n``.
     """
-    u = uniform(word)
-    n = q.size
-    if n < LANES:
-        return _invert(q, 0, 1, u)
-    lane = _invert(lane_sums, 0, 1, u)
-    before = 0.0
-    for j in range(lane):
-        before += lane_sums[j]
-    return _invert(q, lane, LANES, u - before)
+    q, u = law.q, uniform(word)
+    if q.size < LANES:
+        k = _invert(q, 0, 1, u)
+    else:
+        lane = _invert(law.lane_sums, 0, 1, u)
+        before = 0.0
+        for j in range(lane):
+            before += law.lane_sums[j]
+        k = _invert(q, lane, LANES, u - before)
+    return k, q[k]
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Who is scale-free and who is shift-free: found by playing, and kept as a page of the docs.
 
-``python tests/test_invariance.py`` writes docs/invariance.md again.
+``PYTHONPATH=tests python tests/bandits/test_invariance.py`` writes docs/invariance.md again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from conftest import EXAMPLES, Example
+from bandit_examples import EXAMPLES, Example
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "invariance.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "invariance.md"
 ROUNDS, N = 150, 5
 EXACT, ROUNDING, NO = "bit for bit", "to rounding", "no"
 _HEAD = f"""# Who is scale-free, who is shift-free
 
-Made by `python tests/test_invariance.py` and compared with every test run. Each learner plays
+Made by `PYTHONPATH=tests python tests/bandits/test_invariance.py` and compared with every test run. Each learner plays
 {ROUNDS} rounds of losses of both signs, and the same losses multiplied by 2^100 and 2^-100, by 3.7,
 and moved by +1024 (the losses are multiples of 2^-20, so that moving them is exact). The three
 columns after that are the same with losses of 0 and 1/4, where means of arms are often equal. "bit
@@ -119,6 +119,6 @@ def test_the_page_has_every_learner_and_no_other():
 
 
 if __name__ == "__main__":
-    lines = [line(Example(*parameter.values[0])) for parameter in EXAMPLES]
+    lines = [line(parameter.values[0]) for parameter in EXAMPLES]
     PAGE.write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import slow_bandits
-import slow_experts
+from slow import twin_of
 from unbounded import AdaFTRL, AdaHedge
 
 ROUNDS = 300
-SLOW = slow_bandits.SLOW | slow_experts.SLOW
 
 
 def losses_of(kind: str, n: int, seed: int = 12) -> np.ndarray:
@@ -33,7 +31,7 @@ def test_probabilities_agree_with_the_slow_implementation(example, kind, n):
     # 1e-9 within a few hundred rounds, in either implementation.
     losses = losses_of(kind, n)
     learner = example.make(n, seed=4)
-    slow = SLOW[example.spec.name](n, **example.settings)
+    slow = twin_of(example.cls)(n, **example.settings)
     expected = next(slow)
     for t, row in enumerate(losses):
         np.testing.assert_allclose(
@@ -56,7 +54,7 @@ def test_probabilities_agree_as_well_as_the_recursion_allows(example, kind, seed
     losses = losses_of(kind, n, seed)
     noise = np.random.default_rng(seed).uniform(-1e-14, 1e-14, size=(3, *losses.shape))
     learner = example.make(n, seed=4)
-    slow = [SLOW[example.spec.name](n, **example.settings) for _ in range(4)]
+    slow = [twin_of(example.cls)(n, **example.settings) for _ in range(4)]
     expected, *others = [next(player) for player in slow]
     sensitivity = 0.0
     for t, row in enumerate(losses):
@@ -81,3 +79,12 @@ def test_ada_ftrl_is_ada_hedge_with_the_right_strength():
         for learner in (hedge, ftrl):
             learner.tell(learner.ask(), losses=row)
         np.testing.assert_allclose(ftrl.probabilities(), hedge.probabilities(), atol=1e-9)
+
+
+def test_a_missing_twin_is_asked_for():
+    class Newcomer:
+        pass
+
+    Newcomer.__module__ = "unbounded.bandits.newcomer"
+    with pytest.raises(LookupError, match=r"write tests/slow/newcomer\.py"):
+        twin_of(Newcomer)

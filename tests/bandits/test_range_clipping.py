@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from slow_bandits import softmax, tsallis
+from slow.formulas import softmax, tsallis
 from unbounded import SCB, SCBIX, Uniform, simulate
 from unbounded.adversaries import (
     Chaser,

@@ -1,0 +1,39 @@
+"""SCB-IX: scale-free bandit with a high-probability bound (Chen & Zhang 2024, Algorithm 2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from slow.formulas import Player, softmax, mixed
+
+
+def play(
+    n: int,
+    clip: str = "scale",
+    threshold: str = "lazy",
+    delta: float | None = None,
+    beta_cap: float | None = None,
+    mixing: float = 1.0,
+    ablation: bool = False,
+) -> Player:
+    iota = math.log(n) if delta is None else math.log(n / delta)
+    cap = beta_cap or (0.5 if clip == "range" else 1.0)
+    L, C, told, t = np.zeros(n), 0.0, [], 1
+    while True:
+        width = 2.0 * C if clip != "range" else (max(told) - min(told) if told else 0.0)
+        eta = 2.0 / width * math.sqrt(iota / (n * t)) if width > 0.0 else 0.0
+        q = mixed(softmax(-eta * L), mixing * min(cap, math.sqrt(n * iota / (n * iota + t))))
+        gamma = 0.5 * math.sqrt(iota / (n * t))
+        arm, losses = yield q
+        loss = losses[arm]
+        if clip != "range":
+            l_c = min(C, max(-C, loss)) if clip == "scale" else loss
+            L[arm] += (l_c + C) / (q[arm] + gamma)
+            if abs(loss) > C or (threshold == "largest" and 2.0 * abs(loss) > C):
+                C = 2.0 * abs(loss)
+        elif told:
+            L[arm] += (min(max(told), max(min(told), loss)) - min(told)) / (q[arm] + gamma)
+        told.append(loss)
+        t += 1
