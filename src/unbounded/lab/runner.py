@@ -204,9 +204,8 @@ def compile_ahead(plans: Sequence[Sequence[Cell]], workers: int | None = None) -
         for cell in plan:
             first.setdefault((cell.settings.kind, cell.settings.learner), cell.settings)
     engine = open_engine("local", workers)
-    for settings in sorted(
-        first.values(), key=lambda one: one.kind == "bandits"
-    ):  # the slowest first
+    slowest_first = sorted(first.values(), key=lambda one: one.kind == "bandits")
+    for settings in slowest_first:
         _submitted(engine, task.load, settings)
 
 

@@ -42,10 +42,10 @@ def slopes(data: Data) -> Chart | str:
     runs = "runs" if data.count("rounds") > 1 else "checkpoints from T/100 on"
     return Chart(
         "slopes", f"How fast {data.regret} grows",
-        f"The slope of log(mean {data.regret} / {data.unit}) against log T (over {runs}) and the logs of "
-        f"other sizes, by least squares, with 95% bootstrap intervals ({RESAMPLES} resamples of "
-        f"whole replicates). The dashed line is the theorem's exponent. No dot: mean {data.regret} "
-        "is not positive everywhere.",
+        f"The slope of log(mean {data.regret} / {data.unit}) against log T (over {runs}) and the "
+        f"logs of other sizes, by least squares, with 95% bootstrap intervals ({RESAMPLES} "
+        "resamples of whole replicates). The dashed line is the theorem's exponent. No dot: mean "
+        f"{data.regret} is not positive everywhere.",
         "dots", Axis("slope"), band="95% bootstrap interval", panels=panels,
         start=largest([panel for panel in panels if panel.keys["slope in"] == first]),
     )  # fmt: skip

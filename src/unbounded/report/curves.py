@@ -77,8 +77,8 @@ def _against(data: Data, view: str, by: list[str], x: str, label: str) -> Chart 
     found = curves(data, data.grouped([*by, x]), by, x, normalised=True)
     return _chart(
         view, f"{data.regret.capitalize()} against the {label}",
-        f"{data.regret.capitalize()} at the last round, divided by {data.norm}: flat means that the theorem's rate "
-        f"is right. Bands hold the middle 80% of replicates. {_DOTTED}",
+        f"{data.regret.capitalize()} at the last round, divided by {data.norm}: flat means that "
+        f"the theorem's rate is right. Bands hold the middle 80% of replicates. {_DOTTED}",
         Axis(label, "log"), Axis(f"{data.regret} / {data.norm}", "auto"), found,
     )  # fmt: skip
 
@@ -190,8 +190,8 @@ def quantiles(data: Data) -> Chart | str:
     return _chart(
         "quantiles", f"Tails: the (1 - δ) quantile of {data.regret}",
         f"Of {data.regret if data.mdp else 'realised regret'} at the last round, divided by "
-        f"{data.norm}, against ln(1/δ); a bound that holds with probability 1 - δ for every δ is a line there. Bands are 95% intervals, "
-        "from order statistics.",
+        f"{data.norm}, against ln(1/δ); a bound that holds with probability 1 - δ for every δ is a "
+        "line there. Bands are 95% intervals, from order statistics.",
         Axis("ln(1/δ)"), Axis(f"quantile of {data.regret} / {data.norm}"), found,
         band="95% interval of the quantile",
     )  # fmt: skip

@@ -47,8 +47,8 @@ def directories(directory: str | os.PathLike[str]) -> list[Path]:
     found = sorted(path.parent for path in top.glob(f"*/{EXPERIMENT}"))
     if not found:
         raise StoreError(
-            f"there is no {EXPERIMENT} in {top} nor in the directories in it: give a directory that "
-            "`unbounded run` has written to, such as out/NAME"
+            f"there is no {EXPERIMENT} in {top} nor in the directories in it: give a directory "
+            "that `unbounded run` has written to, such as out/NAME"
         )
     return found
 
