@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -17,17 +16,13 @@ pytest.importorskip("loky")
 
 import polars as pl
 import psutil
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lab_helpers as helpers
-from unbounded import SCB, lab, simulate
-from unbounded.adversaries import StochasticGap
+from unbounded import lab
 from unbounded.lab import config, grid, runner, task
 from unbounded.lab.engine import EngineError, open_engine
 from unbounded.lab.runner import Progress, run_cells
 from unbounded.lab.store import Store
-from unbounded.lab.task import Span
 
 EXPERIMENT = config.experiment(helpers.PAIR)
 PLAN = grid.cells(EXPERIMENT)
@@ -58,86 +53,9 @@ def loky_workers() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if is_one(child)]
 
 
-# ------------------------------------------------------------------------- equality
-
-
-def test_rows_are_those_of_simulate(reference: pl.DataFrame) -> None:
-    result = simulate(
-        SCB(20, clip="range"), StochasticGap(gap=0.2), 3000, 12, seed=7, checkpoints=5
-    )
-    rows = reference.filter(
-        (pl.col("learner") == "SCB")
-        & (pl.col("learner_settings").cast(pl.String).str.contains('"clip":"range"'))
-        & (pl.col("adversary") == "StochasticGap")
-        & (pl.col("arms") == 20)
-    )
-    assert rows["regret"].to_list() == result.regret.ravel().tolist()
-    assert rows["pseudo_regret"].to_list() == result.pseudo_regret.ravel().tolist()
-    assert rows["clipped"].to_list() == result.clipped.ravel().tolist()
-    assert rows["round"].to_list()[:5] == result.checkpoints.tolist()
-
-
-@given(st.sets(st.integers(1, 11)))
-@settings(deadline=None, max_examples=20)
-def test_replicates_do_not_depend_on_how_they_are_cut(cuts: set[int]) -> None:
-    learner, adversary = SCB(4), StochasticGap()
-    whole = simulate(learner, adversary, 200, 12, seed=3, checkpoints=[200])
-    edges = [0, *sorted(cuts), 12]
-    parts = [
-        simulate(learner, adversary, 200, b - a, seed=3, checkpoints=[200], first_replicate=a)
-        for a, b in itertools.pairwise(edges)
-    ]
-    regrets = np.concatenate([part.regret for part in parts])
-    assert regrets.tolist() == whole.regret.tolist()
-    last = parts[-1]
-    assert last.seed(0).spawn_key == whole.seed(edges[-2]).spawn_key
-
-
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_local_workers_give_the_same(reference: pl.DataFrame, workers: int) -> None:
     assert plain(lab.run(EXPERIMENT, workers=workers)).equals(reference)
-
-
-def test_learners_face_the_same_losses() -> None:
-    """In round 1 every learner is uniform, so pseudo-regret is a fingerprint of the losses."""
-    e = helpers.PAIR | {"arms": 50, "checkpoints": [1], "replicates": 10}
-    frame = lab.run(e, engine="serial").filter(pl.col("adversary") == "StochasticGap")
-    prints = frame.group_by("replicate").agg(
-        pl.len(), pl.col("regret").n_unique(), pl.col("pseudo_regret").n_unique()
-    )
-    assert prints["len"].to_list() == [3] * 10
-    assert prints["regret"].to_list() == [1] * 10
-    assert prints["pseudo_regret"].to_list() == [1] * 10
-    assert frame["pseudo_regret"].n_unique() > 5
-
-
-def test_cells_of_different_settings_are_paired() -> None:
-    """A scale-free learner repeats itself exactly when the same losses are 2^20 times larger."""
-    e = helpers.PAIR | {
-        "learners": [{"name": "SCB"}],
-        "adversaries": [{"name": "StochasticGap", "scale": [1.0, 2.0**20]}],
-        "arms": 5,
-    }
-    small, large = lab.run(e, engine="serial").partition_by("cell")
-    assert small["relative_regret"].to_list() == large["relative_regret"].to_list()
-    assert small["relative_regret"].n_unique() > 10
-
-
-def test_disk_and_resume_give_the_same(reference: pl.DataFrame, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    few = config.experiment(config.to_dict(EXPERIMENT) | {"replicates": 5})
-    first = lab.run(few, out=out, engine="serial")
-    assert plain(first).equals(reference.filter(pl.col("replicate") < 5))
-    again = lab.run(EXPERIMENT, out=out, engine="serial")
-    assert plain(again).equals(reference)
-    assert again.filter(pl.col("replicate") < 5).equals(first)  # kept, not run again
-    assert lab.results(out).equals(again)
-
-
-def test_nothing_is_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = lab.run(EXPERIMENT, out=tmp_path, engine="serial")
-    monkeypatch.setattr(runner, "open_engine", None)
-    assert lab.run(EXPERIMENT, out=tmp_path).equals(first)
 
 
 def test_interrupted_between_any_two_tasks(
@@ -161,9 +79,6 @@ def test_interrupted_between_any_two_tasks(
             assert stops < 500
     assert stops > 10
     assert plain(result.frame).equals(reference)
-
-
-# ------------------------------------------------------------------------ accidents
 
 
 def test_a_killed_worker_loses_nothing(reference: pl.DataFrame, tmp_path: Path) -> None:
@@ -201,20 +116,6 @@ def test_failures_are_recorded_and_never_results(
     assert plain(repaired.frame).equals(reference)
 
 
-def test_a_failure_is_a_warning_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task, "run", helpers.fail_on_odd)
-    with pytest.warns(RuntimeWarning, match="replicates failed and are not in the frame"):
-        lab.run(EXPERIMENT, engine="serial")
-
-
-def test_a_real_error_is_recorded_with_its_traceback() -> None:
-    settings = PLAN[0].settings._replace(arms=-3)
-    good, bad = task.run([(Span(0, 0, 1), PLAN[0].settings), (Span(1, 0, 1), settings)])
-    assert not good.error
-    assert bad.error == "ValueError: n_arms must be at least 1, got -3"
-    assert "Traceback" in bad.traceback
-
-
 def test_a_task_that_kills_its_worker_fails_alone(
     reference: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,16 +139,6 @@ def test_workers_that_cannot_be_trusted_stop_the_run(
         run_cells(PLAN, 12, engine="serial")
 
 
-def test_a_damaged_file_is_run_again(reference: pl.DataFrame, tmp_path: Path) -> None:
-    lab.run(EXPERIMENT, out=tmp_path, engine="serial")
-    for path in (tmp_path / "results").iterdir():
-        content = path.read_bytes()
-        path.write_bytes(content[: len(content) // 2])
-    with pytest.warns(RuntimeWarning, match="was set aside: damaged"):
-        frame = lab.run(EXPERIMENT, out=tmp_path, engine="serial")
-    assert plain(frame).equals(reference)
-
-
 def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> None:
     longer = config.experiment(helpers.PAIR | {"rounds": 100_000})
     plan = grid.cells(longer)
@@ -265,20 +156,6 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> N
         signal.signal(signal.SIGINT, before)
     assert 0 < store.read().height < len(plan) * 12 * 5
     assert loky_workers() == []
-
-
-# -------------------------------------------------------------------------- engines
-
-
-@pytest.mark.parametrize("name", ["loacl", "dask:/", "", "ray"])
-def test_unknown_engines_are_refused(name: str) -> None:
-    with pytest.raises(EngineError, match="the nearest valid one is"):
-        open_engine(name)
-
-
-def test_engines_that_are_not_there() -> None:
-    with pytest.raises(EngineError, match="workers must be at least 1"):
-        open_engine("local", 0)
 
 
 def test_tasks_last_a_while(tmp_path: Path) -> None:
