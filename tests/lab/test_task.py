@@ -120,10 +120,13 @@ def test_rows_are_those_of_the_simulator(mdps: pl.DataFrame) -> None:
         SCBRL([1, 2, 2], 2, 300, clip="scale"), LOCK, MDPAdversary("hide", 4.0), 300, 5, 3,
         checkpoints=[60, 300],
     )  # fmt: skip
-    assert rows["regret"].to_list() == result.regret.ravel().tolist()
-    assert rows["pseudo_regret"].to_list() == result.regret.ravel().tolist()
+    realised, expected = result.realised, result.regret
+    assert rows["regret"].to_list() == realised.ravel().tolist()
+    assert rows["pseudo_regret"].to_list() == expected.ravel().tolist()
+    assert rows["regret"].to_list() != rows["pseudo_regret"].to_list()
     largest = np.maximum(np.abs(result.low), np.abs(result.high)).sum(axis=2)
-    assert rows["relative_regret"].to_list() == pytest.approx((result.regret / largest).ravel())
+    assert rows["relative_regret"].to_list() == pytest.approx((realised / largest).ravel())
+    assert rows["relative_pseudo_regret"].to_list() == pytest.approx((expected / largest).ravel())
     assert rows["clipped"].to_list() == result.clipped.ravel().tolist()
     assert rows["low"].to_list() == result.low.min(axis=2).ravel().tolist()
     assert rows["round"].to_list() == [60, 300] * 5
@@ -173,8 +176,65 @@ def test_the_true_range_is_that_of_the_losses(mdps: pl.DataFrame) -> None:
         told = np.stack([met.low[0, -1], met.high[0, -1]], axis=1)
         learner = UOBREPS([1, 2, 2], 2, 300, loss_range=told)
         result = simulate_mdp(learner, LOCK, adversary, 300, 1, 3, first_replicate=r)
-        assert rows["regret"][r] == result.regret[0, -1]
+        assert rows["pseudo_regret"][r] == result.regret[0, -1]
     assert set(rows["clipped"]) == {0}
+
+
+def test_the_range_of_an_adversary_that_looks_is_told_for_every_layer(mdps: pl.DataFrame) -> None:
+    rows = cell(mdps, "UOBREPS", "true", "hide").filter(pl.col("round") == 300)
+    adversary = MDPAdversary("hide", 4.0)
+    met = simulate_mdp(UniformPolicy([1, 2, 2], 2), LOCK, adversary, 300, 5, 3, checkpoints=[300])
+    assert np.ptp(met.low) > 0  # it did not do the same in every layer
+    for r in range(5):
+        widest = float(met.low[r].min()), float(met.high[r].max())
+        learner = UOBREPS([1, 2, 2], 2, 300, loss_range=widest)
+        result = simulate_mdp(learner, LOCK, adversary, 300, 1, 3, first_replicate=r)
+        assert rows["pseudo_regret"][r] == result.regret[0, -1]
+
+
+def test_a_range_that_is_empty_is_made_wider() -> None:
+    constant = {"name": "Replay", "losses": [[3.0, 3.0]] * 50}
+    frame = lab.run(
+        {
+            "learners": [{"name": "TsallisINF", "loss_range": "true"}],
+            "adversaries": [constant],
+            "arms": 2,
+            "rounds": 50,
+            "replicates": 2,
+        },
+        engine="serial",
+    )
+    assert frame.height > 0
+    assert set(frame["clipped"]) == {0}
+
+
+def test_pseudo_regret_is_followed_if_it_is_wanted() -> None:
+    pseudo = {"pseudo_regret", "relative_pseudo_regret"}
+    cells = grid.cells(BANDITS)[0].settings, grid.cells(MDPS)[0].settings
+    for own, follows in zip(cells, (False, True), strict=True):
+        wanted = own._replace(rounds=60, checkpoints=[60])
+        assert pseudo < set(task.play(wanted, 0, 1))
+        unwanted = wanted._replace(pseudo_regret=False)
+        assert (pseudo < set(task.play(unwanted, 0, 1))) == follows
+
+
+def test_the_code_of_bandits_and_of_mdps() -> None:
+    bandits = {
+        task.code_version("bandits", learner, adversary)
+        for learner in ("SCB", "AHB")
+        for adversary in ("Switch", "Replay")
+    }
+    assert len(bandits) == 4
+    names = {cell.settings.adversary for cell in grid.cells(MDPS)}
+    assert not bandits & {task.code_version("MDPs", "SCBRL", name) for name in names}
+
+
+def test_the_first_play_is_not_timed_and_a_round_is() -> None:
+    settings = grid.cells(BANDITS)[0].settings
+    [short] = task.warm([settings._replace(rounds=2000)])
+    [long] = task.warm([settings._replace(rounds=200_000)])
+    assert 1e-9 < long < 1e-4
+    assert short < 1e-3
 
 
 def test_the_true_range_of_bandits() -> None:
