@@ -97,7 +97,7 @@ def test_mdps_have_pseudo_regret():
 
 def test_many_checkpoints_are_thinned_from_the_last_on(sizes, monkeypatch):
     points = sizes.frame.select("cell", "round").unique().height
-    monkeypatch.setattr(module, "MOST_POINTS", points // 3)
+    monkeypatch.setattr(module, "MOST_POINTS", math.ceil(points / 3))
     thin = Data(sizes.frame, sizes.learners, sizes.adversaries, sizes.worlds, "bandits", 6)
     assert thin.every == 3
     shown = thin.thinned(thin.frame).group_by("cell").agg(pl.col("round").unique().sort())

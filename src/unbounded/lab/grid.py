@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -76,9 +75,9 @@ class Cell(NamedTuple):
 class _Size(NamedTuple):
     """What is played on: a number of arms, or a world."""
 
-    arms: int | None = None
-    world: str | None = None
-    world_settings: Mapping[str, Any] = MappingProxyType({})
+    arms: int | None
+    world: str | None
+    world_settings: dict[str, Any]
     world_json: str | None = None
     states: int | None = None
     actions: int | None = None
@@ -102,7 +101,7 @@ def cells(e: Experiment) -> list[Cell]:
     SCB(clip=range) · StochasticGap · n=5 · T=1000
     """
     learners = _variants(e, "learners")
-    sizes = [_Size(arms) for arms in e.arms] or _worlds(e)
+    sizes = [_Size(arms, None, {}) for arms in e.arms] or _worlds(e)
     found: dict[str, Cell] = {}
     for adversary, adversary_settings, adversary_json in _variants(e, "adversaries"):
         for learner, learner_settings, learner_json in learners:
