@@ -106,11 +106,7 @@ def _changed(learner: str, settings: Mapping[str, Any]) -> dict[str, Any] | None
         return None
     defaults = _defaults(learner)
     unset = object()
-    return {
-        name: value
-        for name, value in settings.items()
-        if _as_list(value) != _as_list(defaults.get(name, unset))
-    }
+    return {k: value for k, value in settings.items() if value != defaults.get(k, unset)}
 
 
 @cache
@@ -121,11 +117,6 @@ def _learners() -> Mapping[str, Any]:
 def _defaults(learner: str) -> dict[str, Any]:
     parameters = inspect.signature(_learners()[learner]).parameters
     return {name: parameter.default for name, parameter in parameters.items()}
-
-
-def _as_list(value: Any) -> Any:
-    """Stored settings have lists where a signature has tuples."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _scb(given: dict[str, Any]) -> Bound | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from unbounded.lab import config, grid, runner, task
 from unbounded.lab.engine import EngineError, open_engine
 from unbounded.lab.runner import Progress, run_cells
 from unbounded.lab.store import Store
+from unbounded.lab.task import Outcome
 
 EXPERIMENT = config.experiment(helpers.PAIR)
 PLAN = grid.cells(EXPERIMENT)
+CODES = {(cell.settings.learner, cell.settings.adversary): cell.code for cell in PLAN}
 
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:
@@ -79,6 +82,21 @@ def test_interrupted_between_any_two_tasks(
             assert stops < 500
     assert stops > 10
     assert plain(result.frame).equals(reference)
+
+
+def test_what_is_finished_when_a_run_is_stopped_is_kept(tmp_path: Path) -> None:
+    running: list[int] = []
+
+    def stop(progress: Progress) -> None:
+        running.append(sum(progress.running))
+        if running[-1]:  # submitted to this very process, so finished, but not yet taken
+            assert progress.done == 0
+            raise KeyboardInterrupt
+
+    store = Store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(PLAN, 12, store=store, engine="serial", watcher=stop)
+    assert store.read().select("cell", "replicate").unique().height == running[-1] > 0
 
 
 def test_a_killed_worker_loses_nothing(reference: pl.DataFrame, tmp_path: Path) -> None:
@@ -158,14 +176,48 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> N
     assert loky_workers() == []
 
 
-def test_tasks_last_a_while(tmp_path: Path) -> None:
+class Measured:
+    """An engine whose every round takes one microsecond; it remembers how long tasks lasted."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.seconds: list[float] = []
+
+    def submit(self, function: Any, argument: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(self._done(function, argument))
+        return future
+
+    def _done(self, function: Any, argument: Any) -> list[Any]:
+        if function is task.warm:
+            return [1e-6 for _ in argument]
+        lasted = [1e-6 * span.replicates * one.rounds for span, one in argument]
+        self.seconds.append(sum(lasted))
+        return [
+            Outcome(span, CODES[one.learner, one.adversary], seconds, np.array([one.rounds]),
+                    {"regret": np.zeros((span.replicates, 1))})
+            for (span, one), seconds in zip(argument, lasted, strict=True)
+        ]  # fmt: skip
+
+    def close(self, *, kill: bool) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("rounds", "replicates"), [(300, 4000), (1_500_000, 20)])
+def test_tasks_last_a_while(rounds: int, replicates: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many cells of a millisecond are put together, few of many seconds are cut up."""
-    for rounds, replicates in ((300, 400), (150_000, 8)):
-        e = config.experiment(helpers.PAIR | {"rounds": rounds, "replicates": replicates})
-        result = run_cells(grid.cells(e), replicates, workers=2)
-        seconds = sorted(result.task_seconds)
-        assert sum(seconds) > 0.5
-        assert np.median(seconds) >= 0.1
+    measured = Measured(workers=2)
+    monkeypatch.setattr(runner, "open_engine", lambda *_: measured)
+    e = config.experiment(helpers.PAIR | {"rounds": rounds, "replicates": replicates})
+    plan = grid.cells(e)
+    result = run_cells(plan, replicates)
+    assert result.frame.height == len(plan) * replicates
+    assert result.task_seconds == measured.seconds
+    total = 1e-6 * len(plan) * replicates * rounds
+    assert sum(measured.seconds) == pytest.approx(total)
+    longest = max(0.6 * 1.1, 1e-6 * rounds)  # a replicate is not cut
+    assert max(measured.seconds) <= longest
+    assert np.median(measured.seconds) >= 0.3
 
 
 def test_progress_adds_up() -> None:
