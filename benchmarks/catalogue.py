@@ -64,8 +64,8 @@ from unbounded.adversaries import (
     StudentT,
     Switch,
     ZerosFirst,
+    worst_cases,
 )
-from unbounded.adversaries.bandits import worst_cases
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data" / "catalogue.csv"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from unbounded import worlds
-from unbounded.adversaries.mdps.kinds import MDPAdversary
+from unbounded.adversaries.mdps import Stochastic
 from unbounded.mdps.seekers import RFELP
 from unbounded.play.simulate_mdp import simulate_mdp
 
@@ -55,7 +55,7 @@ def explore(mdp, N, seed, **settings):
     learner = Remembered(mdp.layers.sizes, mdp.layers.n_actions, N, **settings)
     most = N * sum(mdp.layers.sizes)
     for T in (min(50_000, most), most):  # the first is often enough when it stops early
-        simulate_mdp(learner, mdp, MDPAdversary(), T, seed=seed, checkpoints=[T], workers=1)
+        simulate_mdp(learner, mdp, Stochastic(), T, seed=seed, checkpoints=[T], workers=1)
         if Remembered.player.done:
             break
     best = reach(mdp)

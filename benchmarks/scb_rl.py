@@ -31,7 +31,7 @@ import scipy.sparse as sp  # noqa: E402
 
 from unbounded import worlds  # noqa: E402
 from unbounded._jit import Compiled, kernel  # noqa: E402
-from unbounded.adversaries.mdps.kinds import MDPAdversary  # noqa: E402
+from unbounded.adversaries.mdps import Stochastic  # noqa: E402
 from unbounded.core.occupancy import programs  # noqa: E402
 from unbounded.core.occupancy.layout import (  # noqa: E402
     ACTIONS,
@@ -143,7 +143,7 @@ class WithCvxpy(SCBRL):
 def seconds(learner, mdp, T):
     """CPU time of one simulated run, compiled code assumed."""
     start = time.process_time()
-    result = simulate_mdp(learner, mdp, MDPAdversary(), T, seed=1, checkpoints=[T], workers=1)
+    result = simulate_mdp(learner, mdp, Stochastic(), T, seed=1, checkpoints=[T], workers=1)
     return time.process_time() - start, result
 
 

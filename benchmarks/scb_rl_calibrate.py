@@ -11,9 +11,9 @@ import argparse
 import itertools
 
 import numpy as np
+from scb_rl_table import ADVERSARIES
 
 from unbounded import worlds
-from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary
 from unbounded.mdps.profiles import PRACTICAL
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.play.simulate_mdp import simulate_mdp
@@ -47,13 +47,13 @@ CHANGES = {
 def cells(T, replicates, change):
     """Mean of each world and adversary."""
     out = {}
-    for world, kind in itertools.product(WORLDS, KINDS):
+    for world, against in itertools.product(WORLDS, ADVERSARIES):
         mdp = WORLDS[world]
         learner = SCBRL(mdp.layers.sizes, mdp.layers.n_actions, T, **change)
         result = simulate_mdp(
-            learner, mdp, MDPAdversary(kind), T, replicates, SEED, checkpoints=[T], workers=1
+            learner, mdp, ADVERSARIES[against], T, replicates, SEED, checkpoints=[T], workers=1
         )
-        out[world, kind] = result.relative_regret()[:, -1].mean()
+        out[world, against] = result.relative_regret()[:, -1].mean()
     return out
 
 
@@ -69,7 +69,7 @@ def main():
         played = cells(given.episodes, given.replicates, CHANGES[name])
         entries = []
         for adaptive in (False, True):
-            some = {c: v for c, v in played.items() if MDPAdversary(c[1]).adaptive == adaptive}
+            some = {c: v for c, v in played.items() if ADVERSARIES[c[1]].looks == adaptive}
             worst = max(some, key=some.get)
             mean = np.mean(list(some.values()))
             entries.append(f"{mean:.2f}, {some[worst]:.2f} ({', '.join(worst)})")

@@ -19,7 +19,21 @@ from pathlib import Path
 import numpy as np
 
 from unbounded import worlds
-from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary
+from unbounded.adversaries.mdps import (
+    Alternating,
+    BadSpike,
+    GoodSpike,
+    Growth,
+    GrowthSwitch,
+    Hide,
+    Lure,
+    Negative,
+    Punish,
+    QuietLure,
+    SmallGap,
+    Stochastic,
+    Switch,
+)
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.o_reps import OREPS
 from unbounded.mdps.scb_rl import SCBRL
@@ -44,6 +58,21 @@ WORLDS = {
     "dirichlet 3-3-3": worlds.dirichlet([3, 3, 3], 2, np.random.default_rng(71)),
     "lock H3": worlds.combination_lock(3, 2, np.random.default_rng(72)),
     "hard 2-3-3": worlds.hard_to_reach([2, 3, 3], 2, np.random.default_rng(73), reach=1e-2),
+}
+ADVERSARIES = {
+    "stochastic": Stochastic(),
+    "small gap": SmallGap(),
+    "switch": Switch(),
+    "growth": Growth(),
+    "growth switch": GrowthSwitch(),
+    "negative": Negative(),
+    "alternating": Alternating(),
+    "good spike": GoodSpike(),
+    "bad spike": BadSpike(),
+    "lure": Lure(),
+    "quiet lure": QuietLure(),
+    "punish": Punish(),
+    "hide": Hide(),
 }
 LEARNERS = (
     "SCB-RL practical",
@@ -87,17 +116,17 @@ def true_ranges(mdp, adversary, T, seed):
     seen = simulate_mdp(UniformPolicy(mdp.layers.sizes, mdp.layers.n_actions), mdp, adversary, T,
                         seed=seed, checkpoints=[T])  # fmt: skip
     low, high = seen.low[0, -1], seen.high[0, -1]
-    if adversary.adaptive:
+    if adversary.looks:
         low[:], high[:] = low.min(), high.max()
     return np.stack([low, np.where(high > low, high, low + 1.0)], axis=1)
 
 
-def cell(name, world, kind, T, seed):
-    mdp, adversary = WORLDS[world], MDPAdversary(kind)
+def cell(name, world, against, T, seed):
+    mdp, adversary = WORLDS[world], ADVERSARIES[against]
     learner = make(name, mdp, T, true_ranges(mdp, adversary, T, seed))
     result = simulate_mdp(learner, mdp, adversary, T, seed=seed, checkpoints=[T], workers=1)
     return {
-        "learner": name, "world": world, "adversary": kind, "T": T, "seed": seed,
+        "learner": name, "world": world, "adversary": against, "T": T, "seed": seed,
         "regret": f"{result.relative_regret()[0, -1]:.4g}", "explored": result.explored[0],
         "solves": result.solves[0], "fallbacks": result.fallbacks[0],
         "unsolved": result.unsolved[0], "worst_gap": f"{result.worst_gap[0]:.1e}",
@@ -119,7 +148,7 @@ def key(row):
 def summary(rows):
     """For oblivious and for adaptive adversaries; then how well the programs were solved."""
     for adaptive in (False, True):
-        some = [row for row in rows if MDPAdversary(row["adversary"]).adaptive == adaptive]
+        some = [row for row in rows if ADVERSARIES[row["adversary"]].looks == adaptive]
         print(f"\n{'Adaptive' if adaptive else 'Oblivious'} adversaries, {len(some)} cells\n")
         table(some)
     print("\n| learner | cells | solves | fallbacks | unsolved | worst gap |")
@@ -169,7 +198,7 @@ def page(rows):
     lines = [HEAD]
     for T in sorted({key[0] for key in cells}):
         for world in WORLDS:
-            learners = [n for n in LEARNERS if any((T, world, k, n) in cells for k in KINDS)]
+            learners = [n for n in LEARNERS if any((T, world, k, n) in cells for k in ADVERSARIES)]
             if not learners:
                 continue
             seeds = [len(v) for key, v in cells.items() if key[:2] == (T, world)]
@@ -178,10 +207,10 @@ def page(rows):
             lines.append(
                 "| | " + " | ".join(learners) + " |\n" + "|---" * (len(learners) + 1) + "|"
             )
-            for kind in KINDS:
-                star = "*" if MDPAdversary(kind).adaptive else ""
-                entries = [_entry(cells.get((T, world, kind, name))) for name in learners]
-                lines.append(f"| {kind}{star} | " + " | ".join(entries) + " |")
+            for against, adversary in ADVERSARIES.items():
+                star = "*" if adversary.looks else ""
+                entries = [_entry(cells.get((T, world, against, name))) for name in learners]
+                lines.append(f"| {against}{star} | " + " | ".join(entries) + " |")
             lines.append("")
     return "\n".join(lines)
 
@@ -195,7 +224,7 @@ def main():
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--learners", nargs="+", default=LEARNERS, choices=LEARNERS)
-    parser.add_argument("--adversaries", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--adversaries", nargs="+", default=list(ADVERSARIES), choices=ADVERSARIES)
     parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this long")
     parser.add_argument("--summary", action="store_true")
@@ -210,15 +239,15 @@ def main():
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             if new:
                 writer.writeheader()
-            for seed, world, kind, name in itertools.product(
+            for seed, world, against, name in itertools.product(
                 range(FIRST_SEED, FIRST_SEED + given.seeds), given.worlds, given.adversaries,
                 given.learners,
             ):  # fmt: skip
-                if (name, world, kind, T, seed) in done:
+                if (name, world, against, T, seed) in done:
                     continue
                 if time.monotonic() > deadline:
                     sys.exit("time is up; run again to go on")
-                writer.writerow(cell(name, world, kind, T, seed))
+                writer.writerow(cell(name, world, against, T, seed))
                 file.flush()
     summary(load())
     PAGE.write_text(page(load()))

@@ -67,8 +67,11 @@ name = "UOBREPS"
 loss_range = "true"
 
 [[adversaries]]
-name = "MDPAdversary"
-kind = ["stochastic", "quiet lure"]
+name = "Stochastic"
+
+[[adversaries]]
+name = "QuietLure"
+height = 64.0
 """
 """Of MDPs, as a file."""
 
@@ -79,7 +82,7 @@ WORLDS = {
         {"name": "UOBREPS", "loss_range": "true"},
         {"name": "RFELP", "episodes": 20, "early_stop": [0, 4]},
     ],
-    "adversaries": [{"name": "MDPAdversary", "kind": ["stochastic", "hide"], "scale": 4.0}],
+    "adversaries": [{"name": "Stochastic", "scale": 4.0}, {"name": "Hide", "scale": 4.0}],
     "worlds": [LOCK, {"name": "dirichlet", "sizes": [2, 3], "n_actions": 2}],
     "episodes": 300,
     "replicates": 5,

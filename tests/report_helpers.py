@@ -177,7 +177,7 @@ def mdp_rows() -> pl.DataFrame:
             for replicate, t in itertools.product(range(5), (10, 100)):
                 rows.append(
                     {"cell": f"{learner}-{S}-{A}-{world}", "learner": learner,
-                     "learner_settings": settings, "adversary": "MDPAdversary",
+                     "learner_settings": settings, "adversary": "Stochastic",
                      "adversary_settings": "{}", "world": "dirichlet",
                      "world_settings": json.dumps({"sizes": [S], "n_actions": A, "seed": world}),
                      "states": S, "actions": A, "horizon": 2, "arms": None, "rounds": 100,

@@ -25,34 +25,39 @@ from unbounded.bandits.umab_g import UMABG
 from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
-from unbounded.play.learner import Choice, Learner
+from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
-    from unbounded.adversaries.mdps.kinds import MDPAdversary
-    from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+    from unbounded.mdps.explore_then_commit import ExploreThenCommit
+    from unbounded.mdps.independent_scb import IndependentSCB
+    from unbounded.mdps.mvp import MVP
     from unbounded.mdps.o_reps import OREPS
+    from unbounded.mdps.rf_elp import RFELP
     from unbounded.mdps.scb_rl import SCBRL
-    from unbounded.mdps.seekers import MVP, RFELP
+    from unbounded.mdps.ucbvi import UCBVI
+    from unbounded.mdps.uniform_policy import UniformPolicy
     from unbounded.mdps.uob_reps import UOBREPS
+    from unbounded.play.adversary import MDPAdversary
     from unbounded.play.mdp_learner import MDPLearner
     from unbounded.play.plan import Plan
     from unbounded.play.simulate_mdp import MDPSimulation, simulate_mdp
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
 _LATER = {
-    "ExploreThenCommit": "unbounded.mdps.baselines",
-    "IndependentSCB": "unbounded.mdps.baselines",
-    "MDPAdversary": "unbounded.adversaries.mdps.kinds",
+    "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
+    "IndependentSCB": "unbounded.mdps.independent_scb",
+    "MDPAdversary": "unbounded.play.adversary",
     "MDPLearner": "unbounded.play.mdp_learner",
     "MDPSimulation": "unbounded.play.simulate_mdp",
-    "MVP": "unbounded.mdps.seekers",
+    "MVP": "unbounded.mdps.mvp",
     "OREPS": "unbounded.mdps.o_reps",
     "Plan": "unbounded.play.plan",
-    "RFELP": "unbounded.mdps.seekers",
+    "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
+    "UCBVI": "unbounded.mdps.ucbvi",
     "UOBREPS": "unbounded.mdps.uob_reps",
-    "UniformPolicy": "unbounded.mdps.baselines",
+    "UniformPolicy": "unbounded.mdps.uniform_policy",
     "simulate_mdp": "unbounded.play.simulate_mdp",
 }
 
@@ -75,6 +80,7 @@ __all__ = [
     "SFMAB",
     "SOLOFTRL",
     "UCB1",
+    "UCBVI",
     "UMABG",
     "UMABNN",
     "UOBREPS",

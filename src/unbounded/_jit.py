@@ -66,6 +66,8 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
 
     A kernel that takes such a pointer is compiled once, whatever function it points to.
     """
+    if numba.config.DISABLE_JIT:
+        return function
     compiled: Any = CFunc(
         function, numba.core.sigutils.normalize_signature(signature), {}, _OPTIONS
     )
@@ -129,10 +131,10 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 @cache
-def source_hash(module: str) -> str:
-    """Hash of a module of the package and of all that it imports from the package."""
+def source_hash(*modules: str) -> str:
+    """Hash of modules of the package and of all that they import from the package."""
     digest = hashlib.sha256(f"{sys.version} {numba.__version__} {np.__version__}".encode())
-    for name in sorted(_imported_modules(module)):
+    for name in sorted(set().union(*map(_imported_modules, modules))):
         digest.update(name.encode())
         digest.update(_source(name).read_bytes())
     return digest.hexdigest()[:16]
@@ -211,14 +213,14 @@ class _Results(caching.CompileResultCacheImpl):
 class _Files:
     """One file for each compiled signature of one function: NAME.SOURCES.SIGNATURE.nbc."""
 
-    def __init__(self, directory: Path, name: str, module: str) -> None:
+    def __init__(self, directory: Path, name: str, modules: tuple[str, ...]) -> None:
         self._directory = directory
         self._name = name
-        self._module = module
+        self._modules = modules
 
     @property
     def _sources(self) -> str:
-        return source_hash(self._module)  # not before it is needed: importing stays quick
+        return source_hash(*self._modules)  # not before it is needed: importing stays quick
 
     def _path(self, key: Any) -> Path:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
@@ -251,7 +253,11 @@ class _Cache(caching.FunctionCache):
         super().__init__(function)
         module = function.__module__
         name = f"{module.removeprefix('unbounded.')}-{function.__qualname__}".replace("<", "")
-        self._cache_file = _Files(Path(self._cache_path), name.replace(">", ""), module)
+        # A function that is made for an algorithm bears the name of the algorithm's module, and
+        # depends on where it is written too.
+        written_in = function.__globals__["__name__"]
+        modules = tuple(sorted({module, written_in}))
+        self._cache_file = _Files(Path(self._cache_path), name.replace(">", ""), modules)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # A function made inside another says in its __qualname__ what it closes over; Numba would

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_count, checked_positive, checked_share
 from unbounded.core.occupancy.mdp import LayeredMDP
 
 
@@ -37,8 +38,7 @@ def dirichlet(
     >>> dirichlet([3, 4], 2, np.random.default_rng(0))
     LayeredMDP(sizes=(3, 4), n_actions=2)
     """
-    if not concentration > 0:
-        raise ValueError(f"concentration must be positive, got {concentration}")
+    concentration = checked_positive("concentration", concentration)
     initial = rng.dirichlet(np.full(sizes[0], concentration))
     transitions = [
         rng.dirichlet(np.full(after, concentration), size=(n, n_actions))
@@ -70,8 +70,7 @@ def combination_lock(
     >>> lock.layers.sizes
     (1, 2, 2, 2)
     """
-    if horizon < 1:
-        raise ValueError(f"horizon must be at least 1, got {horizon}")
+    horizon = checked_count("horizon", horizon)
     if not 0 <= slip < 1:
         raise ValueError(f"slip must be in [0, 1), got {slip}")
     transitions = []
@@ -108,8 +107,7 @@ def hard_to_reach(
     >>> round(float(mdp.transitions[-1][:, :, -1].max()), 12)
     0.001
     """
-    if not 0 <= reach <= 1:
-        raise ValueError(f"reach must be in [0, 1], got {reach}")
+    reach = checked_share("reach", reach)
     if sizes[-1] < 2:
         raise ValueError("the last layer needs at least 2 states, one of them hard to reach")
     mdp = dirichlet(sizes, n_actions, rng)
@@ -142,6 +140,5 @@ def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: 
     P = np.asarray(transitions, dtype=np.float64)
     if P.ndim != 3 or P.shape[0] != P.shape[2]:
         raise ValueError(f"transitions must have shape (S, A, S), got {P.shape}")
-    if horizon < 1:
-        raise ValueError(f"horizon must be at least 1, got {horizon}")
+    horizon = checked_count("horizon", horizon)
     return LayeredMDP(initial, [P] * (horizon - 1), P.shape[1])

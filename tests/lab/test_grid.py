@@ -66,7 +66,7 @@ def test_the_key_has_the_world_and_its_code() -> None:
     assert not keys & {c.key for c in grid.cells(config.experiment(other))}
     same = helpers.WORLDS | {"worlds": [{**helpers.LOCK, "slip": 0.0}]}
     assert {c.key for c in grid.cells(config.experiment(same))} < keys
-    versions = {task.code_version("MDPs", name, "MDPAdversary") for name in ("SCBRL", "RFELP")}
+    versions = {task.code_version("MDPs", name, "Hide") for name in ("SCBRL", "RFELP")}
     assert len(versions) == 2
 
 
@@ -108,7 +108,7 @@ def test_cells_are_in_the_order_of_the_file() -> None:
 def test_what_rows_say_of_their_cell() -> None:
     cell = grid.cells(config.loads(MDP))[0]
     columns = cell.columns
-    assert (columns["learner"], columns["adversary"]) == ("SCBRL", "MDPAdversary")
+    assert (columns["learner"], columns["adversary"]) == ("SCBRL", "Stochastic")
     assert (columns["world"], columns["states"]) == ("dirichlet", 5)
     assert (columns["arms"], columns["rounds"], columns["seed"]) == (None, 100, 0)
     assert columns["world_settings"] == cell.world_settings

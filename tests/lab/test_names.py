@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+import unbounded.adversaries.bandits
+import unbounded.adversaries.mdps  # noqa: F401
 from unbounded import adversaries, bandits, mdps, worlds
 from unbounded.lab import names
 from unbounded.lab.names import FAMILIES, REQUIRED, SET_ABOVE, known, nearest
@@ -17,11 +19,16 @@ PAIRS = [(kind, field) for kind, fields in FAMILIES.items() for field in fields]
 def test_every_algorithm_adversary_and_world_is_known() -> None:
     assert set(known("bandits", "learners")) == set(bandits.algorithms())
     assert set(known("MDPs", "learners")) == set(mdps.algorithms())
-    helpers = {"Adversary", "Phase", "worst_cases"}  # what one cannot play against
-    assert set(known("bandits", "adversaries")) == set(adversaries.__all__) - helpers
+    assert set(known("bandits", "adversaries")) == set(adversaries.bandits.adversaries())
+    assert set(known("MDPs", "adversaries")) == set(adversaries.mdps.adversaries())
     assert set(known("MDPs", "worlds")) >= {"dirichlet", "combination_lock"}
     assert all(hasattr(worlds, name) for name in known("MDPs", "worlds"))
-    assert known("MDPs", "adversaries")
+
+
+def test_a_name_may_be_that_of_an_adversary_of_either_kind() -> None:
+    of_bandits, of_mdps = (known(kind, "adversaries")["Switch"] for kind in FAMILIES)
+    assert of_bandits.cls is adversaries.Switch
+    assert of_mdps.cls is adversaries.mdps.Switch
 
 
 @pytest.mark.parametrize(("kind", "field"), PAIRS)
@@ -94,7 +101,7 @@ def test_a_learner_is_told_what_the_experiment_says() -> None:
 def test_arguments_are_checked_without_a_start() -> None:
     mdp = names.world("combination_lock", {"horizon": 3, "n_actions": 2})
     learner = names.mdp_learner("SCBRL", {}, mdp, 100, start=False)
-    assert not hasattr(learner, "_state")
+    assert learner.spec.name == "SCB-RL"
     with pytest.raises(ValueError, match="episodes must exceed the 5 states"):
         names.mdp_learner("SCBRL", {}, mdp, 5, start=False)
 

@@ -16,12 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lab_helpers as helpers
-from unbounded import SCB, SCBRL, UOBREPS, TsallisINF, lab, simulate, worlds
+from unbounded import SCB, SCBRL, UOBREPS, TsallisINF, UniformPolicy, lab, simulate, worlds
 from unbounded.adversaries import StochasticGap
-from unbounded.adversaries.mdps.kinds import MDPAdversary
+from unbounded.adversaries.mdps import Hide, Stochastic
 from unbounded.lab import config, grid, task
 from unbounded.lab.task import Span
-from unbounded.mdps.baselines import UniformPolicy
 from unbounded.play.simulate_mdp import simulate_mdp
 
 BANDITS = config.experiment(helpers.PAIR)
@@ -39,12 +38,12 @@ def mdps() -> pl.DataFrame:
     return lab.run(MDPS, engine="serial").drop(lab.TIMING)
 
 
-def cell(frame: pl.DataFrame, learner: str, settings: str, kind: str) -> pl.DataFrame:
+def cell(frame: pl.DataFrame, learner: str, settings: str, adversary: str) -> pl.DataFrame:
     return frame.filter(
         (pl.col("learner") == learner)
         & (pl.col("world") == "combination_lock")
         & pl.col("learner_settings").cast(pl.String).str.contains(settings, literal=True)
-        & pl.col("adversary_settings").cast(pl.String).str.contains(kind)
+        & (pl.col("adversary") == adversary)
     )
 
 
@@ -115,12 +114,12 @@ def test_a_real_error_is_recorded_with_its_traceback() -> None:
 
 
 def test_rows_are_those_of_the_simulator(mdps: pl.DataFrame) -> None:
-    rows = cell(mdps, "SCBRL", '"clip":"scale"', "hide")
+    rows = cell(mdps, "SCBRL", '"clip":"scale"', "Hide")
     result = simulate_mdp(
-        SCBRL([1, 2, 2], 2, 300, clip="scale"), LOCK, MDPAdversary("hide", 4.0), 300, 5, 3,
+        SCBRL([1, 2, 2], 2, 300, clip="scale"), LOCK, Hide(scale=4.0), 300, 5, 3,
         checkpoints=[60, 300],
     )  # fmt: skip
-    realised, expected = result.realised, result.regret
+    realised, expected = result.regret, result.pseudo_regret
     assert rows["regret"].to_list() == realised.ravel().tolist()
     assert rows["pseudo_regret"].to_list() == expected.ravel().tolist()
     assert rows["regret"].to_list() != rows["pseudo_regret"].to_list()
@@ -168,28 +167,28 @@ def test_disk_and_resume_give_the_same(mdps: pl.DataFrame, tmp_path: Path) -> No
 
 
 def test_the_true_range_is_that_of_the_losses(mdps: pl.DataFrame) -> None:
-    rows = cell(mdps, "UOBREPS", "true", "stochastic").filter(pl.col("round") == 300)
-    adversary = MDPAdversary("stochastic", 4.0)
+    rows = cell(mdps, "UOBREPS", "true", "Stochastic").filter(pl.col("round") == 300)
+    adversary = Stochastic(scale=4.0)
     for r in range(5):
         uniform = UniformPolicy([1, 2, 2], 2)
         met = simulate_mdp(uniform, LOCK, adversary, 300, 1, 3, first_replicate=r)
         told = np.stack([met.low[0, -1], met.high[0, -1]], axis=1)
         learner = UOBREPS([1, 2, 2], 2, 300, loss_range=told)
         result = simulate_mdp(learner, LOCK, adversary, 300, 1, 3, first_replicate=r)
-        assert rows["pseudo_regret"][r] == result.regret[0, -1]
+        assert rows["pseudo_regret"][r] == result.pseudo_regret[0, -1]
     assert set(rows["clipped"]) == {0}
 
 
 def test_the_range_of_an_adversary_that_looks_is_told_for_every_layer(mdps: pl.DataFrame) -> None:
-    rows = cell(mdps, "UOBREPS", "true", "hide").filter(pl.col("round") == 300)
-    adversary = MDPAdversary("hide", 4.0)
+    rows = cell(mdps, "UOBREPS", "true", "Hide").filter(pl.col("round") == 300)
+    adversary = Hide(scale=4.0)
     met = simulate_mdp(UniformPolicy([1, 2, 2], 2), LOCK, adversary, 300, 5, 3, checkpoints=[300])
     assert np.ptp(met.low) > 0  # it did not do the same in every layer
     for r in range(5):
         widest = float(met.low[r].min()), float(met.high[r].max())
         learner = UOBREPS([1, 2, 2], 2, 300, loss_range=widest)
         result = simulate_mdp(learner, LOCK, adversary, 300, 1, 3, first_replicate=r)
-        assert rows["pseudo_regret"][r] == result.regret[0, -1]
+        assert rows["pseudo_regret"][r] == result.pseudo_regret[0, -1]
 
 
 def test_a_range_that_is_empty_is_made_wider() -> None:
@@ -257,6 +256,6 @@ def test_the_true_range_of_bandits() -> None:
 
 
 def test_losses_that_are_all_zero() -> None:
-    zeros = {"adversaries": [{"name": "MDPAdversary", "scale": 0.0}], "replicates": 1}
+    zeros = {"adversaries": [{"name": "Stochastic", "scale": 0.0}], "replicates": 1}
     frame = lab.run(helpers.WORLDS | zeros, engine="serial")
     assert set(frame["relative_regret"]) == {0.0}

@@ -1,42 +1,26 @@
-"""Loss sequences: oblivious, adaptive, and replayed from data."""
+"""Loss sequences: oblivious, adaptive, and replayed from data.
 
-from unbounded.adversaries.bandits.chaser import Chaser
-from unbounded.adversaries.bandits.drift import Drift
-from unbounded.adversaries.bandits.growth import Growth
-from unbounded.adversaries.bandits.lower_bound import LowerBound
-from unbounded.adversaries.bandits.outside_window import OutsideWindow
-from unbounded.adversaries.bandits.pareto import Pareto
-from unbounded.adversaries.bandits.program import Phase, Program
-from unbounded.adversaries.bandits.replay import Replay
-from unbounded.adversaries.bandits.shrink import Shrink
-from unbounded.adversaries.bandits.signs import Signs
-from unbounded.adversaries.bandits.spike_least_likely import SpikeLeastLikely
-from unbounded.adversaries.bandits.spikes import Spikes
-from unbounded.adversaries.bandits.stochastic import StochasticGap
-from unbounded.adversaries.bandits.student_t import StudentT
-from unbounded.adversaries.bandits.switch import Switch
+Those for bandits have their names here, ``from unbounded.adversaries import Switch``; those for
+MDPs in `unbounded.adversaries.mdps`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbounded.adversaries.bandits import adversaries
+from unbounded.adversaries.bandits.program import Phase
 from unbounded.adversaries.bandits.worst_cases import worst_cases
-from unbounded.adversaries.bandits.zeros_first import ZerosFirst
 from unbounded.play.adversary import Adversary
 
-__all__ = [
-    "Adversary",
-    "Chaser",
-    "Drift",
-    "Growth",
-    "LowerBound",
-    "OutsideWindow",
-    "Pareto",
-    "Phase",
-    "Program",
-    "Replay",
-    "Shrink",
-    "Signs",
-    "SpikeLeastLikely",
-    "Spikes",
-    "StochasticGap",
-    "StudentT",
-    "Switch",
-    "ZerosFirst",
-    "worst_cases",
-]
+__all__ = ["Adversary", "Phase", "adversaries", "worst_cases"]
+
+
+def __getattr__(name: str) -> Any:
+    if name[0] != "_" and name in (found := adversaries()):
+        return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *adversaries()]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
-from unbounded.play.learner import Learner
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.discovery import discovered
 
 
 def algorithms() -> dict[str, type[Learner]]:
@@ -17,12 +15,4 @@ def algorithms() -> dict[str, type[Learner]]:
     >>> algorithms()["SCB"].spec.reference
     'Chen & Zhang 2024, Algorithm 1'
     """
-    found: dict[str, type[Learner]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        names = vars(importlib.import_module(f"{__name__}.{module.name}"))
-        found |= {
-            name: value
-            for name, value in names.items()
-            if isinstance(value, type) and issubclass(value, Learner) and value is not Learner
-        }
-    return dict(sorted(found.items()))
+    return discovered(__name__, Learner)

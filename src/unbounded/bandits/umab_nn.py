@@ -23,8 +23,9 @@ from unbounded.core.simplex.lanes import (
     LANES,
 )
 from unbounded.core.simplex.sampling import fill_uniform, mix, sample
-from unbounded.play.learner import Learner, Seed
-from unbounded.play.spec import BanditSpec
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):

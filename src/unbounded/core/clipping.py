@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from unbounded._jit import kernel
+import numpy as np
+
+from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import (
     Vector,
 )
@@ -106,3 +108,37 @@ def to_unit(loss: float, low: float, high: float) -> tuple[float, bool]:
     if loss >= high:
         return 1.0, loss > high
     return (0.5 * loss - 0.5 * low) / (0.5 * high - 0.5 * low), False  # high - low may overflow
+
+
+class Windows(NamedTuple):
+    """A window per layer, and what they made of the last losses; vectors over layers."""
+
+    W: Vector
+    e: Vector
+    low: Vector
+    high: Vector
+    l_plus: Vector  # in units of 2^e_before
+    e_before: Vector
+
+
+def empty_windows(n: int) -> Windows:
+    """``n`` windows that have seen nothing."""
+    low, high = np.full(n, math.inf), np.full(n, -math.inf)
+    return Windows(np.zeros(n), np.zeros(n), low, high, np.zeros(n), np.zeros(n))
+
+
+@subroutine
+def clip_each(windows: Windows, clip_to: int, rule: int, losses: Vector) -> int:
+    """One observation through each window, in place; how many were clipped."""
+    count = 0
+    for h in range(losses.size):
+        before = Window(windows.W[h], int(windows.e[h]), windows.low[h], windows.high[h])
+        l_plus, clipped, after = clip(before, clip_to, rule, losses[h])
+        windows.l_plus[h] = l_plus
+        windows.e_before[h] = before.e
+        windows.W[h] = after.W
+        windows.e[h] = after.e
+        windows.low[h] = after.low
+        windows.high[h] = after.high
+        count += clipped
+    return count

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
@@ -122,60 +123,27 @@ def known(kind: Kind, field: Field) -> Mapping[str, Registered]:
     >>> list(known("MDPs", "worlds")["combination_lock"].parameters)
     ['horizon', 'n_actions', 'slip', 'seed']
     """
-    found = {
-        ("bandits", "learners"): _bandit_learners,
-        ("bandits", "adversaries"): _bandit_adversaries,
-        ("MDPs", "learners"): _mdp_learners,
-        ("MDPs", "adversaries"): _mdp_adversaries,
-        ("MDPs", "worlds"): _worlds,
-    }[kind, field]()
+    module, function = _LISTED[kind, field]
+    found = getattr(import_module(module), function)() if function else _functions(module)
     reserved = {"learners": tuple(SET_ABOVE), "adversaries": (), "worlds": ("rng",)}[field]
     return MappingProxyType({name: _registered(found[name], reserved) for name in sorted(found)})
 
 
-# Each imports what it lists when it is asked: a worker that plays bandits need not wait for MDPs.
+# Imported when they are asked for: a worker that plays bandits need not wait for MDPs.
+_LISTED: Mapping[tuple[Kind, Field], tuple[str, str]] = {
+    ("bandits", "learners"): ("unbounded.bandits", "algorithms"),
+    ("bandits", "adversaries"): ("unbounded.adversaries.bandits", "adversaries"),
+    ("MDPs", "learners"): ("unbounded.mdps", "algorithms"),
+    ("MDPs", "adversaries"): ("unbounded.adversaries.mdps", "adversaries"),
+    ("MDPs", "worlds"): ("unbounded.worlds", ""),  # its own public functions
+}
 
 
-def _bandit_learners() -> Mapping[str, Any]:
-    from unbounded.bandits import algorithms
-
-    return algorithms()
-
-
-def _bandit_adversaries() -> Mapping[str, Any]:
-    from unbounded import adversaries
-
-    public = {name: getattr(adversaries, name) for name in adversaries.__all__}
+def _functions(module: str) -> dict[str, Any]:
     return {
         name: value
-        for name, value in public.items()
-        if isinstance(value, type)
-        and issubclass(value, adversaries.Adversary)
-        and value is not adversaries.Adversary
-    }
-
-
-def _mdp_learners() -> Mapping[str, Any]:
-    from unbounded.mdps import algorithms
-
-    return algorithms()
-
-
-def _mdp_adversaries() -> Mapping[str, Any]:
-    from unbounded.adversaries.mdps.kinds import MDPAdversary
-
-    return {"MDPAdversary": MDPAdversary}
-
-
-def _worlds() -> Mapping[str, Any]:
-    from unbounded import worlds
-
-    return {
-        name: function
-        for name, function in vars(worlds).items()
-        if inspect.isfunction(function)
-        and function.__module__ == worlds.__name__
-        and not name.startswith("_")
+        for name, value in vars(import_module(module)).items()
+        if inspect.isfunction(value) and value.__module__ == module and not name.startswith("_")
     }
 
 

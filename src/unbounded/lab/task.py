@@ -12,7 +12,6 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -156,22 +155,15 @@ def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
     explored = result.explored[:, None]
     over = explored <= result.checkpoints
     return {
-        **_regrets(result),
+        "regret": result.regret,
+        "pseudo_regret": result.pseudo_regret,
+        "relative_regret": result.relative_regret(),
+        "relative_pseudo_regret": result.relative_regret(pseudo=True),
         "low": result.low.min(axis=2),
         "high": result.high.max(axis=2),
         "clipped": result.clipped,
         "explored": np.minimum(explored, result.checkpoints),
         "reach": np.where(over, result.reach[:, None], np.nan),
-    }
-
-
-def _regrets(result: Any) -> dict[str, Array]:
-    """Realised and expected, as they are and over the largest losses of the layers added up."""
-    return {
-        "regret": result.realised,
-        "pseudo_regret": result.regret,
-        "relative_regret": replace(result, _regret=result._realised).scaled_regret,
-        "relative_pseudo_regret": result.scaled_regret,
     }
 
 
@@ -232,7 +224,7 @@ def _told(settings: Settings, replicate: int) -> Settings:
         uniform = names.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
         met = _simulated_mdp(last, uniform, mdp, replicate, 1)
         low, high = met.low[0, -1], met.high[0, -1]
-        if _adversary(settings).adaptive:
+        if _adversary(settings).looks:
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
     return settings._replace(learner_settings=names.without_true(settings.learner_settings, told))

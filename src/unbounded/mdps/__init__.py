@@ -1,9 +1,10 @@
-"""Learners for layered MDPs: one algorithm, one file (SCB-RL: one idea, one file)."""
+"""Learners for layered MDPs: one algorithm, one file. Adding a file is enough.
+
+Files without a learner are what several algorithms share.
+"""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,14 +20,7 @@ def algorithms() -> dict[str, type[MDPLearner]]:
     >>> algorithms()["UOBREPS"].spec.reference
     'Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2'
     """
+    from unbounded.play.discovery import discovered
     from unbounded.play.mdp_learner import MDPLearner  # who wants one learner need not load this
 
-    found: dict[str, type[MDPLearner]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        names = vars(importlib.import_module(f"{__name__}.{module.name}"))
-        found |= {
-            name: value
-            for name, value in names.items()
-            if isinstance(value, type) and issubclass(value, MDPLearner) and value is not MDPLearner
-        }
-    return dict(sorted(found.items()))
+    return discovered(__name__, MDPLearner)

@@ -2,21 +2,22 @@
 
 A policy of the library that seeks a state of layer j takes one action in each state before layer j
 and all actions evenly from there on. So in the recursion backwards from a visited state (see
-`core.upper_occupancy`) all policies share the even part, which is done once. Before layer j only
-one pair a state counts: the boxes of those pairs are gathered once a policy and serve all visited
-states. The numbers are those of `u_state`, bit for bit.
+`core.occupancy.upper`) all policies share the even part, which is done once. Before layer j only
+one pair per state counts: the boxes of those pairs are gathered once per policy and serve all
+visited states. The numbers are those of `u_state`, bit for bit.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from unbounded._jit import subroutine
 from unbounded.core.arrays import (
     Integers,
     Vector,
 )
-from unbounded.core.occupancy import vec4
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -24,9 +25,10 @@ from unbounded.core.occupancy.layout import (
     STATE,
     TRIPLE,
     Layers,
+    horizon,
 )
 from unbounded.core.occupancy.upper import best_values
-from unbounded.mdps.rf_elp import Library, place
+from unbounded.mdps.explorers import Library, place
 
 
 class Scratch(NamedTuple):
@@ -34,8 +36,9 @@ class Scratch(NamedTuple):
 
     wanted: Vector  # (H): 1 where a bound is to be computed
     even: Vector  # (H, n_states): values for the target of each layer under even actions
-    f: Vector  # (H, n + 3): values for the target of each layer, one policy
+    f: Vector  # (H, n): values for the target of each layer, one policy
     value: Vector  # (n * A)
+    rest: Vector  # (n * A)
     lo: Vector  # (n, n): boxes of the chosen pairs
     hi: Vector
     room: Vector  # (n)
@@ -43,25 +46,26 @@ class Scratch(NamedTuple):
     chosen: Integers  # (n): pair of each state
 
 
-def sizes(layers: Layers) -> dict[str, int]:
-    """Lengths of the vectors of a `Scratch`."""
-    H, n = layers.horizon, max(layers.sizes)
-    return {
-        "wanted": H, "even": H * layers.n_states, "f": H * (n + vec4.WIDTH - 1),
-        "value": n * layers.n_actions, "lo": n * n, "hi": n * n, "room": n, "order": n,
-        "chosen": n,
-    }  # fmt: skip
+def new_scratch(layers: Layers) -> Scratch:
+    """Work arrays for `library_bounds`."""
+    H, n, A = layers.horizon, max(layers.sizes), layers.n_actions
+    return Scratch(
+        wanted=np.zeros(H), even=np.zeros(H * layers.n_states),
+        f=np.zeros(H * n), value=np.zeros(n * A),
+        rest=np.zeros(n * A), lo=np.zeros(n * n), hi=np.zeros(n * n),
+        room=np.zeros(n), order=np.zeros(n, np.int64), chosen=np.zeros(n, np.int64),
+    )  # fmt: skip
 
 
 @subroutine
 def library_bounds(
-    lay: Integers, lo: Vector, hi: Vector, room: Vector, library: Library, count: int,
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, library: Library,
     states: Integers, u: Vector, work: Scratch,
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     S = lay[STATE, H + 1]
-    width = work.order.size + vec4.WIDTH - 1
+    width = work.order.size
     last = 0
     for h in range(1, H + 1):
         A = lay[ACTIONS, h]
@@ -71,7 +75,7 @@ def library_bounds(
             last = h
             u[first : first + A] = 0.0
             _even_values(lay, lo, hi, room, h, states[h - 1], work)
-    for k in range(count if last > 0 else 0):
+    for k in range(library.size if last > 0 else 0):
         weight = library.weight[k]
         if weight == 0.0:
             continue
@@ -97,8 +101,8 @@ def _even_values(
     lay: Integers, lo: Vector, hi: Vector, room: Vector, k: int, t: int, work: Scratch
 ) -> None:
     """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
-    S = lay[STATE, lay.shape[1] - 1]
-    width = work.order.size + vec4.WIDTH - 1
+    S = lay[STATE, horizon(lay) + 1]
+    width = work.order.size
     f = work.f[(k - 1) * width : k * width]
     value = work.value
     for h in range(k - 1, 0, -1):
@@ -112,8 +116,9 @@ def _even_values(
                 value[i] = a + min(hi[start + t * m + i] - a, room[lay[PAIR, h] + i])
         else:
             best_values(
-                m, lay[SIZE, h + 1], lo, hi, start, room, lay[PAIR, h], f, work.order, value
-            )
+                m, lay[SIZE, h + 1], lo, hi, start, room, lay[PAIR, h], f, work.order, value,
+                work.rest,
+            )  # fmt: skip
         for s in range(n):
             total = 0.0
             for a in range(A):
@@ -131,8 +136,8 @@ def _step(
 
     The policy takes the actions ``choice`` before layer ``j > h``.
     """
-    S = lay[STATE, lay.shape[1] - 1]
-    width = work.order.size + vec4.WIDTH - 1
+    S = lay[STATE, horizon(lay) + 1]
+    width = work.order.size
     n = lay[SIZE, h]
     m = n * lay[ACTIONS, h]
     after = lay[SIZE, h + 1]
@@ -161,6 +166,8 @@ def _step(
             even = (k - 1) * S + lay[STATE, j]
             for s in range(after):
                 f[s] = work.even[even + s]
-        best_values(n, after, work.lo, work.hi, 0, work.room, 0, f, work.order, work.value)
+        best_values(
+            n, after, work.lo, work.hi, 0, work.room, 0, f, work.order, work.value, work.rest
+        )
         for s in range(n):
             f[s] = work.value[s]

@@ -1,27 +1,27 @@
-"""Steps shared by the algorithms that play one Markov policy an episode, kept in ``state.pi``."""
+"""Steps shared by the algorithms that play one Markov policy per episode, kept in ``state.pi``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    roll_forward,
-)
+from unbounded._jit import kernel
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import roll_forward
+from unbounded.play.contract import Cache
+
+OWN = -1  # the memo of a plan that is the learner's own policy, not an explorer's
 
 
-@subroutine
-def choose(lay: Integers, params: Any, state: Any, word: int, pi: Vector) -> int:
+@kernel
+def act(lay: Integers, params: Any, state: Any, word: int, pi: Vector) -> int:
     """Fill ``pi`` with the policy of the next episode."""
     pi[:] = state.pi
-    return -1
+    return OWN
 
 
-@subroutine
-def expected(lay: Integers, params: Any, state: Any, P: Vector, cache: Vector, q: Vector) -> None:
-    """Its occupancy under ``P``; ``cache`` has at least 1 + 2 n_pairs + n_states entries."""
-    roll_forward(lay, P, state.pi, cache[1 + 2 * q.size :], q)
+@kernel
+def distribution(
+    lay: Integers, params: Any, state: Any, P: Vector, cache: Cache, q: Vector
+) -> None:
+    """Its occupancy under ``P``."""
+    roll_forward(lay, P, state.pi, cache.mass, q)

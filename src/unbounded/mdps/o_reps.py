@@ -1,28 +1,140 @@
 """O-REPS (Zimin & Neu 2013): known transitions and a known range of the losses.
 
-FTRL on pairs with lhat = l/q; the steps are those of `uob_reps_ex` with boxes that hold only the
-true transitions (so that u = q), windows that are told, and no explorers. On a fixed set that is
-cut out by equations, FTRL and the paper's mirror descent are the same.
+FTRL on pairs with l_hat = l/q over the occupancy measures of the true transitions. On a fixed set
+that is cut out by equations, FTRL and the paper's mirror descent are the same.
+
+    q = argmin over Delta(P) of <q, L_hat> + sum_h w_h sum q ln q,   w_h = R_h/eta,
+    eta = sqrt(H ln(S A/H)/(T S A)),
+
+where R_h is the width of layer h's range; losses outside of it are clipped and counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
-from unbounded.core.clipping import RANGE
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import programs
-from unbounded.mdps import mvp, uob_reps_ex
-from unbounded.mdps.rf_elp import Search
-from unbounded.mdps.uob_reps import checked_ranges
-from unbounded.play.learner import Seed
-from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
+from unbounded.core.occupancy.ftrl import floor_weights, new_memory
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.work import work_size
+from unbounded.mdps import markov_play
+from unbounded.mdps.solves import NO_SOLVES, Solves, entered
+from unbounded.mdps.told_ranges import checked_ranges
+from unbounded.play.contract import MDPSpec
+from unbounded.play.mdp_learner import MDPLearner, checked_layers
+from unbounded.play.seeds import Seed
 
 _NO_GAMMA = 1e-200  # an occupancy may underflow to zero
+_KAPPA = 1e-3  # floor of the weights, relative to their mean (erratum E16)
+
+
+class Params(NamedTuple):
+    eta: float
+    tolerance: float
+    unit: int  # the widest range is below 2^unit, and losses are kept in units of it
+    low: Vector  # layers: the range that was told
+    high: Vector
+    W: Vector  # layers: its width, in units of 2^e
+    e: Vector
+    P: Vector  # triples
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    version: int
+    solves: Solves
+    L_hat: Vector  # pairs, in units of 2^unit
+    w: Vector  # layers
+    q: Vector  # pairs
+    pi: Vector
+    room: Vector  # pairs: 1 - sum P, zero but for rounding
+    memory: Vector  # of the solver
+    work: Vector  # scratch of the solver
+    values: Vector  # scratch of the occupancies
+    order: Integers
+
+
+def init(layers: Layers, params: Params) -> State:
+    """The most even occupancy measure."""
+    H, X, lay = layers.horizon, layers.n_pairs, layers.table
+    values, order = scratch(layers)
+    state = State(
+        t=1, clipped=0, version=0, solves=NO_SOLVES, L_hat=np.zeros(X), w=np.zeros(H),
+        q=np.zeros(X), pi=np.zeros(X), room=np.zeros(X), memory=new_memory(layers),
+        work=np.zeros(work_size(lay)), values=np.zeros(values.size),
+        order=np.zeros(order.size, np.int64),
+    )  # fmt: skip
+    halves = 0.5 * np.ldexp(params.W, params.e.astype(np.int64) - params.unit)
+    floor_weights(halves, 0.5 * params.eta, _KAPPA, state.w)
+    spare_mass(lay, params.P, state.room)
+    return _solved(lay, params, state, programs.ftrl(), 1, 0)
+
+
+@kernel
+def update(
+    lay: Integers, params: Params, state: State, solver: Any, memo: int,
+    states: Integers, actions: Integers, losses: Vector,
+) -> State:  # fmt: skip
+    """Add the estimates of one episode and solve."""
+    clipped, changed = _estimate(lay, params, state, states, actions, losses)
+    t, clipped = state.t + 1, state.clipped + clipped
+    if changed:
+        return _solved(lay, params, state, solver, t, clipped)
+    return _told(state, t, clipped, state.version, state.solves)
+
+
+@subroutine
+def _estimate(
+    lay: Integers, params: Params, state: State, states: Integers, actions: Integers,
+    losses: Vector,
+) -> tuple[int, bool]:  # fmt: skip
+    """L_hat += l/q on the visited pairs; how many losses were clipped, and whether any counted."""
+    clipped = 0
+    changed = False
+    for h in range(1, horizon(lay) + 1):
+        s = states[h - 1]
+        p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
+        low, e = params.low[h - 1], int(params.e[h - 1])
+        loss = min(max(losses[h - 1], low), params.high[h - 1])
+        clipped += loss != losses[h - 1]
+        l_plus = min(math.ldexp(loss, -e) - math.ldexp(low, -e), params.W[h - 1])
+        l_plus = math.ldexp(l_plus, e - params.unit)
+        # Boxes that hold only P: the upper occupancy bound is the occupancy.
+        q = u_state(lay, params.P, params.P, state.room, state.pi, h, s, state.values, state.order)
+        if l_plus > 0.0:
+            state.L_hat[p] += l_plus / (q * state.pi[p] + _NO_GAMMA)
+            changed = True
+    return clipped, changed
+
+
+@kernel
+def _solved(
+    lay: Integers, params: Params, state: State, solver: Any, t: int, clipped: int
+) -> State:
+    outcome = solver(
+        lay, params.P, params.P, 1, state.L_hat, state.w, params.tolerance, state.memory,
+        state.work, state.q, state.pi,
+    )  # fmt: skip
+    return _told(state, t, clipped, state.version + 1, entered(state.solves, outcome))
+
+
+@kernel
+def _told(state: State, t: int, clipped: int, version: int, solves: Solves) -> State:
+    return State(
+        t, clipped, version, solves, state.L_hat, state.w, state.q, state.pi, state.room,
+        state.memory, state.work, state.values, state.order,
+    )  # fmt: skip
 
 
 class OREPS(MDPLearner):
@@ -36,8 +148,8 @@ class OREPS(MDPLearner):
     transitions : array_like, shape (n_transitions,)
         The true ones, flat: `LayeredMDP.P`.
     loss_range : (low, high) or sequence of H such pairs
-    eta_factor : float, default 1
-        Multiplies sqrt(H ln(S A/H)/(T S A)).
+    rate : float, default 1
+        Multiplies the learning rate sqrt(H ln(S A/H)/(T S A)).
     tolerance : float, default 1e-8
     seed : int or SeedSequence, optional
 
@@ -50,16 +162,14 @@ class OREPS(MDPLearner):
     [[0.476, 0.524]]
     """
 
-    spec = MDPSpec(
+    spec = MDPSpec.of(
+        __name__,
         name="OREPS",
         reference="Zimin & Neu 2013",
-        State=uob_reps_ex.State,
-        sizes=uob_reps_ex.sizes,
-        init=uob_reps_ex.init,
-        choose=uob_reps_ex.choose,
-        learn=uob_reps_ex.learn,
-        expected=uob_reps_ex.expected,
-        program=programs.ftrl,
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+        solves=attrgetter("solves"),
+        solver=programs.ftrl,
     )
 
     def __init__(
@@ -70,36 +180,22 @@ class OREPS(MDPLearner):
         *,
         transitions: npt.ArrayLike,
         loss_range: npt.ArrayLike = (0.0, 1.0),
-        eta_factor: float = 1.0,
+        rate: float = 1.0,
         tolerance: float = 1e-8,
         seed: Seed = None,
     ) -> None:
-        settings = {k: v for k, v in locals().items() if k not in ("self", "seed", "__class__")}
         shape = checked_layers(layers, n_actions)
         T = checked_count("episodes", episodes)
-        checked_positive("eta_factor", eta_factor)
-        checked_positive("tolerance", tolerance)
-        self._ranges = checked_ranges(loss_range, shape)
-        self._P = shape.checked_transitions(transitions)
-        settings |= {
-            "layers": list(shape.sizes),
-            "loss_range": self._ranges.tolist(),
-            "transitions": self._P.tolist(),
-        }
+        rate = checked_positive("rate", rate)
+        tolerance = checked_positive("tolerance", tolerance)
+        loss_range = checked_ranges(loss_range, shape)
+        transitions = shape.checked_transitions(transitions)
         H, S, A = shape.horizon, sum(shape.sizes), shape.n_actions
-        eta = eta_factor * math.sqrt(H * max(math.log(S * A / H), 1e-3) / (T * S * A))
-        params = uob_reps_ex.Params(
-            # w_h = W_h/(2 eta) in uob_reps_ex, R_h/eta here
-            eta=0.5 * eta, gamma=_NO_GAMMA, beta=0.0, kappa=1e-3, skip=0.0,
-            tolerance=float(tolerance), c1=1.0, c2=1.0, log_term=1.0, clip=RANGE, rule=0,
-            mixture=False, keep_counts=False, learn_thresholds=False, known=True, fixed=True,
-            search=Search(1, 0, True), bonus=mvp.practical_bonus(shape, 1, 0.5),
+        low, high = loss_range.T.copy()
+        W, e = np.frexp(high - low)
+        params = Params(
+            eta=rate * math.sqrt(H * max(math.log(S * A / H), 1e-3) / (T * S * A)),
+            tolerance=tolerance, unit=int(e.max()), low=low, high=high, W=W,
+            e=e.astype(np.float64), P=transitions,
         )  # fmt: skip
-        self._start(shape, params, settings, seed)
-
-    def _prepare(self, state: uob_reps_ex.State) -> None:
-        state.lo[:] = state.hi[:] = self._P
-        state.low[:], state.high[:] = self._ranges.T
-        mantissa, exponent = np.frexp(state.high - state.low)
-        state.W[:], state.e[:] = mantissa, exponent
-        uob_reps_ex.begin(self.layers.table, self._params, state, self.spec.program())
+        self._start(shape, params, locals(), seed)

@@ -1,27 +1,31 @@
 """The two named sets of constants of SCB-RL, and the rates that follow from them.
 
 With S states, A actions, T episodes: eta = gamma = sqrt(H ln(S A T/delta)/(S A T)) and
-xi = beta = sqrt(S A/T), each times a factor; N = ceil(xi T) episodes of exploration a state, at
+xi = beta = sqrt(S A/T), each times a factor; N = ceil(xi T) episodes of exploration per state, at
 most a fraction of T/S (erratum E18); beta at most 1/2 (E17).
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded.core.occupancy.layout import Layers
+from unbounded.mdps import mvp, ucbvi
+from unbounded.mdps.optimism import Bonus
 
 
 class Constants(NamedTuple):
     """What a profile sets; every field is also an argument of `SCBRL`."""
 
     clip: str
-    eta_factor: float
-    gamma_factor: float
-    beta_factor: float
-    xi_factor: float
-    width_factor: float  # of the paper's boxes, constants 4 and 28/3
+    rate: float  # of eta
+    implicit: float  # of gamma
+    mixing: float  # of beta
+    exploration: float  # of xi
+    width: float  # of the paper's boxes, constants 4 and 28/3
     bonus: float | str  # c1 = c2 = c3 of the explorer's bonus; "paper": its own paper's
     early_stop: int  # visits after which a state counts as found; 0: RF-ELP without stopping
     share_counts: bool  # one model for all states to be explored
@@ -35,8 +39,28 @@ PRACTICAL = Constants("range", 0.35, 0.3, 1.0, 0.3, 0.2, 0.3, 16, True, 0.75)
 PROFILES = {"theory": THEORY, "practical": PRACTICAL}
 
 
+def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
+    """A profile's constants with those ``arguments`` that are not None instead, checked."""
+    checked_option("profile", profile, tuple(PROFILES))
+    given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
+    constants = PROFILES[profile]._replace(**given)
+    for name in ("rate", "implicit", "exploration", "width"):
+        checked_positive(name, getattr(constants, name))
+    for name in ("mixing", "skip"):
+        if getattr(constants, name) != 0.0:
+            checked_positive(name, getattr(constants, name))
+    if not isinstance(constants.bonus, str):
+        checked_positive("bonus", constants.bonus)
+    elif constants.bonus != "paper":
+        raise ValueError(f"bonus must be a number above 0 or 'paper', got {constants.bonus!r}")
+    return constants._replace(
+        early_stop=checked_count("early_stop", constants.early_stop, least=0),
+        share_counts=checked_flag("share_counts", constants.share_counts),
+    )
+
+
 class Rates(NamedTuple):
-    """Learning rate, implicit and explicit exploration, episodes of exploration a state."""
+    """Learning rate, implicit and explicit exploration, episodes of exploration per state."""
 
     eta: float
     gamma: float
@@ -59,8 +83,20 @@ def rates(
     """
     S, A, H = sum(layers.sizes), layers.n_actions, layers.horizon
     eta = math.sqrt(H * math.log(S * A * T / delta) / (S * A * T))
-    beta = min(0.5, constants.beta_factor * math.sqrt(S * A / T))
+    beta = min(0.5, constants.mixing * math.sqrt(S * A / T))
     states = max(layers.sizes) if tight else S
-    wanted = math.ceil(constants.xi_factor * math.sqrt(states * A / T) * T)
+    wanted = math.ceil(constants.exploration * math.sqrt(states * A / T) * T)
     N = max(1, min(wanted, math.floor(cap * T / S)))
-    return Rates(constants.eta_factor * eta, constants.gamma_factor * eta, beta, N, wanted > N)
+    return Rates(constants.rate * eta, constants.implicit * eta, beta, N, wanted > N)
+
+
+def bonus(layers: Layers, explorer: str, constants: Constants, N: int, delta: float) -> Bonus:
+    """The bonus of the explorer, for ``N`` episodes per state."""
+    c = constants.bonus
+    if explorer == "ucbvi":
+        if isinstance(c, str):
+            return ucbvi.hoeffding_bonus(layers, N, delta)
+        return ucbvi.hoeffding_bonus(layers, N, delta, c)
+    if isinstance(c, str):
+        return mvp.paper_bonus(layers, N, delta)
+    return mvp.practical_bonus(layers, N, delta, c)

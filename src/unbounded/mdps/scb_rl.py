@@ -1,46 +1,129 @@
 """SCB-RL: the scale-free learner for adversarial MDPs (Chen & Zhang 2024, Algorithm 4; Theorem 3).
 
 First RF-ELP finds, for each state, policies that reach it (`rf_elp`); then UOB-REPS-EX plays FTRL
-over the occupancy measures of a confidence set, mixed with those policies, on losses clipped to
-what has been seen so far (`uob_reps_ex`). Nothing about the scale of the losses is needed.
+over the occupancy measures of a confidence set, mixed with those policies (`uob_reps_ex`), on
+losses clipped to what has been seen so far. Nothing about the scale of the losses is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.clipping import RANGE
+from unbounded._jit import kernel
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import PAPER, log_term
-from unbounded.core.occupancy.layout import (
-    Layers,
-)
+from unbounded.core.occupancy.confidence import PAPER, count, log_term
+from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
-from unbounded.mdps import mvp, profiles, rf_elp, uob_reps_ex
-from unbounded.play.learner import Seed
-from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
-from unbounded.play.sections import EXPLORED, EXPLORING, PHASE
+from unbounded.mdps import explorers, profiles, rf_elp, uob_reps_ex
+from unbounded.play.contract import Cache, MDPSpec
+from unbounded.play.mdp_learner import MDPLearner, checked_layers
+from unbounded.play.seeds import Seed
 
-SPEC = MDPSpec(
-    name="SCBRL",
-    reference="Chen & Zhang 2024, Algorithms 3-6",
-    State=uob_reps_ex.State,
-    sizes=uob_reps_ex.sizes,
-    init=uob_reps_ex.init,
-    choose=uob_reps_ex.choose,
-    learn=uob_reps_ex.learn,
-    expected=uob_reps_ex.expected,
-    program=programs.ftrl,
-    scale_free=True,
-)
+
+class Params(NamedTuple):
+    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md
+    rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
+    literal: bool  # forget thresholds and counts of the exploration phase, as printed (E28)
+    search: rf_elp.Params
+    play: uob_reps_ex.Params
+    P: Vector  # triples: transitions of an explorer that knows them, else empty
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    version: int
+    exploring: bool
+    windows: Windows  # layers: C_{t,h}
+    search: rf_elp.State
+    play: uob_reps_ex.State
+
+
+def init(layers: Layers, params: Params) -> State:
+    """C_{1,h} = 0; the first state is sought, unless there is an oracle."""
+    lay, windows = layers.table, empty_windows(layers.horizon)
+    search = rf_elp.init(layers, params.search)
+    play = uob_reps_ex.init(layers, params.play)
+    if params.P.size == 0:
+        return State(1, 0, 0, True, windows, search, play)
+    search = search._replace(library=explorers.oracle(layers, params.P), target=layers.n_states - 1)
+    keep = not params.literal
+    play = uob_reps_ex.begin(lay, params.play, play, programs.ftrl(), windows, keep)
+    return State(1, 0, 0, False, windows, search, play)
+
+
+def grown(state: State) -> State:
+    """The same with room for more exploration policies."""
+    return state._replace(search=rf_elp.grown(state.search))
+
+
+@kernel
+def room(state: State) -> bool:
+    """Whether one more exploration policy fits."""
+    return rf_elp.room(state.search)
+
+
+@kernel
+def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
+    """The policy of the next episode: RF-ELP's, then UOB-REPS-EX's (line 5)."""
+    if state.exploring:
+        return rf_elp.act(lay, params.search, state.search, word, pi)
+    return uob_reps_ex.act(lay, params.play, state.play, state.search.library, word, pi)
+
+
+@kernel
+def distribution(
+    lay: Integers, params: Params, state: State, P: Vector, cache: Cache, q: Vector
+) -> None:
+    """Occupancy under ``P`` of what `act` plays."""
+    if state.exploring:
+        rf_elp.distribution(lay, params.search, state.search, P, cache, q)
+    else:
+        library = state.search.library
+        uob_reps_ex.distribution(lay, params.play, state.play, library, P, cache, q)
+
+
+@kernel
+def update(
+    lay: Integers, params: Params, state: State, solver: Any, component: int,
+    states: Integers, actions: Integers, losses: Vector,
+) -> State:  # fmt: skip
+    """Learn from one episode of the policy ``component``."""
+    exploring, clipped = state.exploring, state.clipped
+    windows, search, play = state.windows, state.search, state.play
+    if exploring:
+        if not params.literal:
+            clipped += clip_each(windows, params.clip, params.rule, losses)
+            count(lay, states, actions, play.N, play.M, play.N_before)
+        search = rf_elp.update(
+            lay, params.search, search, 0, component, states, actions, losses
+        )  # lines 1 and 2
+        if rf_elp.done(lay, search):  # line 3
+            exploring = False
+            play = uob_reps_ex.begin(lay, params.play, play, solver, windows, not params.literal)
+    else:
+        clipped += clip_each(windows, params.clip, params.rule, losses)  # lines 7 and 9
+        play = uob_reps_ex.update(
+            lay, params.play, play, solver, search.library, component, states, actions, windows
+        )  # line 8
+    version = search.version + play.version
+    return State(state.t + 1, clipped, version, exploring, windows, search, play)
+
+
+class Exploration(NamedTuple):
+    """How the exploration phase went, or goes."""
+
+    episodes: int  # so far
+    per_state: int  # at most
+    capped: bool  # whether ``exploration_cap`` limits it
 
 
 class SCBRL(MDPLearner):
@@ -60,10 +143,10 @@ class SCBRL(MDPLearner):
         Forget thresholds and counts of the exploration phase, as printed (erratum E28).
     clip : {"range", "scale"}
         Clip to the observed range, or to the paper's [-C, C].
-    eta_factor, gamma_factor, beta_factor, xi_factor : float
-        Multiply the paper's rates of learning, implicit exploration, explicit exploration and the
-        length of the exploration phase.
-    width_factor : float
+    rate, mixing, implicit, exploration : float
+        Multiply the paper's learning rate, share of the exploration policies, implicit
+        exploration, and length of the exploration phase.
+    width : float
         Multiplies the width of the confidence set.
     bonus : float or "paper"
         Constant of the explorer's bonuses, or those of the explorer's own paper.
@@ -88,8 +171,8 @@ class SCBRL(MDPLearner):
         Rule of the paper's threshold (erratum E1).
     kappa, tolerance : float
         Floor of the weights (E16); certified accuracy of each solve.
-    allow_no_exploration : bool
-        Permit ``clip="range"`` with ``beta_factor=0``, which can fail: for ablations.
+    ablation : bool
+        Permit ``clip="range"`` with ``mixing=0``, which can fail.
     transitions : array_like, shape (n_transitions,)
         Flat, as `LayeredMDP.P`; for ``explorer="oracle"`` only.
     seed : int or SeedSequence, optional
@@ -106,7 +189,25 @@ class SCBRL(MDPLearner):
     ('exploring', [0.0, 0.0])
     """
 
-    spec = SPEC
+    spec = MDPSpec.of(
+        __name__,
+        name="SCBRL",
+        reference="Chen & Zhang 2024, Algorithms 3-6",
+        policy=attrgetter("play.pi"),
+        solves=attrgetter("play.solves"),
+        solver=programs.ftrl,
+        room=room,
+        grown=grown,
+        scale_free=True,
+        examples=(
+            {},
+            {"profile": "theory"},
+            {"clip": "scale", "estimator": "ftrl_only"},
+            {"explorer": "ucbvi", "threshold": "largest", "clip": "scale"},
+            {"literal": True, "tight": True},
+            {"explorer": "oracle"},
+        ),
+    )
 
     def __init__(
         self,
@@ -118,11 +219,11 @@ class SCBRL(MDPLearner):
         profile: str = "practical",
         literal: bool = False,
         clip: str | None = None,
-        eta_factor: float | None = None,
-        gamma_factor: float | None = None,
-        beta_factor: float | None = None,
-        xi_factor: float | None = None,
-        width_factor: float | None = None,
+        rate: float | None = None,
+        mixing: float | None = None,
+        implicit: float | None = None,
+        exploration: float | None = None,
+        width: float | None = None,
         bonus: float | str | None = None,
         early_stop: int | None = None,
         share_counts: bool | None = None,
@@ -134,133 +235,96 @@ class SCBRL(MDPLearner):
         threshold: str = "lazy",
         kappa: float = 1e-3,
         tolerance: float = 1e-8,
-        allow_no_exploration: bool = False,
+        ablation: bool = False,
         transitions: npt.ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
-        settings = {k: v for k, v in locals().items() if k not in ("self", "seed", "__class__")}
+        arguments = locals()
         shape = checked_layers(layers, n_actions)
-        S = sum(shape.sizes)
-        T = checked_count("episodes", episodes)
-        checked_positive("delta", delta, below=1.0)
-        checked_option("profile", profile, tuple(profiles.PROFILES))
-        given: dict[str, Any] = {
-            "clip": clip, "eta_factor": eta_factor, "gamma_factor": gamma_factor,
-            "beta_factor": beta_factor, "xi_factor": xi_factor, "width_factor": width_factor,
-            "bonus": bonus, "early_stop": early_stop, "share_counts": share_counts, "skip": skip,
-        }  # fmt: skip
-        constants = profiles.PROFILES[profile]._replace(
-            **{name: value for name, value in given.items() if value is not None}
-        )
-        for name in ("eta_factor", "gamma_factor", "xi_factor", "width_factor"):
-            checked_positive(name, getattr(constants, name))
-        for name in ("beta_factor", "skip"):
-            if getattr(constants, name) != 0.0:
-                checked_positive(name, getattr(constants, name))
-        if constants.bonus != "paper":
-            checked_positive("bonus", cast(float, constants.bonus))
-        for name, flag in (
-            ("literal", literal), ("tight", tight), ("share_counts", constants.share_counts),
-            ("allow_no_exploration", allow_no_exploration),
-        ):  # fmt: skip
-            checked_flag(name, flag)
-        checked_count("early_stop", constants.early_stop, least=0)
-        checked_positive("kappa", kappa)
-        checked_positive("tolerance", tolerance)
-        checked_positive("exploration_cap", exploration_cap, below=1.0)
-        way = checked_option("clip", constants.clip, ("scale", "range"))
-        rule = checked_option("threshold", threshold, ("lazy", "largest"))
-        mixture = checked_option("estimator", estimator, ("ftrl_only", "mixture")) == 1
+        S, T = sum(shape.sizes), checked_count("episodes", episodes)
+        delta = checked_positive("delta", delta, below=1.0)
+        # What a profile sets may be calibrated again; a saved learner keeps its own.
+        constants = profiles.chosen(profile, arguments)
         checked_option("explorer", explorer, ("mvp", "ucbvi", "oracle"))
-        if way == RANGE and constants.beta_factor == 0.0 and not allow_no_exploration:
-            raise ValueError(
-                "clip='range' needs exploration: choose beta_factor above 0, or "
-                "allow_no_exploration=True for an ablation"
-            )
-        self._true_P = None
-        if explorer == "oracle":
-            if transitions is None:
-                raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
-            self._true_P = shape.checked_transitions(transitions)
-            settings["transitions"] = self._true_P.tolist()
-        elif transitions is not None:
-            raise ValueError(f"transitions are for explorer='oracle', not {explorer!r}")
-        elif T <= S:
+        P = _oracle_transitions(shape, explorer, transitions)
+        if P.size == 0 and T <= S:
             raise ValueError(
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
                 f"of exploration; got {T}"
             )
-        # What a profile sets may be calibrated again; a saved learner keeps its own.
-        settings |= constants._asdict() | {"layers": list(shape.sizes)}
-        self._rates = profiles.rates(shape, T, delta, constants, exploration_cap, tight)
-        params = uob_reps_ex.Params(
-            eta=self._rates.eta,
-            gamma=self._rates.gamma,
-            beta=self._rates.beta,
-            kappa=float(kappa),
-            skip=2.0 * self._rates.eta * constants.skip,
-            tolerance=float(tolerance),
-            c1=constants.width_factor * PAPER.c1,
-            c2=constants.width_factor * PAPER.c2,
-            log_term=log_term(shape, T, delta),
-            clip=way,
-            rule=rule,
-            mixture=mixture,
-            keep_counts=not literal,
-            learn_thresholds=not literal,
-            known=False,
-            fixed=False,
-            search=rf_elp.Search(self._rates.N, int(constants.early_stop), constants.share_counts),
-            bonus=_bonus(shape, explorer, constants, self._rates.N, delta / S),
-        )
-        self._start(shape, params, settings, seed)
-
-    def _prepare(self, state: uob_reps_ex.State) -> None:
-        lay, params = self.layers.table, self._params
-        if self._true_P is not None:
-            rf_elp.know(self.layers, self._true_P, state.head, state.library)
-            uob_reps_ex.begin(lay, params, state, self.spec.program())
-        else:
-            rf_elp.begin_target(
-                lay, params.bonus, params.search, state.head, state.model, state.library
+        checked_flag("ablation", ablation)
+        if constants.clip == "range" and constants.mixing == 0.0 and not ablation:
+            raise ValueError(
+                "clip='range' needs exploration: choose mixing above 0, or ablation=True to try "
+                "without"
             )
+        cap = checked_positive("exploration_cap", exploration_cap, below=1.0)
+        self._rates = profiles.rates(shape, T, delta, constants, cap, checked_flag("tight", tight))
+        params = Params(
+            clip=checked_option("clip", constants.clip, ("scale", "range")),
+            rule=checked_option("threshold", threshold, ("lazy", "largest")),
+            literal=checked_flag("literal", literal),
+            search=rf_elp.Params(
+                N=self._rates.N,
+                m=constants.early_stop,
+                share=constants.share_counts,
+                explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
+                bonus=profiles.bonus(shape, explorer, constants, self._rates.N, delta / S),
+            ),
+            play=uob_reps_ex.Params(
+                eta=self._rates.eta,
+                gamma=self._rates.gamma,
+                beta=self._rates.beta,
+                kappa=checked_positive("kappa", kappa),
+                skip=2.0 * self._rates.eta * constants.skip,
+                tolerance=checked_positive("tolerance", tolerance),
+                c1=constants.width * PAPER.c1,
+                c2=constants.width * PAPER.c2,
+                log_term=log_term(shape, T, delta),
+                mixture=checked_option("estimator", estimator, ("ftrl_only", "mixture")) == 1,
+            ),
+            P=P,
+        )
+        kept = {"transitions": P.tolist() if P.size else None, **constants._asdict()}
+        self._start(shape, params, arguments | kept, seed)
 
     @property
     def phase(self) -> str:
         """``"exploring"`` (RF-ELP), then ``"playing"``."""
-        return "exploring" if self._state.head[PHASE] == EXPLORING else "playing"
+        return "exploring" if self._scalar("exploring") else "playing"
 
     @property
-    def exploration(self) -> dict[str, Any]:
+    def explored(self) -> Exploration:
         """Episodes explored so far, the most a state may take, and whether the cap limits it."""
-        return {
-            "episodes": int(self._state.head[EXPLORED]),
-            "per_state": self._rates.N,
-            "capped": self._rates.capped,
-        }
+        return Exploration(self.episodes_explored, self._rates.N, self._rates.capped)
+
+    @property
+    def episodes_explored(self) -> int:
+        """Episodes of exploration so far."""
+        return int(self._scalar("search.explored"))
 
     @property
     def thresholds(self) -> Vector:
         """Clipping threshold C_h of each layer, or the observed range."""
-        W = self._state.W if self._params.clip == RANGE else 0.5 * self._state.W
-        return np.ldexp(W, self._state.e.astype(np.int64))
+        windows = self._state().windows
+        W = windows.W if self._params.clip == RANGE else 0.5 * windows.W
+        return np.ldexp(W, windows.e.astype(np.int64))
 
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""
-        return self._state.q.copy()
+        return self._state().play.q.copy()
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
-        return rf_elp.found(self.layers, self._state.head, self._state.library)
+        search = self._state().search
+        return explorers.mixtures(self.layers, search.library, search.target)
 
 
-def _bonus(
-    layers: Layers, explorer: str, constants: profiles.Constants, N: int, delta: float
-) -> mvp.Bonus:
-    c = constants.bonus
-    if isinstance(c, str):  # "paper"
-        ucbvi = explorer == "ucbvi"
-        return (mvp.ucbvi_bonus if ucbvi else mvp.paper_bonus)(layers, N, delta)
-    if explorer == "ucbvi":
-        return mvp.ucbvi_bonus(layers, N, delta, c)
-    return mvp.practical_bonus(layers, N, delta, c)
+def _oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike | None) -> Vector:
+    if explorer == "oracle":
+        if transitions is None:
+            raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
+        return layers.checked_transitions(transitions)
+    if transitions is not None:
+        raise ValueError(f"transitions are for explorer='oracle', not {explorer!r}")
+    return np.empty(0)

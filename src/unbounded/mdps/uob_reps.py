@@ -10,138 +10,131 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
-from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild
-from unbounded.core.occupancy.dual import work_size
-from unbounded.core.occupancy.ftrl import INFO
 from unbounded.core.occupancy.kl import uniform_base
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    Layers,
-)
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
+from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.work import work_size
 from unbounded.mdps import markov_play
-from unbounded.play.learner import Seed
-from unbounded.play.mdp_learner import MDPLearner, MDPSpec, checked_layers
-from unbounded.play.sections import (
-    CLIPPED,
-    EPOCH,
-    HEAD,
-    SOLVES,
-    STEPS,
-    TOLD,
-    UNSOLVED,
-    VERSION,
-    WORST,
-    Sizes,
-)
+from unbounded.mdps.solves import NO_SOLVES, Solves, entered
+from unbounded.mdps.told_ranges import checked_ranges
+from unbounded.play.contract import MDPSpec
+from unbounded.play.mdp_learner import MDPLearner, checked_layers
+from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
     eta: float
     gamma: float
     tolerance: float
-    c1: float
+    c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N
     c2: float
     log_term: float
-    exponent: int  # the widest range is below 2^exponent: at any scale nothing overflows
+    unit: int  # the widest range is below 2^unit: at any scale nothing overflows
+    low: Vector  # layers: the range that was told
+    width: Vector  # layers, in units of 2^unit
 
 
 class State(NamedTuple):
-    head: Vector
+    t: int
+    clipped: int
+    version: int
+    solves: Solves
     pi: Vector
-    low: Vector  # layers: the range that was told
-    width: Vector  # layers, in units of 2^exponent
-    N: Vector
-    N_before: Vector
-    M: Vector
-    lo: Vector
+    N: Vector  # pairs: visits
+    N_before: Vector  # pairs: at the beginning of the epoch
+    M: Vector  # triples
+    lo: Vector  # triples: the boxes
     hi: Vector
-    room: Vector
+    room: Vector  # pairs: 1 - sum lo
     ln_q: Vector  # pairs: logarithms of the iterate q(s,a) P(s'|s,a)
     ln_P: Vector  # triples
-    L: Vector  # pairs: this episode's estimates
+    l_hat: Vector  # pairs: this episode's estimates
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
-    info: Vector
-    work: Vector
-    values: Vector
+    work: Vector  # scratch of the solver
+    values: Vector  # scratch of the upper bounds
     order: Integers
 
 
-def sizes(layers: Layers, capacity: int) -> Sizes:
-    """Lengths of the vectors of a `State`."""
-    H, X, T = layers.horizon, layers.n_pairs, layers.n_transitions
-    values, order = scratch(layers)
-    pairs = dict.fromkeys(("pi", "N", "N_before", "room", "ln_q", "L", "theta"), X)
-    return {
-        **pairs, **dict.fromkeys(("low", "width", "w"), H),
-        **dict.fromkeys(("M", "lo", "hi", "ln_P"), T), "head": HEAD, "v": layers.n_states,
-        "info": INFO, "work": int(work_size(layers.table)), "values": values.size,
-        "order": order.size,
-    }  # fmt: skip
-
-
-def init(layers: Layers, state: State) -> None:
+def init(layers: Layers, params: Params) -> State:
     """Uniform occupancy, whole simplices."""
-    state.head[EPOCH] = 1.0
-    state.ln_q[:], state.ln_P[:] = uniform_base(layers)
-    state.pi[0] = 1.0
-    state.pi[1:] = 1.0 / layers.n_actions
-    state.hi[:] = 1.0
-    spare_mass(layers.table, state.lo, state.room)
+    H, X, T, lay = layers.horizon, layers.n_pairs, layers.n_transitions, layers.table
+    ln_q, ln_P = uniform_base(layers)
+    values, order = scratch(layers)
+    state = State(
+        t=1, clipped=0, version=0, solves=NO_SOLVES, pi=Markov.uniform(layers).pi, N=np.zeros(X),
+        N_before=np.zeros(X), M=np.zeros(T), lo=np.zeros(T), hi=np.ones(T), room=np.zeros(X),
+        ln_q=ln_q, ln_P=ln_P, l_hat=np.zeros(X), w=np.zeros(H), v=np.zeros(layers.n_states),
+        theta=np.zeros(X), work=np.zeros(work_size(lay)), values=np.zeros(values.size),
+        order=np.zeros(order.size, np.int64),
+    )  # fmt: skip
+    spare_mass(lay, state.lo, state.room)
+    return state
+
+
+@kernel
+def update(
+    lay: Integers, params: Params, state: State, solver: Any, memo: int,
+    states: Integers, actions: Integers, losses: Vector,
+) -> State:  # fmt: skip
+    """One step of mirror descent."""
+    clipped = _estimate(lay, params, state, states, actions, losses)
+    if count(lay, states, actions, state.N, state.M, state.N_before):
+        _new_epoch(lay, params, state)
+    state.v[:] = 0.0
+    state.theta[:] = 0.0
+    outcome = solver(
+        lay, state.lo, state.hi, state.l_hat, state.w, params.tolerance, state.ln_q, state.ln_P,
+        state.v, state.theta, state.work, state.pi,
+    )  # fmt: skip
+    return State(
+        state.t + 1, state.clipped + clipped, state.version + 1, entered(state.solves, outcome),
+        state.pi, state.N, state.N_before, state.M, state.lo, state.hi, state.room, state.ln_q,
+        state.ln_P, state.l_hat, state.w, state.v, state.theta, state.work, state.values,
+        state.order,
+    )  # fmt: skip
 
 
 @subroutine
-def learn(
-    lay: Integers, params: Params, state: State, program: Any, component: int,
-    states: Integers, actions: Integers, losses: Vector,
-) -> None:  # fmt: skip
-    """One step of mirror descent; ``program`` is `programs.mirror()`."""
-    head = state.head
-    head[TOLD] += 1.0
-    state.L[:] = 0.0
-    for h in range(1, lay.shape[1] - 1):
+def _estimate(
+    lay: Integers, params: Params, state: State, states: Integers, actions: Integers,
+    losses: Vector,
+) -> int:  # fmt: skip
+    """l_hat = l+/(u + gamma) on the visited pairs; how many losses were clipped."""
+    clipped = 0
+    state.l_hat[:] = 0.0
+    for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        l_plus = math.ldexp(losses[h - 1] - state.low[h - 1], -params.exponent)
-        if l_plus < 0.0 or l_plus > state.width[h - 1]:
-            head[CLIPPED] += 1.0
-            l_plus = min(max(l_plus, 0.0), state.width[h - 1])
+        l_plus = math.ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
+        if l_plus < 0.0 or l_plus > params.width[h - 1]:
+            clipped += 1
+            l_plus = min(max(l_plus, 0.0), params.width[h - 1])
         u = u_state(lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order)
-        state.L[p] = l_plus / (u * state.pi[p] + params.gamma)
-        state.w[h - 1] = state.width[h - 1] / params.eta
-    if count(lay, states, actions, state.N, state.M, state.N_before):
-        head[EPOCH] += 1.0
-        state.N_before[:] = state.N
-        rebuild(
-            lay, state.N, state.M, params.log_term, params.c1, params.c2, False, state.lo, state.hi
-        )
-        spare_mass(lay, state.lo, state.room)
-    state.v[:] = 0.0
-    state.theta[:] = 0.0
-    solved = program(
-        lay, state.lo, state.hi, state.L, state.w, params.tolerance, state.ln_q, state.ln_P,
-        state.v, state.theta, state.work, state.pi, state.info,
-    )  # fmt: skip
-    head[SOLVES] += 1.0
-    head[UNSOLVED] += 0.0 if solved else 1.0
-    head[WORST] = max(head[WORST], state.info[1])
-    head[STEPS] += state.info[3]
-    head[VERSION] += 1.0
+        state.l_hat[p] = l_plus / (u * state.pi[p] + params.gamma)
+        state.w[h - 1] = params.width[h - 1] / params.eta
+    return clipped
+
+
+@subroutine
+def _new_epoch(lay: Integers, params: Params, state: State) -> None:
+    """Boxes from the counts so far."""
+    state.N_before[:] = state.N
+    rebuild(lay, state.N, state.M, params.log_term, params.c1, params.c2, False, state.lo, state.hi)
+    spare_mass(lay, state.lo, state.room)
 
 
 class UOBREPS(MDPLearner):
@@ -155,8 +148,9 @@ class UOBREPS(MDPLearner):
     delta : float, default 0.05
     loss_range : (low, high) or sequence of H such pairs
         Of every layer, or of each.
-    eta_factor, gamma_factor, width_factor : float, default 1
-        Multiply the paper's rates and the width of the confidence set.
+    rate, implicit, width : float, default 1
+        Multiply the paper's learning rate, its implicit exploration and the width of its
+        confidence set.
     tolerance : float, default 1e-8
     seed : int or SeedSequence, optional
 
@@ -169,16 +163,15 @@ class UOBREPS(MDPLearner):
     True
     """
 
-    spec = MDPSpec(
+    spec = MDPSpec.of(
+        __name__,
         name="UOBREPS",
         reference="Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2",
-        State=State,
-        sizes=sizes,
-        init=init,
-        choose=markov_play.choose,
-        learn=learn,
-        expected=markov_play.expected,
-        program=programs.mirror,
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+        solves=attrgetter("solves"),
+        solver=programs.mirror,
+        examples=({}, {"loss_range": [-2.0, 3.0], "rate": 2.0, "implicit": 0.3, "width": 0.4}),
     )
 
     def __init__(
@@ -189,46 +182,26 @@ class UOBREPS(MDPLearner):
         delta: float = 0.05,
         *,
         loss_range: npt.ArrayLike = (0.0, 1.0),
-        eta_factor: float = 1.0,
-        gamma_factor: float = 1.0,
-        width_factor: float = 1.0,
+        rate: float = 1.0,
+        implicit: float = 1.0,
+        width: float = 1.0,
         tolerance: float = 1e-8,
         seed: Seed = None,
     ) -> None:
-        settings = {k: v for k, v in locals().items() if k not in ("self", "seed", "__class__")}
         shape = checked_layers(layers, n_actions)
         T = checked_count("episodes", episodes)
-        checked_positive("delta", delta, below=1.0)
-        for name in ("eta_factor", "gamma_factor", "width_factor", "tolerance"):
-            checked_positive(name, settings[name])
-        self._ranges = checked_ranges(loss_range, shape)
-        settings["layers"] = list(shape.sizes)
-        settings["loss_range"] = self._ranges.tolist()
+        delta = checked_positive("delta", delta, below=1.0)
+        rate, implicit = checked_positive("rate", rate), checked_positive("implicit", implicit)
+        width = checked_positive("width", width)
+        tolerance = checked_positive("tolerance", tolerance)
+        loss_range = checked_ranges(loss_range, shape)
         H, S, A = shape.horizon, sum(shape.sizes), shape.n_actions
         eta = math.sqrt(H * math.log(H * S * A / delta) / (T * S * A))
+        widths = np.diff(loss_range)[:, 0]
+        unit = math.frexp(float(widths.max()))[1]
         params = Params(
-            eta * eta_factor, eta * gamma_factor, float(tolerance), JIN.c1 * width_factor,
-            JIN.c2 * width_factor, log_term(shape, T, delta),
-            math.frexp(float(np.diff(self._ranges).max()))[1],
+            eta=eta * rate, gamma=eta * implicit, tolerance=tolerance, c1=JIN.c1 * width,
+            c2=JIN.c2 * width, log_term=log_term(shape, T, delta), unit=unit,
+            low=loss_range[:, 0].copy(), width=np.ldexp(widths, -unit),
         )  # fmt: skip
-        self._start(shape, params, settings, seed)
-
-    def _prepare(self, state: State) -> None:
-        state.low[:] = self._ranges[:, 0]
-        state.width[:] = np.ldexp(np.diff(self._ranges)[:, 0], -self._params.exponent)
-
-
-def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Vector:
-    """``loss_range`` as an array (H, 2), or a clear error."""
-    ranges = np.array(loss_range, dtype=np.float64)
-    if ranges.shape == (2,):
-        ranges = np.tile(ranges, (layers.horizon, 1))
-    if ranges.shape != (layers.horizon, 2):
-        raise ValueError(
-            f"loss_range must be (low, high), or {layers.horizon} such pairs; "
-            f"got shape {ranges.shape}"
-        )
-    width = ranges[:, 1] - ranges[:, 0]
-    if not (np.all(np.isfinite(width)) and np.all(width > 0)):
-        raise ValueError(f"loss_range needs finite low < high, got {ranges.tolist()}")
-    return ranges
+        self._start(shape, params, locals(), seed)

@@ -1,7 +1,7 @@
-"""UOB-REPS-EX under SCB-RL's thresholds: the steps of one episode (Chen & Zhang 2024, Algs. 4, 5).
+"""UOB-REPS-EX: FTRL over occupancy measures with explicit exploration (Chen & Zhang 2024, Alg. 5).
 
-Losses of layer h pass through a clipping window of width W_h (2 C_h, or the observed range), which
-gives l+ in [0, W_h]. With upper occupancy bounds u over the confidence set,
+Losses of layer h come as l+ in [0, W_h], with the width W_h = 2 C_h of their window. With upper
+occupancy bounds u over the confidence set,
 
     L_hat += l+/(u + gamma) on visited pairs,
     q~ = argmin over Delta(boxes) of <q, L_hat> + sum_h w_h sum q ln q,   w_h = W_h/(2 eta),
@@ -10,7 +10,7 @@ and the policy of an episode is that of q~ with probability 1 - beta, else one o
 drawn once for the whole episode (erratum E12). Windows move before q~ is computed (E15); weights
 never decrease and have a floor (E16); boxes are nested (E13).
 
-Everything is in units of 2^UNIT, the largest exponent of a window: any finite float64 is a legal
+Everything is in units of 2^unit, the largest exponent of a window: any finite float64 is a legal
 loss, and a common factor 2^k changes that one number and nothing else.
 """
 
@@ -19,50 +19,24 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from unbounded._jit import subroutine
-from unbounded.core import clipping
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.clipping import Window
-from unbounded.core.occupancy.confidence import count, rebuild
-from unbounded.core.occupancy.dual import work_size
-from unbounded.core.occupancy.ftrl import INFO, floor_weights, new_memory
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    STATE,
-    Layers,
-    roll_forward,
-)
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
-from unbounded.core.simplex.sampling import uniform
-from unbounded.mdps import explorer_bounds, mvp, rf_elp
-from unbounded.mdps.explorer_bounds import Scratch, library_bounds
-from unbounded.mdps.mvp import Bonus, Model
-from unbounded.mdps.rf_elp import Library, Search
-from unbounded.play.sections import (
-    CLIPPED,
-    CURRENT,
-    EPOCH,
-    EXPLORING,
-    FALLBACKS,
-    HEAD,
-    LIBRARY,
-    PHASE,
-    PLAYING,
-    SOLVES,
-    STEPS,
-    TOLD,
-    UNIT,
-    UNSOLVED,
-    VERSION,
-    WORST,
-    Sizes,
-)
+import numpy as np
 
-_MEMORY_EXPONENT = 1  # slot of the solver's memory: the unit of its dual variables
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.clipping import Windows
+from unbounded.core.occupancy.confidence import count, rebuild
+from unbounded.core.occupancy.ftrl import EXPONENT, floor_weights, new_memory
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
+from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.work import work_size
+from unbounded.core.simplex.sampling import uniform
+from unbounded.mdps import explorer_bounds, explorers
+from unbounded.mdps.explorer_bounds import Scratch, library_bounds
+from unbounded.mdps.explorers import Library
+from unbounded.mdps.markov_play import OWN
+from unbounded.mdps.solves import NO_SOLVES, Solves, entered
+from unbounded.play.contract import Cache
 
 
 class Params(NamedTuple):
@@ -75,239 +49,210 @@ class Params(NamedTuple):
     c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N
     c2: float
     log_term: float
-    clip: int  # SCALE: the paper's; RANGE
-    rule: int  # LAZY, or LARGEST (E1)
     mixture: bool  # estimator: mixture, else ftrl_only (E12)
-    keep_counts: bool  # of the exploration phase (E28)
-    learn_thresholds: bool  # in the exploration phase (E28)
-    known: bool  # the boxes hold the true transitions and stay
-    fixed: bool  # the windows are told and stay
-    search: Search
-    bonus: Bonus
 
 
 class State(NamedTuple):
-    head: Vector
-    pi: Vector  # pairs: policy of q~
-    model: Model
-    library: Library
-    W: Vector  # layers: width of the window, in units of 2^e
-    e: Vector
-    low: Vector
-    high: Vector
-    N: Vector  # pairs
+    epoch: int
+    unit: int
+    version: int  # changes with q~
+    solves: Solves
+    N: Vector  # pairs: visits
     N_before: Vector  # pairs: at the beginning of the epoch
     M: Vector  # triples
-    lo: Vector
+    lo: Vector  # triples: the boxes
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
     L_hat: Vector  # pairs
     since: Vector  # pairs: what was added to L_hat since the last solve
     w: Vector  # layers
     q: Vector  # pairs
+    pi: Vector  # pairs: policy of q~
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
     memory: Vector  # of the solver
-    info: Vector
-    l_plus: Vector  # scratch, layers
-    e_before: Vector  # scratch, layers
     C: Vector  # scratch, layers
     w_before: Vector  # scratch, layers
-    zeros: Vector  # layers
     work: Vector  # scratch of the solver
     values: Vector  # scratch of the upper bounds
     order: Integers
-    explorer_bounds: Scratch
+    bounds: Scratch  # scratch of the explorers' bounds
 
 
-def sizes(layers: Layers, capacity: int) -> Sizes:
-    """Lengths of the vectors of a `State`."""
-    H, X, T = layers.horizon, layers.n_pairs, layers.n_transitions
+def init(layers: Layers, params: Params) -> State:
+    """No visits, whole simplices; q~ is computed by `begin`."""
+    H, S, X, T = layers.horizon, layers.n_states, layers.n_pairs, layers.n_transitions
     values, order = scratch(layers)
-    pairs = dict.fromkeys(("pi", "N", "N_before", "room", "L_hat", "since", "q", "u_explorers"), X)
-    horizon = dict.fromkeys(
-        ("W", "e", "low", "high", "w", "l_plus", "e_before", "C", "w_before", "zeros"), H
-    )
-    triples = dict.fromkeys(("M", "lo", "hi"), T)
-    return {
-        **pairs, **horizon, **triples, "head": HEAD, "model": mvp.sizes(layers),
-        "library": rf_elp.sizes(layers, capacity), "u_main": layers.n_states,
-        "memory": new_memory(layers).size, "info": INFO, "work": int(work_size(layers.table)),
-        "values": values.size, "order": order.size,
-        "explorer_bounds": explorer_bounds.sizes(layers),
-    }  # fmt: skip
-
-
-def init(layers: Layers, state: State) -> None:
-    """No visits, empty windows, whole simplices."""
-    state.head[EPOCH] = 1.0
-    state.pi[:] = 1.0 / layers.n_actions
-    state.pi[0] = 1.0
+    state = State(
+        epoch=1, unit=0, version=0, solves=NO_SOLVES, N=np.zeros(X), N_before=np.zeros(X),
+        M=np.zeros(T), lo=np.zeros(T), hi=np.ones(T), room=np.zeros(X), L_hat=np.zeros(X),
+        since=np.zeros(X), w=np.zeros(H), q=np.zeros(X), pi=Markov.uniform(layers).pi,
+        u_main=np.full(S, -1.0), u_explorers=np.full(X, -1.0), memory=new_memory(layers),
+        C=np.zeros(H), w_before=np.zeros(H), work=np.zeros(work_size(layers.table)),
+        values=np.zeros(values.size), order=np.zeros(order.size, np.int64),
+        bounds=explorer_bounds.new_scratch(layers),
+    )  # fmt: skip
     state.q[0] = 1.0
-    state.low[:] = math.inf
-    state.high[:] = -math.inf
-    state.hi[:] = 1.0
-    state.u_main[:] = -1.0
-    state.u_explorers[:] = -1.0
-    state.memory[:] = new_memory(layers)
+    spare_mass(layers.table, state.lo, state.room)
+    return state
 
 
 # Kernels
 
 
-@subroutine
-def choose(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
-    """Fill ``pi`` with the policy of the next episode; -1 for that of q~, else which explorer."""
-    if state.head[PHASE] == EXPLORING:
-        k = int(state.head[CURRENT])
-        rf_elp.component(lay, state.library, k, pi)
-        return k
+@kernel
+def act(
+    lay: Integers, params: Params, state: State, library: Library, word: int, pi: Vector
+) -> int:
+    """Line 11: the policy of q~, or with probability beta an explorer's, and which one."""
     x = uniform(word) - (1.0 - params.beta)
-    if x < 0.0 or state.head[LIBRARY] == 0.0:
+    if x < 0.0 or library.size == 0:
         pi[:] = state.pi
-        return -1
-    k = rf_elp.draw_component(state.head, state.library, x / params.beta)
-    rf_elp.component(lay, state.library, k, pi)
+        return OWN
+    k = explorers.draw(library, x / params.beta)
+    explorers.fill_component(lay, library, k, pi)
     return k
 
 
-@subroutine
-def learn(
-    lay: Integers, params: Params, state: State, program: Any, component: int,
-    states: Integers, actions: Integers, losses: Vector,
+@kernel
+def distribution(
+    lay: Integers, params: Params, state: State, library: Library, P: Vector, cache: Cache,
+    q: Vector,
 ) -> None:  # fmt: skip
-    """Learn from one episode of the policy ``component``; ``program`` is `programs.ftrl()`."""
-    head = state.head
-    head[TOLD] += 1.0
-    if head[PHASE] == EXPLORING:
-        if params.learn_thresholds:
-            _clip(params, state, losses)
-        if params.keep_counts:
-            count(lay, states, actions, state.N, state.M, state.N_before)
-        done = rf_elp.seek(
-            lay, params.bonus, params.search, head, state.model, state.library, states, actions,
-            state.zeros,
-        )  # fmt: skip
-        if done:
-            begin(lay, params, state, program)
-        return
-    due = False
-    _bounds(lay, params, state, states)
-    unit = int(head[UNIT])
-    _clip(params, state, losses)
-    for h in range(1, lay.shape[1] - 1):
-        s = states[h - 1]
-        p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        gain = math.ldexp(state.l_plus[h - 1], int(state.e_before[h - 1]) - unit)
-        u = (1.0 - params.beta) * (state.u_main[lay[STATE, h] + s] * state.pi[p])
-        if params.mixture:
-            u += params.beta * state.u_explorers[p]
-        elif component >= 0:
-            continue
-        if gain > 0.0:
-            estimate = gain / (u + params.gamma)
-            state.L_hat[p] += estimate
-            state.since[p] += estimate
-            if state.since[p] > params.skip * (lay[PAIR, h + 1] - lay[PAIR, h]) * state.w[h - 1]:
-                due = True
-    if _weigh(lay, params, state):  # E15: the weight of q~_{t+1} has C_{t+1}
+    """Occupancy under ``P`` of what `act` plays; the explorers' part is kept in ``cache``."""
+    if params.beta > 0.0 and cache.known[0] == 0.0:
+        explorers.mean_occupancy(lay, library, P, cache.pi, cache.mass, q, cache.explorers)
+        cache.known[0] = 1.0
+    roll_forward(lay, P, state.pi, cache.mass, q)
+    if params.beta > 0.0 and library.size > 0:
+        for p in range(q.size):
+            q[p] = (1.0 - params.beta) * q[p] + params.beta * cache.explorers[p]
+
+
+@kernel
+def update(
+    lay: Integers, params: Params, state: State, solver: Any, library: Library, component: int,
+    states: Integers, actions: Integers, windows: Windows,
+) -> State:  # fmt: skip
+    """Lines 3 to 10, for an episode of ``component`` whose losses went through ``windows``."""
+    bound_visited(lay, params, state, library, states)  # line 3
+    due = estimate(lay, params, state, component, states, actions, windows)  # line 4
+    unit, moved = weigh(params, state, windows)  # E15: the weight of q~_{t+1} has C_{t+1}
+    epoch = state.epoch
+    if count(lay, states, actions, state.N, state.M, state.N_before):  # lines 5 and 6
+        epoch += 1
+        new_epoch(lay, params, state)  # lines 7 to 9
         due = True
-    if not params.known and count(lay, states, actions, state.N, state.M, state.N_before):
-        _new_epoch(lay, params, state)
-        due = True
-    if due:
-        _solve(lay, params, state, program)
+    if due or moved:
+        return solved(lay, params, state, epoch, unit, solver)  # line 10
+    return changed(state, epoch, unit, state.version, state.solves)
+
+
+@kernel
+def begin(
+    lay: Integers, params: Params, state: State, solver: Any, windows: Windows, keep_counts: bool
+) -> State:
+    """The first q~, from what was learned before, of transitions too if ``keep_counts`` (E28)."""
+    epoch = state.epoch
+    if keep_counts:
+        epoch += 1
+        new_epoch(lay, params, state)
+    unit, _ = weigh(params, state, windows)
+    return solved(lay, params, state, epoch, unit, solver)
+
+
+@kernel
+def changed(state: State, epoch: int, unit: int, version: int, solves: Solves) -> State:
+    """The same arrays with other numbers."""
+    return State(
+        epoch, unit, version, solves, state.N, state.N_before, state.M, state.lo, state.hi,
+        state.room, state.L_hat, state.since, state.w, state.q, state.pi, state.u_main,
+        state.u_explorers, state.memory, state.C, state.w_before, state.work, state.values,
+        state.order, state.bounds,
+    )  # fmt: skip
 
 
 @subroutine
-def begin(lay: Integers, params: Params, state: State, program: Any) -> None:
-    """Enter the main phase: boxes, weights and q~ from what is known so far."""
-    state.head[PHASE] = PLAYING
-    if params.keep_counts and not params.known:
-        _new_epoch(lay, params, state)
-    spare_mass(lay, state.lo, state.room)
-    _weigh(lay, params, state)
-    _solve(lay, params, state, program)
-
-
-@subroutine
-def _clip(params: Params, state: State, losses: Vector) -> None:
-    """l+ of each layer in units of 2^e_before; then move the windows (Alg. 4)."""
-    l_plus = state.l_plus
-    for h in range(losses.size):
-        state.e_before[h] = state.e[h]
-        before = Window(state.W[h], int(state.e[h]), state.low[h], state.high[h])
-        if params.fixed:
-            loss = min(max(losses[h], before.low), before.high)
-            unit = before.e
-            gain = math.ldexp(loss, -unit) - math.ldexp(before.low, -unit)
-            l_plus[h] = min(gain, before.W)
-            state.head[CLIPPED] += 1.0 if loss != losses[h] else 0.0
-            continue
-        gain, clipped, after = clipping.clip(before, params.clip, params.rule, losses[h])
-        l_plus[h] = gain
-        state.W[h] = after.W
-        state.e[h] = after.e
-        state.low[h] = after.low
-        state.high[h] = after.high
-        state.head[CLIPPED] += 1.0 if clipped else 0.0
-
-
-@subroutine
-def _bounds(lay: Integers, params: Params, state: State, states: Integers) -> None:
-    """Upper occupancy bounds of the visited states, where they are not known yet."""
-    for h in range(1, lay.shape[1] - 1):
+def bound_visited(
+    lay: Integers, params: Params, state: State, library: Library, states: Integers
+) -> None:
+    """Comp-UOB: upper occupancy bounds of the visited states, where they are not known yet."""
+    for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
-        at = lay[STATE, h] + s
-        if state.u_main[at] < 0.0:
-            state.u_main[at] = u_state(
+        k = lay[STATE, h] + s
+        if state.u_main[k] < 0.0:
+            state.u_main[k] = u_state(
                 lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order
             )
     if params.mixture:
         library_bounds(
-            lay, state.lo, state.hi, state.room, state.library, int(state.head[LIBRARY]), states,
-            state.u_explorers, state.explorer_bounds,
-        )  # fmt: skip
+            lay, state.lo, state.hi, state.room, library, states, state.u_explorers, state.bounds
+        )
 
 
 @subroutine
-def _weigh(lay: Integers, params: Params, state: State) -> bool:
-    """Move the unit to the largest window and the weights with the windows; True if any moved."""
-    H = lay.shape[1] - 2
-    head = state.head
-    unit = int(head[UNIT])
-    largest = -(1 << 30)
-    for h in range(H):
-        if state.W[h] > 0.0:
-            largest = max(largest, int(state.e[h]))
-    if largest == -(1 << 30):
-        return False
+def estimate(
+    lay: Integers, params: Params, state: State, component: int, states: Integers,
+    actions: Integers, windows: Windows,
+) -> bool:  # fmt: skip
+    """L_hat += l+/(u + gamma) on the visited pairs; whether q~ has become too old (`skip`)."""
+    due = False
+    for h in range(1, horizon(lay) + 1):
+        s = states[h - 1]
+        p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
+        l_plus = math.ldexp(windows.l_plus[h - 1], int(windows.e_before[h - 1]) - state.unit)
+        u = (1.0 - params.beta) * (state.u_main[lay[STATE, h] + s] * state.pi[p])
+        if params.mixture:
+            u += params.beta * state.u_explorers[p]
+        elif component != OWN:
+            continue
+        if l_plus > 0.0:
+            l_hat = l_plus / (u + params.gamma)
+            state.L_hat[p] += l_hat
+            state.since[p] += l_hat
+            pairs = lay[PAIR, h + 1] - lay[PAIR, h]
+            if state.since[p] > params.skip * pairs * state.w[h - 1]:
+                due = True
+    return due
+
+
+@subroutine
+def weigh(params: Params, state: State, windows: Windows) -> tuple[int, bool]:
+    """Move the unit to the largest window and the weights with the windows.
+
+    Returns the unit, and whether any weight moved.
+    """
+    none = -(1 << 30)
+    largest = none
     heaviest = 0.0
-    for h in range(H):
+    for h in range(state.w.size):
         heaviest = max(heaviest, state.w[h])
-    if largest != unit:
-        if heaviest > 0.0:
-            for p in range(state.L_hat.size):
-                state.L_hat[p] = math.ldexp(state.L_hat[p], unit - largest)
-                state.since[p] = math.ldexp(state.since[p], unit - largest)
-            for h in range(H):
-                state.w[h] = math.ldexp(state.w[h], unit - largest)
-            state.memory[_MEMORY_EXPONENT] += unit - largest
-        head[UNIT] = largest
-    for h in range(H):
-        W = state.W[h]
-        state.C[h] = 0.5 * math.ldexp(W, int(state.e[h]) - largest) if W > 0.0 else 0.0
+        if windows.W[h] > 0.0:
+            largest = max(largest, int(windows.e[h]))
+    if largest == none:
+        return state.unit, False
+    shift = state.unit - largest
+    if shift != 0 and heaviest > 0.0:
+        for p in range(state.L_hat.size):
+            state.L_hat[p] = math.ldexp(state.L_hat[p], shift)
+            state.since[p] = math.ldexp(state.since[p], shift)
+        for h in range(state.w.size):
+            state.w[h] = math.ldexp(state.w[h], shift)
+        state.memory[EXPONENT] += shift
+    for h in range(state.w.size):
+        W = windows.W[h]
+        state.C[h] = 0.5 * math.ldexp(W, int(windows.e[h]) - largest) if W > 0.0 else 0.0
         state.w_before[h] = state.w[h]
     floor_weights(state.C, params.eta, params.kappa, state.w)
     moved = False
-    for h in range(H):
+    for h in range(state.w.size):
         moved = moved or state.w[h] != state.w_before[h]
-    return moved
+    return largest, moved
 
 
 @subroutine
-def _new_epoch(lay: Integers, params: Params, state: State) -> None:
-    state.head[EPOCH] += 1.0
+def new_epoch(lay: Integers, params: Params, state: State) -> None:
+    """Boxes from the counts so far; every upper bound has to be computed again."""
     state.N_before[:] = state.N
     rebuild(lay, state.N, state.M, params.log_term, params.c1, params.c2, True, state.lo, state.hi)
     spare_mass(lay, state.lo, state.room)
@@ -315,43 +260,15 @@ def _new_epoch(lay: Integers, params: Params, state: State) -> None:
     state.u_explorers[:] = -1.0
 
 
-@subroutine
-def _solve(lay: Integers, params: Params, state: State, program: Any) -> None:
-    head = state.head
-    solved = program(
-        lay, state.lo, state.hi, int(head[EPOCH]), state.L_hat, state.w, params.tolerance,
-        state.memory, state.work, state.q, state.pi, state.info,
+@kernel
+def solved(
+    lay: Integers, params: Params, state: State, epoch: int, unit: int, solver: Any
+) -> State:
+    """Compute q~ and its policy."""
+    outcome = solver(
+        lay, state.lo, state.hi, epoch, state.L_hat, state.w, params.tolerance, state.memory,
+        state.work, state.q, state.pi,
     )  # fmt: skip
-    head[SOLVES] += 1.0
-    head[FALLBACKS] += 1.0 if state.info[6] == 3.0 else 0.0
-    head[UNSOLVED] += 0.0 if solved else 1.0
-    head[WORST] = max(head[WORST], state.info[1])
-    head[STEPS] += state.info[3]
-    head[VERSION] += 1.0
     state.since[:] = 0.0
     state.u_main[:] = -1.0
-
-
-@subroutine
-def expected(
-    lay: Integers, params: Params, state: State, P: Vector, cache: Vector, q: Vector
-) -> None:
-    """Occupancy under ``P`` of the policy of the next episode, explorers included.
-
-    ``cache`` (1 + 2 n_pairs + n_states) keeps the explorers' part; cache[0] = 0 at first.
-    """
-    X = q.size
-    pi = cache[1 + X : 1 + 2 * X]
-    mass = cache[1 + 2 * X :]
-    if state.head[PHASE] == EXPLORING:
-        rf_elp.component(lay, state.library, int(state.head[CURRENT]), pi)
-        roll_forward(lay, P, pi, mass, q)
-        return
-    explorers = cache[1 : 1 + X]
-    if params.beta > 0.0 and cache[0] == 0.0:
-        rf_elp.mean_occupancy(lay, state.head, state.library, P, pi, mass, q, explorers)
-        cache[0] = 1.0
-    roll_forward(lay, P, state.pi, mass, q)
-    if params.beta > 0.0 and state.head[LIBRARY] > 0.0:
-        for p in range(X):
-            q[p] = (1.0 - params.beta) * q[p] + params.beta * explorers[p]
+    return changed(state, epoch, unit, state.version + 1, entered(state.solves, outcome))

@@ -1,36 +1,53 @@
-"""What an adversary is, and how the simulator calls one.
+"""What an adversary is, and how the simulators call one.
 
-An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that writes the
-losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and including
-q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
+**Bandits.** An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that
+writes the losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and
+including q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
 
 An adversary that looks at nothing may also have a kernel ``entry(params, state, t, k)`` that
 returns the loss of one arm, the same as ``fill`` would write, and changes nothing. With it, a
 simulation need not touch every arm in every round.
+
+**MDPs.** The kernel is ``fill(params, t, q, lay, out)``: it writes the losses of episode t (t = 1,
+2, ...) into ``out``, flat over pairs, with ``out[0] = 0`` for the dummy pair. It may look at the
+learner's occupancy measure q_t, but not at what happens in episode t. ``params`` begins with the
+scale, the number of episodes and the key of the random numbers; from ``OWN`` on it is the
+adversary's own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import types
 
 from unbounded._jit import kernel, pointer
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded.core.arrays import Integers, Vector
+
+if TYPE_CHECKING:  # a bandit should not wait for the MDPs
+    from unbounded.core.occupancy.layout import Layers
+    from unbounded.core.occupancy.mdp import LayeredMDP
+
+SCALE, EPISODES, KEY, OWN = range(4)  # slots of the params of an adversary for MDPs
 
 _V = types.float64[::1]
 _ENTRY = types.float64(_V, _V, types.int64, types.int64)
 _FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
+_FILL_PAIRS = types.void(_V, types.int64, _V, types.int64[:, ::1], _V)
+
+
+def _with_settings(self: Adversary | MDPAdversary) -> str:
+    settings = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_")
+    return f"{type(self).__name__}({settings})"
 
 
 class Adversary:
-    """Base of the adversaries.
+    """Base of the adversaries of bandits.
 
     Parameters
     ----------
@@ -103,6 +120,95 @@ class Adversary:
         loss_of.__qualname__ = f"{cls.__qualname__}.loss_of"
         return pointer(loss_of, _ENTRY)
 
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_")
-        return f"{type(self).__name__}({settings})"
+    __repr__ = _with_settings
+
+
+class MDPAdversary:
+    """Base of the adversaries of layered MDPs.
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies every loss.
+    """
+
+    fill: ClassVar[Callable[..., None]]
+    looks: ClassVar[bool] = False
+    """Whether ``fill`` uses ``q``; if not, every learner meets the same losses."""
+
+    def __init__(self, *, scale: float = 1.0) -> None:
+        if not math.isfinite(scale * self.largest):
+            raise ValueError(
+                f"the largest loss, {self.largest:g} times scale, must be finite; got "
+                f"scale={scale!r}"
+            )
+        self.scale = float(scale)
+
+    @property
+    def largest(self) -> float:
+        """A bound on the absolute losses at scale 1, for the settings that it has."""
+        return 1.0
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        """What ``fill`` gets in ``params`` from ``OWN`` on."""
+        return ()
+
+    def begin(self, mdp: LayeredMDP, episodes: int, key: int) -> Vector:
+        """The ``params`` of ``fill``; ``key`` is random, below 2^53."""
+        return np.concatenate([(self.scale, episodes, key), self.params(mdp, episodes)])
+
+    @classmethod
+    @cache
+    def losses(cls) -> Any:
+        """A compiled pointer to ``fill``."""
+        fill = kernel(cls.fill) if not hasattr(cls.fill, "py_func") else cls.fill
+
+        def losses(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
+            fill(params, t, q, lay, out)
+
+        losses.__module__ = cls.__module__
+        losses.__qualname__ = f"{cls.__qualname__}.losses"
+        return pointer(losses, _FILL_PAIRS)
+
+    __repr__ = _with_settings
+
+
+PythonMDPAdversary = Callable[
+    [int, tuple[Integers, Integers] | None, list[Vector], np.random.Generator],
+    Sequence[npt.ArrayLike],
+]
+"""``losses = adversary(t, last, q, rng)``; see `unbounded.simulate_mdp`."""
+
+
+class PythonPlay(NamedTuple):
+    """An adversary of an MDP in Python, and what it sees of a play."""
+
+    adversary: PythonMDPAdversary
+    layers: Layers
+    rng: np.random.Generator
+    states: Integers  # of the last episode
+    actions: Integers
+
+
+def fill_python(play: PythonPlay, t: int, q: Vector, lay: Any, out: Vector) -> None:
+    """As ``fill``, by a call of the adversary; it gets copies of everything."""
+    last = None if t == 1 else (play.states.copy(), play.actions.copy())
+    given = play.adversary(t, last, play.layers.unpack_pairs(q.copy()), play.rng)
+    shapes = [(n, play.layers.n_actions) for n in play.layers.sizes]
+    try:
+        tables = [np.asarray(table, dtype=np.float64) for table in given]
+    except (TypeError, ValueError):
+        tables = []
+    if [table.shape for table in tables] != shapes:
+        got = [table.shape for table in tables] or repr(given)
+        raise ValueError(
+            f"the adversary must return one table of losses per layer, of shapes {shapes}; got "
+            f"{got} at t = {t}"
+        )
+    for h, table in enumerate(tables):
+        if not np.all(np.isfinite(table)):
+            raise ValueError(
+                f"the adversary must return finite losses, got {table.tolist()} in layer {h} at "
+                f"t = {t}"
+            )
+    out[:] = play.layers.pack_pairs(tables)

@@ -1,157 +1,93 @@
-"""Ask/tell learners for layered MDPs: a policy for each episode, learned from its trajectory."""
+"""Learners for layered MDPs: ask for the policy of an episode, tell what happened."""
 
 from __future__ import annotations
 
-import base64
-import json
-import os
-import secrets
-import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self, SupportsIndex
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.occupancy.confidence import _numbers
-from unbounded.core.occupancy.layout import (
-    Layers,
-)
-from unbounded.core.occupancy.policies import Markov
-from unbounded.play.learner import Seed, _write_whole, bit_generator
+from unbounded._arguments import checked_numbers
+from unbounded._jit import borrowed
+from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.contract import MDPSpec, Solves
 from unbounded.play.plan import Plan
-from unbounded.play.sections import (
-    CLIPPED,
-    FALLBACKS,
-    LIBRARY,
-    SOLVES,
-    STEPS,
-    TOLD,
-    UNSOLVED,
-    WORST,
-    Sizes,
-    carve,
-    length,
-)
-
-_FORMAT = "unbounded.mdp_learner"
-_VERSION = 2
-_CAPACITY = 32  # exploration policies that fit at first; the buffer grows
+from unbounded.play.seeds import Seed
 
 
-def no_program() -> int:
-    """For algorithms that solve nothing."""
-    return 0
+class Entries(NamedTuple):
+    """An algorithm's steps over its buffer, compiled."""
+
+    look: Any  # buffer, lay, P, cache, q
+    ask: Any  # buffer, lay, word, pi -> memo
+    tell: Any  # buffer, lay, solver, memo, states, actions, losses -> whether there is room
 
 
-@dataclass(frozen=True)
-class MDPSpec:
-    """What an algorithm's file declares about itself.
+@cache
+def entries(spec: MDPSpec) -> Entries:
+    """The compiled entries of an algorithm; made on first use."""
+    params_of, state_of, pack = spec.packing.compiled
+    distribution, act, update, room = spec.distribution, spec.act, spec.update, spec.room
 
-    Parameters
-    ----------
-    name, reference : str
-    State : type
-        NamedTuple of vectors; ``head`` and ``pi`` are the first two.
-    sizes : callable
-        ``sizes(layers, capacity)``: their lengths.
-    init : callable
-        ``init(layers, state)`` fills a zeroed state, in Python.
-    choose : kernel
-        ``choose(lay, params, state, word, pi) -> component`` fills the policy of the next episode;
-        changes nothing.
-    learn : kernel
-        ``learn(lay, params, state, program, component, states, actions, losses)``.
-    expected : kernel
-        ``expected(lay, params, state, P, cache, q)``: occupancy of the next episode's policy.
-    program : callable
-        Returns what ``learn`` gets as ``program``.
-    scale_free : bool
-        What is claimed, and tested.
-    per_state : bool
-        Whether the learner's ``episodes`` are those for one state, and not those of the run.
-    """
+    def look(owner: Any, lay: Any, P: Any, cache: Any, q: Any) -> None:
+        buffer = borrowed(owner)
+        distribution(lay, params_of(buffer), state_of(buffer), P, cache, q)
 
-    name: str
-    reference: str
-    State: Any
-    sizes: Callable[[Layers, int], Sizes]
-    init: Callable[[Layers, Any], None]
-    choose: Callable[..., int]
-    learn: Callable[..., None]
-    expected: Callable[..., None]
-    program: Callable[[], Any] = no_program
-    scale_free: bool = False
-    per_state: bool = False
+    def ask(owner: Any, lay: Any, word: Any, pi: Any) -> int:
+        buffer = borrowed(owner)
+        return act(lay, params_of(buffer), state_of(buffer), word, pi)
 
-    def new_buffer(self, layers: Layers, capacity: int = _CAPACITY) -> tuple[Vector, Any]:
-        """A zeroed buffer and the state that looks into it."""
-        sizes = self.sizes(layers, capacity)
-        buffer = np.zeros(length(sizes))
-        return buffer, carve(self.State, sizes, buffer)
+    def tell(
+        owner: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
+    ) -> bool:
+        buffer = borrowed(owner)
+        params, state = params_of(buffer), state_of(buffer)
+        state = update(lay, params, state, solver, memo, states, actions, losses)
+        pack(buffer, state)
+        return room(state)
+
+    return Entries(*(spec.entry(step) for step in (look, ask, tell)))
 
 
-class Solves(NamedTuple):
-    """What is proved about the solves so far."""
-
-    solves: int
-    worst_gap: float  # largest certified gap, over the smallest weight of its solve
-    fallbacks: int  # warm starts that needed the interior-point method
-    unsolved: int  # solves whose gap exceeds the tolerance times the largest weight
-    newton_steps: int
-
-
-class MDPLearner:
+class MDPLearner(AskTell[Plan]):
     """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
 
     One plan may be outstanding at a time.
     """
 
     spec: ClassVar[MDPSpec]
+    layers: Layers
+    _Ticket = Plan
+    _noun = "plan"
 
     def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
         raise TypeError("MDPLearner is the base of the learners: make an SCBRL, for example")
 
-    def _start(self, layers: Layers, params: Any, settings: Mapping[str, Any], seed: Seed) -> None:
+    def _start(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:  # type: ignore[override]
         self.layers = layers
-        self._params = params
-        self._settings = {  # for `save`: JSON knows no NumPy scalars
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in settings.items()
-        }
-        self._capacity = max(_CAPACITY, layers.n_states + 1)
-        self._buffer, self._state = self.spec.new_buffer(layers, self._capacity)
-        self.spec.init(layers, self._state)
-        self._prepare(self._state)
-        self._bits = bit_generator(seed)
-        self._outstanding: Plan | None = None
-        self._forgotten = 0
-        self._name = secrets.token_hex(8)
-        self._lock = threading.Lock()
+        shape = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
+        super()._start(params, {**arguments, **shape}, seed)
 
-    def _prepare(self, state: Any) -> None:
-        """What an algorithm does to a fresh state, given its settings."""
+    def _fresh(self) -> Vector:
+        return self.spec.packing.new(self._params, self.spec.init(self.layers, self._params))
 
     # ------------------------------------------------------------------ playing
 
     def ask(self) -> Plan:
         """Choose the policy of the next episode."""
         with self._lock:
-            if self._outstanding is not None:
-                raise RuntimeError(
-                    f"{self._outstanding!r} is outstanding: tell() or forget() it first"
-                )
+            self._refuse_second()
             self._warn_if_over(self.episodes_told + 1)
             words = self._bits.random_raw(1 + self.layers.horizon)
-            self._outstanding = self._plan(words)
-            return self._outstanding
+            plan = self._plan(words)
+            self._outstanding[plan.id] = plan
+            return plan
 
     def _warn_if_over(self, episodes: int) -> None:
         T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
@@ -164,10 +100,9 @@ class MDPLearner:
 
     def _plan(self, words: Any) -> Plan:
         pi = np.empty(self.layers.n_pairs)
-        component = self.spec.choose(self.layers.table, self._params, self._state, words[0], pi)
-        return Plan(
-            self.layers, pi, component, words, self.episodes_told + self._forgotten, self._name
-        )
+        memo = entries(self.spec).ask(self._buffer, self.layers.table, words[0], pi)
+        number = self.episodes_told + self._forgotten
+        return Plan(self.layers, pi, memo, words, number, self._name)
 
     def tell(
         self,
@@ -191,8 +126,8 @@ class MDPLearner:
         rewards : array_like of float, shape (H,)
             Instead of ``losses``: higher is better.
         """
-        s = _numbers(states, "states", self.layers.sizes)
-        a = _numbers(actions, "actions", (self.layers.n_actions,) * self.layers.horizon)
+        s = checked_numbers("states", states, self.layers.sizes)
+        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         if (losses is None) == (rewards is None):
             raise TypeError("tell() needs either losses= or rewards=")
         if losses is not None:
@@ -200,12 +135,10 @@ class MDPLearner:
         else:
             values = -self._checked("rewards", rewards)
         with self._lock:
-            component = self._take(plan)
-            self.spec.learn(
-                self.layers.table, self._params, self._state, self.spec.program(), component, s,
-                a, values,
-            )  # fmt: skip
-            self._make_room()
+            self._take(plan)
+            lay, solver = self.layers.table, self.spec.solver()
+            if not entries(self.spec).tell(self._buffer, lay, solver, plan._memo, s, a, values):
+                self._grow()
 
     def forget(self, plan: Plan) -> None:
         """Drop a plan whose episode will never be known; nothing is learned from it."""
@@ -213,27 +146,11 @@ class MDPLearner:
             self._take(plan)
             self._forgotten += 1
 
-    def _take(self, plan: Plan) -> int:
-        """The plan is outstanding no more; which policy it is."""
-        if not isinstance(plan, Plan):
-            raise TypeError(f"plan must be what ask() returned, not {plan!r}")
-        if plan._learner != self._name:
-            raise ValueError(
-                f"{plan!r} was issued by another learner; tell it to the learner that was asked"
-            )
-        if self._outstanding is None or self._outstanding.id != plan.id:
-            raise ValueError(
-                f"{plan!r} is not outstanding: it was told or forgotten before; "
-                "ask() again for a new plan"
-            )
-        self._outstanding = None
-        return plan._component
-
     def _checked(self, name: str, values: Any) -> Vector:
         given = np.asarray(values)
         if given.shape != (self.layers.horizon,):
             raise ValueError(
-                f"{name} must have shape ({self.layers.horizon},), one a layer; got {given.shape}"
+                f"{name} must have shape ({self.layers.horizon},), one per layer; got {given.shape}"
             )
         if given.dtype.kind not in "iuf":
             raise TypeError(f"{name} must be real numbers, not of type {given.dtype}")
@@ -242,28 +159,18 @@ class MDPLearner:
             raise ValueError(f"{name} must be finite, got {given.tolist()}")
         return numbers
 
-    def _make_room(self) -> None:
-        if self._state.head[LIBRARY] < self._capacity - 1:
-            return
-        self._grow(2 * self._capacity)
-
-    def _grow(self, capacity: int) -> None:
-        """Move the state to a buffer with room for more exploration policies."""
-        buffer, state = self.spec.new_buffer(self.layers, capacity)
-        _copy(self._state, state)
-        self._buffer, self._state, self._capacity = buffer, state, capacity
+    def _grow(self) -> None:
+        """Move the state to a buffer with more room."""
+        if self.spec.grown is None:
+            raise ValueError(f"the state of {self.spec.name} does not grow")
+        self._buffer = self.spec.packing.new(self._params, self.spec.grown(self._state()))
 
     # ------------------------------------------------------------------ looking
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """The arguments that make an equal fresh learner, the seed apart."""
-        return MappingProxyType(self._settings)
-
-    @property
     def episodes_told(self) -> int:
         """How many episodes have been told."""
-        return int(self._state.head[TOLD])
+        return int(self._scalar("t")) - 1
 
     @property
     def made_for(self) -> int | None:
@@ -274,110 +181,40 @@ class MDPLearner:
         return int(T) * (sum(self.layers.sizes) if self.spec.per_state else 1)
 
     @property
-    def clipped(self) -> int:
-        """How many losses lay outside the range that was told, or that had been seen."""
-        return int(self._state.head[CLIPPED])
-
-    @property
     def certificate(self) -> Solves:
         """How well programs over occupancy measures have been solved so far, if there are any."""
-        head = self._state.head
-        return Solves(
-            int(head[SOLVES]), float(head[WORST]), int(head[FALLBACKS]), int(head[UNSOLVED]),
-            int(head[STEPS]),
-        )  # fmt: skip
+        return self.spec.solves(self._state())
 
     @property
-    def outstanding(self) -> Plan | None:
-        """The plan whose episode has not been told."""
-        return self._outstanding
+    def episodes_explored(self) -> int:
+        """How many episodes were exploration, in learners that have such a phase."""
+        return 0
+
+    def explorers(self) -> dict[tuple[int, int], Mixture]:
+        """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that was explored."""
+        return {}
 
     def policy(self) -> Markov:
         """The learner's own policy now, without exploration."""
-        return Markov(self.layers, self._state.pi)
-
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings.items())
-        return f"{self.spec.name}({settings})"
+        return Markov(self.layers, self.spec.policy(self._state()))
 
     # ------------------------------------------------------------------ keeping
 
-    def save(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Everything that the learner knows, its generator and outstanding plan included.
+    def _fit(self, size: int) -> None:
+        while self._buffer.size < size:
+            self._grow()
 
-        Returns JSON for `load`; writes it to ``path`` as well, all or nothing.
-        """
-        with self._lock:
-            plan = self._outstanding
-            document = {
-                "format": _FORMAT,
-                "version": _VERSION,
-                "algorithm": self.spec.name,
-                "settings": self._settings,
-                "capacity": self._capacity,
-                "buffer": base64.b64encode(self._buffer.astype("<f8").tobytes()).decode(),
-                "generator": {k: str(v) for k, v in self._bits.state["state"].items()},
-                "forgotten": self._forgotten,
-                "name": self._name,
-                "outstanding": None if plan is None else [int(word) for word in plan._words],
-            }
-        text = json.dumps(document)
-        if path is not None:
-            _write_whole(Path(path), text)
-        return text
+    def _checked_state(self) -> None:
+        self.policy()
 
-    @classmethod
-    def load(cls, saved: str | os.PathLike[str]) -> Self:
-        """Restore a learner from what `save` returned, or from the file that it wrote.
+    def _record(self, plan: Plan) -> list[Any]:
+        return [int(word) for word in plan._words]
 
-        It continues exactly where the saved one stood; ``learner.outstanding`` is the plan that
-        was outstanding then.
-        """
-        is_text = isinstance(saved, str) and saved.lstrip().startswith("{")
-        text = str(saved) if is_text else Path(saved).read_text()
-        try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT:
-                raise ValueError(f"its format is {document['format']!r}")
-            if document["version"] != _VERSION:
-                raise ValueError(f"its version is {document['version']!r}, not {_VERSION}")
-            if document["algorithm"] != cls.spec.name:
-                name = document["algorithm"]
-                raise ValueError(f"it holds a {name}: use {name}.load")
-            learner = cls(**document["settings"], seed=0)
-            buffer = np.frombuffer(base64.b64decode(document["buffer"], validate=True), "<f8")
-            learner._grow(int(document["capacity"]))
-            if buffer.shape != learner._buffer.shape:
-                raise ValueError("its state does not fit its settings")
-            learner._buffer[:] = buffer
-            pi = learner._state.pi
-            if not (np.all(np.isfinite(learner._state.head)) and np.all((pi >= 0) & (pi <= 1.0))):
-                raise ValueError("its state holds no policy")
-            numbers = {key: int(value) for key, value in document["generator"].items()}
-            learner._bits.state = {
-                "bit_generator": "PCG64",
-                "state": {"state": numbers["state"], "inc": numbers["inc"]},
-                "has_uint32": 0,
-                "uinteger": 0,
-            }
-            learner._forgotten = int(document["forgotten"])
-            learner._name = str(document["name"])
-            if document["outstanding"] is not None:
-                words = np.array(document["outstanding"], dtype=np.uint64)
-                if words.shape != (1 + learner.layers.horizon,):
-                    raise ValueError("its outstanding plan does not fit its settings")
-                learner._outstanding = learner._plan(words)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ValueError(f"this is not a saved {cls.spec.name}: {error}") from error
-        return learner
-
-
-def _copy(source: Any, target: Any) -> None:
-    for before, after in zip(source, target, strict=True):
-        if isinstance(before, tuple):
-            _copy(before, after)
-        else:
-            after[: before.size] = before
+    def _reissued(self, record: list[Any]) -> Plan:
+        words = np.array(record, dtype=np.uint64)
+        if words.shape != (1 + self.layers.horizon,):
+            raise ValueError("its outstanding plan does not fit its settings")
+        return self._plan(words)
 
 
 def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
@@ -386,7 +223,7 @@ def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
         sizes = [int(n) for n in layers]
         whole = all(n == size for n, size in zip(layers, sizes, strict=True))
     except (TypeError, ValueError):
-        raise TypeError(f"layers must be whole numbers, one a layer; got {layers!r}") from None
+        raise TypeError(f"layers must be whole numbers, one per layer; got {layers!r}") from None
     if not whole or isinstance(n_actions, bool) or not isinstance(n_actions, SupportsIndex):
         raise TypeError(
             f"layers and n_actions must be whole numbers, got {layers!r} and {n_actions!r}"

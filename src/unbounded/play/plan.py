@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from unbounded._arguments import checked_count
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    Layers,
-    draw,
-)
+from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.layout import Layers, draw
+from unbounded.play.ask_tell import Ticket
 
 
-class Plan:
+class Plan(Ticket):
     """A ticket for one episode: the policy to follow.
 
     ``policy[h][s, a]`` is the probability of action ``a`` in state ``s`` of layer ``h``, where
@@ -22,15 +18,15 @@ class Plan:
     often it is called in one episode.
     """
 
-    __slots__ = ("_component", "_layers", "_learner", "_pi", "_words", "id")
+    __slots__ = ("_layers", "_memo", "_pi", "_words")
 
     def __init__(
-        self, layers: Layers, pi: Vector, component: int, words: Any, number: int, learner: str
+        self, layers: Layers, pi: Vector, memo: int, words: Any, number: int, learner: str
     ) -> None:
         self.id = number
         self._layers = layers
         self._pi = pi
-        self._component = component
+        self._memo = memo
         self._words = words
         self._learner = learner
 
@@ -38,6 +34,11 @@ class Plan:
     def policy(self) -> list[Vector]:
         """Action probabilities, an array of shape (n_h, A) for each layer."""
         return self._layers.unpack_pairs(self._pi.copy())
+
+    @property
+    def component(self) -> int | None:
+        """Which exploration policy it is; None for the learner's own."""
+        return None if self._memo < 0 else self._memo
 
     def act(self, h: int, state: int) -> int:
         """Action in state ``state`` of layer ``h = 0 .. H - 1``."""

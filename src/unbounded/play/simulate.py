@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,21 @@ from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from unbounded._arguments import checked_count, recorded_rounds
-from unbounded.core.arrays import (
-    Vector,
-)
+from unbounded._jit import borrowed, kernel
+from unbounded.core.arrays import Vector
 from unbounded.play.adversary import Adversary
-from unbounded.play.learner import Learner, bit_generator
+from unbounded.play.bandit_learner import Learner, entries
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import (
+    CHOICES,
+    OUTSIDE,
+    bit_generator,
+    replicate_key,
+    replicate_seed,
+    root_of,
+)
 from unbounded.play.tally import (
+    ARM,
     EXPECTED,
     HIGH,
     LOW,
@@ -28,6 +38,7 @@ from unbounded.play.tally import (
     tally,
     tally_expected,
     tally_played,
+    tally_some,
 )
 
 PythonAdversary = Callable[[int, int, Vector, np.random.Generator], Any]
@@ -107,7 +118,7 @@ class Simulation:
 
     def seed(self, replicate: int) -> SeedSequence:
         """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
-        return _replicate_seed(self._root, self._first + replicate, 0)
+        return replicate_seed(self._root, self._first + replicate, CHOICES)
 
 
 def simulate(
@@ -171,7 +182,7 @@ def simulate(
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
     points = recorded_rounds(checkpoints, rounds)
-    root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    root = root_of(seed)
     play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
     if not isinstance(adversary, Adversary) and not callable(adversary):
         raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
@@ -224,17 +235,81 @@ def _followed(
     return followed.astype(np.int64)
 
 
-def _replicate_seed(root: SeedSequence, replicate: int, part: int) -> SeedSequence:
-    return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
+@kernel
+def _of_the_arm(losses: Any, row: int, arm: int) -> float:
+    return losses[row, arm]
+
+
+@kernel
+def _of_all_arms(losses: Any, row: int, arm: int) -> Any:
+    return losses[row]
+
+
+@cache
+def _loops(spec: BanditSpec) -> tuple[Any, Any]:
+    """The loop over rounds for one algorithm, and the one that asks only for some arms' losses."""
+    params_of, state_of, pack = spec.packing.compiled
+    act, update, distribution = spec.act, spec.update, spec.distribution
+    feedback = _of_all_arms if spec.feedback == "full" else _of_the_arm
+
+    def run(
+        owner: Any, words: Any, t: int, fill: Any, looks: bool, adversary_params: Any,
+        adversary_state: Any, book: Any, cumulative: Any, losses: Any, q: Any,
+    ) -> None:  # fmt: skip
+        buffer, losses, q = borrowed(owner), borrowed(losses), borrowed(q)
+        book, cumulative = borrowed(book), borrowed(cumulative)
+        adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
+        params = params_of(buffer)
+        state = state_of(buffer)
+        arm = int(book[ARM])
+        rows = losses.shape[0]
+        for start in range(0, words.size, rows):
+            block = losses[: min(rows, words.size - start)]
+            if looks:  # an adversary that looks gets blocks of one round
+                distribution(params, state, q)
+            fill(adversary_params, adversary_state, t + start, arm, q, block)
+            tally(book, cumulative, block)
+            for row in range(block.shape[0]):
+                if looks:
+                    if row > 0:
+                        distribution(params, state, q)
+                    tally_expected(book, q, block[row])
+                arm, _, memo = act(params, state, words[start + row])
+                tally_played(book, block[row, arm])
+                state = update(params, state, arm, memo, feedback(block, row, arm))
+        book[ARM] = arm
+        pack(buffer, state)
+
+    def run_on_demand(
+        owner: Any, words: Any, t: int, loss_of: Any, adversary_params: Any, adversary_state: Any,
+        comparators: Any, book: Any, cumulative: Any, losses: Any,
+    ) -> None:  # fmt: skip
+        buffer, losses, comparators = borrowed(owner), borrowed(losses), borrowed(comparators)
+        book, cumulative = borrowed(book), borrowed(cumulative)
+        adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
+        params = params_of(buffer)
+        state = state_of(buffer)
+        last = comparators.size
+        for i in range(words.size):
+            arm, _, memo = act(params, state, words[i])
+            for c in range(last):
+                losses[c] = loss_of(adversary_params, adversary_state, t + i, comparators[c])
+            loss = loss_of(adversary_params, adversary_state, t + i, arm)
+            losses[last] = loss
+            tally_some(book, cumulative, losses)
+            state = update(params, state, arm, memo, loss)
+        pack(buffer, state)
+
+    return spec.entry(run, nogil=True), spec.entry(run_on_demand, nogil=True)
 
 
 def _record(
     row: Vector, learner: Learner, buffer: Vector, book: Vector, cumulative: Vector
 ) -> None:
-    entries = learner.spec.entries
+    spec = learner.spec
     row[:] = (
         book[PLAYED], cumulative.min(), 2.0 * book[EXPECTED], book[UNIT], book[LOW], book[HIGH],
-        buffer[entries.slot("clipped")], entries.scale(buffer),
+        buffer[spec.packing.slot("clipped")], entries(spec).scale(buffer),
     )  # fmt: skip
 
 
@@ -250,10 +325,10 @@ def _play_compiled(
     table: Vector,
 ) -> None:
     n = learner.n_arms
-    entries = learner.spec.entries
-    buffer = entries.new_buffer(learner._params)
-    bits = bit_generator(_replicate_seed(root, replicate, 0))
-    params, state = adversary.begin(n, rounds, _key(root, replicate))
+    run, run_on_demand = _loops(learner.spec)
+    buffer = learner._fresh()
+    bits = bit_generator(replicate_seed(root, replicate, CHOICES))
+    params, state = adversary.begin(n, rounds, replicate_key(root, replicate))
     book = new_book()
     sums = n if followed is None else followed.size + 1  # the comparators, then the arm played
     cumulative, few, q = np.zeros(sums), np.empty(sums), np.empty(n)
@@ -264,12 +339,12 @@ def _play_compiled(
         while t <= point:
             words = bits.random_raw(int(min(_BLOCK, point - t + 1)))
             if followed is None:
-                entries.run(
+                run(
                     buffer, words, t, adversary.rows(), adversary.looks or pseudo_regret,
                     params, state, book, cumulative, losses, q,
                 )  # fmt: skip
             else:
-                entries.run_on_demand(
+                run_on_demand(
                     buffer, words, t, adversary.loss_of(), params, state, followed,
                     book, cumulative, few,
                 )  # fmt: skip
@@ -291,8 +366,8 @@ def _play_python(
     table: Vector,
 ) -> None:
     n = learner.n_arms
-    player = type(learner)(**learner.settings, seed=_replicate_seed(root, replicate, 0))
-    rng = np.random.Generator(PCG64(_replicate_seed(root, replicate, 1)))
+    player = type(learner)(**learner.settings, seed=replicate_seed(root, replicate, CHOICES))
+    rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))
     book, cumulative = new_book(), np.zeros(n)
     t, last_arm = 1, -1
     for j, point in enumerate(points):
@@ -314,8 +389,3 @@ def _play_python(
                 player.tell(choice, float(losses[last_arm]))
         t += 1
         _record(table[:, j], player, player._buffer, book, cumulative)
-
-
-def _key(root: SeedSequence, replicate: int) -> int:
-    word = _replicate_seed(root, replicate, 1).generate_state(1, np.uint64)[0]
-    return int(word) >> 11

@@ -1,10 +1,8 @@
-"""Full-speed simulation of MDP learners, with exact regret by occupancy measures.
+"""Full-speed simulation of MDP learners, with exact pseudo-regret by occupancy measures.
 
-Regret after t episodes is ``sum <q_tau, l_tau> - min_pi <q^pi, sum l_tau>`` with q_tau the true
-occupancy measure of what the learner plays in episode tau given its past, its explorers included.
-
-Sums are kept times a unit, a power of two that brings the largest loss so far below 1, so that none
-overflows and a common factor 2^k of all losses changes the unit and nothing else.
+Pseudo-regret after t episodes is ``sum <q_tau, l_tau> - min_pi <q^pi, sum l_tau>`` with q_tau the
+true occupancy measure of what the learner plays in episode tau given its past, its explorers
+included. Regret has the losses that were paid instead of <q_tau, l_tau>.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,31 +19,21 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded._arguments import checked_count, recorded_rounds
-from unbounded.adversaries.mdps.kinds import (
-    MDPAdversary,
-    PythonMDPAdversary,
-    PythonPlay,
-)
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    backward_induction,
-)
+from unbounded._jit import borrowed
+from unbounded.core.occupancy.layout import backward_induction
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.mdps import rf_elp
-from unbounded.play.episode_loop import EXPECTED, PLAYED, UNIT, compiled_loop, python_loop
-from unbounded.play.learner import bit_generator
-from unbounded.play.mdp_learner import MDPLearner
-from unbounded.play.sections import (
-    CLIPPED,
-    EXPLORED,
-    FALLBACKS,
-    SOLVES,
-    TARGET,
-    UNSOLVED,
-    WORST,
+from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary, PythonPlay, fill_python
+from unbounded.play.contract import Cache, MDPSpec
+from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, new_walk, play, tally
+from unbounded.play.mdp_learner import MDPLearner, entries
+from unbounded.play.seeds import (
+    CHOICES,
+    OUTSIDE,
+    bit_generator,
+    replicate_key,
+    replicate_seed,
+    root_of,
 )
 
 _BLOCK = 1 << 12  # episodes for which random words are held at a time
@@ -84,43 +73,44 @@ class MDPSimulation:
     _root: SeedSequence
     _first: int
     # Times a unit, so that none overflows.
-    _regret: NDArray[np.float64]
-    _realised: NDArray[np.float64]
+    _expected: NDArray[np.float64]
+    _paid: NDArray[np.float64]
+    _best: NDArray[np.float64]
     _unit: NDArray[np.float64]
 
     @property
     def regret(self) -> NDArray[np.float64]:
-        """Exact expected regret against the best fixed policy in hindsight."""
+        """Realised regret: the losses that were paid minus those of the best fixed policy."""
         with np.errstate(over="ignore"):
-            return self._regret / self._unit
+            return (self._paid - self._best) / self._unit
 
     @property
-    def realised(self) -> NDArray[np.float64]:
-        """The same with the losses that were paid."""
+    def pseudo_regret(self) -> NDArray[np.float64]:
+        """The same with <q_t, l_t> for the losses that were paid: exact, and less noisy."""
         with np.errstate(over="ignore"):
-            return self._realised / self._unit
+            return (self._expected - self._best) / self._unit
 
-    @property
-    def scaled_regret(self) -> NDArray[np.float64]:
+    def relative_regret(self, *, pseudo: bool = False) -> NDArray[np.float64]:
         """Regret over sum_h l_inf,h, the largest absolute losses of the layers added up.
 
         Finite at every scale, even where the regret itself exceeds float64.
         """
-        return self._over(np.ones(1))
+        return self._over(np.ones(1), pseudo)
 
-    def relative_regret(self) -> NDArray[np.float64]:
+    def minimax_regret(self, *, pseudo: bool = False) -> NDArray[np.float64]:
         """Regret over (sum_h l_inf,h) S sqrt(A t), finite at every scale too."""
-        return self._over(self._states * np.sqrt(self._actions * self.checkpoints))
+        return self._over(self._states * np.sqrt(self._actions * self.checkpoints), pseudo)
 
-    def _over(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _over(self, rate: NDArray[np.float64], pseudo: bool) -> NDArray[np.float64]:
+        regret = (self._expected if pseudo else self._paid) - self._best
         largest = np.maximum(np.abs(self.low), np.abs(self.high))
         size = (largest * self._unit[:, :, None]).sum(axis=2) * rate
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(size > 0.0, self._regret / size, 0.0)
+            return np.where(size > 0.0, regret / size, 0.0)
 
     def seed(self, replicate: int) -> SeedSequence:
         """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
-        return _seed(self._root, self._first + replicate, 0)
+        return replicate_seed(self._root, self._first + replicate, CHOICES)
 
 
 def simulate_mdp(
@@ -148,7 +138,7 @@ def simulate_mdp(
         A compiled adversary, or ``losses = adversary(t, last, q, rng)`` in Python. It gets the
         number of the episode 1, 2, ..., the states and actions of the episode before (None in the
         first), the learner's true occupancy measure q_t and a generator, and returns the losses;
-        q and losses are tables (n_h, A), one a layer.
+        q and losses are tables (n_h, A), one per layer.
     episodes : int, optional
         How long; as many as the learner was made for by default (RF-ELP: for all states).
     replicates : int
@@ -167,11 +157,11 @@ def simulate_mdp(
     Examples
     --------
     >>> import numpy as np
-    >>> from unbounded import worlds
-    >>> from unbounded.mdps.baselines import UniformPolicy
+    >>> from unbounded import UniformPolicy, worlds
+    >>> from unbounded.adversaries.mdps import Stochastic
     >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, MDPAdversary(), 1000, seed=1)
-    >>> bool(result.regret[0, -1] > 0)
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Stochastic(), 1000, seed=1)
+    >>> bool(result.pseudo_regret[0, -1] > 0)
     True
 
     An adversary in Python that charges the first action of the second layer:
@@ -179,7 +169,7 @@ def simulate_mdp(
     >>> def unfair(t, last, q, rng):
     ...     return [np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 0.0]])]
     >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, unfair, 10)
-    >>> round(float(result.regret[0, -1]), 12)
+    >>> round(float(result.pseudo_regret[0, -1]), 12)
     5.0
     """
     in_python = not isinstance(adversary, MDPAdversary)
@@ -195,20 +185,19 @@ def simulate_mdp(
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
     points = recorded_rounds(checkpoints, T)
-    root = seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
-    H = mdp.layers.horizon
-    table = np.empty((4, replicates, points.size))
-    extremes = np.empty((2, replicates, points.size, H))
-    counts = np.zeros((6, replicates))
-    # made once, before threads want it
-    run = python_loop(learner.spec) if in_python else compiled_loop(learner.spec)
+    root = root_of(seed)
+    table = np.empty((5, replicates, points.size))
+    extremes = np.empty((2, replicates, points.size, mdp.layers.horizon))
+    ends: list[_End] = [_NOT_PLAYED] * replicates
+    if isinstance(adversary, MDPAdversary):  # compiled once, before threads want it
+        adversary.losses()
     done = 0
 
     def one(r: int) -> None:
         nonlocal done
-        _play(
-            run, learner, mdp, adversary, T, points, root, first_replicate + r, table[:, r],
-            extremes[:, r], counts[:, r],
+        ends[r] = _play(
+            learner, mdp, adversary, T, points, root, first_replicate + r, table[:, r],
+            extremes[:, r],
         )  # fmt: skip
         done += 1
         if progress is not None:
@@ -217,20 +206,97 @@ def simulate_mdp(
     threads = 1 if in_python else min(workers or os.cpu_count() or 1, replicates)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, range(replicates)))
-    whole = counts[:4].astype(np.int64)
+    expected, paid, best, unit, clipped = table
+    certificates = [end.certificate for end in ends]
     return MDPSimulation(
-        points, extremes[0], extremes[1], table[3].astype(np.int64), counts[5], whole[0], whole[1],
-        whole[2], whole[3], counts[4], sum(mdp.layers.sizes), mdp.layers.n_actions, root,
-        first_replicate, table[0], table[1], table[2],
-    )  # fmt: skip
+        checkpoints=points,
+        low=extremes[0],
+        high=extremes[1],
+        clipped=clipped.astype(np.int64),
+        reach=np.array([end.reach for end in ends]),
+        explored=np.array([end.explored for end in ends]),
+        solves=np.array([c.solves for c in certificates]),
+        fallbacks=np.array([c.fallbacks for c in certificates]),
+        unsolved=np.array([c.unsolved for c in certificates]),
+        worst_gap=np.array([c.worst_gap for c in certificates]),
+        _states=sum(mdp.layers.sizes),
+        _actions=mdp.layers.n_actions,
+        _root=root,
+        _first=first_replicate,
+        _expected=expected,
+        _paid=paid,
+        _best=best,
+        _unit=unit,
+    )
 
 
-def _seed(root: SeedSequence, replicate: int, part: int) -> SeedSequence:
-    return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, part))
+@dataclass(frozen=True)
+class _End:
+    """What is known when a replicate is over."""
+
+    certificate: Any
+    explored: int
+    reach: float
+
+
+_NOT_PLAYED = _End(None, 0, np.nan)
+
+
+@cache
+def _loop(spec: MDPSpec) -> Any:
+    """The loop over episodes for one algorithm."""
+    params_of, state_of, pack = spec.packing.compiled
+    distribution, act, update, room = spec.distribution, spec.act, spec.update, spec.room
+
+    def run(
+        owner: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
+        key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
+    ) -> tuple[int, int, bool]:  # fmt: skip
+        """How many episodes were played, the version of ``q``, and whether there is room."""
+        buffer = borrowed(owner)
+        params, state = params_of(buffer), state_of(buffer)
+        played = 0
+        while played < words.shape[0] and room(state):
+            if state.version != seen_version:
+                distribution(lay, params, state, P, cache, q)
+                seen_version = state.version
+            fill(adversary, t + played, q, lay, walk.losses)
+            tally(lay, walk.losses, q, book)
+            memo = act(lay, params, state, words[played, 0], walk.pi)
+            play(lay, P, key, t + played, words[played], walk, book)
+            state = update(lay, params, state, solver, memo, walk.states, walk.actions, walk.seen)
+            played += 1
+        pack(buffer, state)
+        return played, seen_version, room(state)
+
+    return spec.entry(run, nogil=True)
+
+
+def _python_loop(spec: MDPSpec) -> Any:
+    """The same loop around an adversary in Python; its steps are compiled."""
+    look, ask, tell = entries(spec)
+    version_at = spec.packing.slot("version")
+
+    def run(
+        buffer: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
+        key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
+    ) -> tuple[int, int, bool]:  # fmt: skip
+        for i, row in enumerate(words):
+            if buffer[version_at] != seen_version:
+                look(buffer, lay, P, cache, q)
+                seen_version = int(buffer[version_at])
+            fill(adversary, t + i, q, lay, walk.losses)
+            tally(lay, walk.losses, q, book)
+            memo = ask(buffer, lay, row[0], walk.pi)
+            play(lay, P, key, t + i, row, walk, book)
+            if not tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen):
+                return i + 1, seen_version, False
+        return len(words), seen_version, True
+
+    return run
 
 
 def _play(
-    run: Any,
     learner: MDPLearner,
     mdp: LayeredMDP,
     adversary: MDPAdversary | PythonMDPAdversary,
@@ -238,55 +304,53 @@ def _play(
     points: NDArray[np.int64],
     root: SeedSequence,
     replicate: int,
-    table: Vector,
-    extremes: Vector,
-    counts: Vector,
-) -> None:
-    layers = mdp.layers
-    H, X = layers.horizon, layers.n_pairs
+    table: NDArray[np.float64],
+    extremes: NDArray[np.float64],
+) -> _End:
+    layers, spec = mdp.layers, learner.spec
+    H, X, lay = layers.horizon, layers.n_pairs, layers.table
     player = type(learner)(**learner.settings, seed=0)
-    bits = bit_generator(_seed(root, replicate, 0))
-    key = int(_seed(root, replicate, 1).generate_state(1, np.uint64)[0]) >> 11
-    book = np.array([0.0, 0.0, -1.0, 1.0, 0.0])
-    low, high = np.full(H, np.inf), np.full(H, -np.inf)
-    cumulative, losses, q = np.zeros(X), np.empty(X), np.zeros(X)
-    cache = np.zeros(1 + 2 * X + layers.n_states)
+    bits = bit_generator(replicate_seed(root, replicate, CHOICES))
+    key = replicate_key(root, replicate)
+    book, walk, q = new_book(layers), new_walk(layers), np.zeros(X)
+    cache = Cache(np.zeros(X), np.zeros(1), np.zeros(X), np.zeros(layers.n_states))
     value, pi = np.empty(layers.n_states), np.empty(X)
-    steps = np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H)
-    params: Any
+    run: Any
+    fill: Any
+    begun: Any
     if isinstance(adversary, MDPAdversary):
-        params = adversary.begin(mdp, episodes, key)
+        run, fill = _loop(spec), adversary.losses()
+        begun = adversary.begin(mdp, episodes, key)
     else:
-        rng = np.random.Generator(bit_generator(_seed(root, replicate, 1)))
-        params = PythonPlay(adversary, layers, rng, steps[0], steps[1])
-    t = 1
+        run, fill = _python_loop(spec), fill_python
+        rng = np.random.Generator(bit_generator(replicate_seed(root, replicate, OUTSIDE)))
+        begun = PythonPlay(adversary, layers, rng, walk.states, walk.actions)
+    t, version = 1, -1
     for j, point in enumerate(points):
         while t <= point:
             words = bits.random_raw(int(min(_BLOCK, point - t + 1)) * (1 + H)).reshape(-1, 1 + H)
-            first = 0
-            while first < len(words):
-                first += run(
-                    layers.table, player._params, player._state, player.spec.program(), mdp.P,
-                    words[first:], t + first, player._capacity, params, key, book, low, high,
-                    cumulative, losses, q, cache, pi, *steps,
+            while len(words):
+                played, version, has_room = run(
+                    player._buffer, lay, spec.solver(), mdp.P, words, t, fill, begun, key,
+                    version, q, cache, walk, book,
                 )  # fmt: skip
-                player._make_room()
-            t += len(words)
-        best = backward_induction(layers.table, mdp.P, cumulative, value, pi)
-        clipped = player._state.head[CLIPPED]
-        table[:, j] = book[EXPECTED] - best, book[PLAYED] - best, book[UNIT], clipped
-        extremes[:, j] = low, high
-    head = player._state.head
-    counts[:5] = [head[slot] for slot in (EXPLORED, SOLVES, FALLBACKS, UNSOLVED, WORST)]
-    counts[5] = _reach(mdp, player)
+                t += played
+                words = words[played:]
+                if not has_room:
+                    player._grow()
+        best = backward_induction(lay, mdp.P, book.cumulative, value, pi)
+        sums = book.sums
+        table[:, j] = sums[EXPECTED], sums[PAID], best, sums[UNIT], player.clipped
+        extremes[:, j] = book.low, book.high
+    return _End(player.certificate, player.episodes_explored, _reach(mdp, player))
 
 
 def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
-    state, layers = player._state, mdp.layers
-    if not hasattr(state, "library") or state.head[TARGET] < sum(layers.sizes):
-        return np.nan
+    layers, found = mdp.layers, player.explorers()
+    if len(found) < sum(layers.sizes):
+        return float("nan")
     ratios = []
-    for (h, s), mixture in rf_elp.found(layers, state.head, state.library).items():
+    for (h, s), mixture in found.items():
         there = np.zeros(layers.n_pairs)
         first = layers.index(h + 1, s)
         there[first : first + layers.n_actions] = 1.0

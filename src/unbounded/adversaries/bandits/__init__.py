@@ -1,0 +1,18 @@
+"""Loss sequences for bandits: one file each. Adding a file is enough to be found."""
+
+from __future__ import annotations
+
+from unbounded.play.adversary import Adversary
+from unbounded.play.discovery import discovered
+
+
+def adversaries() -> dict[str, type[Adversary]]:
+    """Every adversary for bandits in this package, by name; imports them all.
+
+    Examples
+    --------
+    >>> from unbounded.adversaries.bandits import adversaries
+    >>> [name for name, cls in adversaries().items() if cls.looks]
+    ['Chaser', 'OutsideWindow', 'Program', 'SpikeLeastLikely']
+    """
+    return discovered(__name__, Adversary)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_at_least, checked_within
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -47,12 +48,8 @@ class Drift(Adversary):
         self, gap: float = 0.25, cycles: float = 3.5, *, scale: float = 1.0, shift: float = 0.0
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
-        if not cycles >= 0.0:
-            raise ValueError(f"cycles must be at least 0, got {cycles!r}")
-        self.gap = gap
-        self.cycles = cycles
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
+        self.cycles = checked_at_least("cycles", cycles, 0.0)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.cycles / rounds

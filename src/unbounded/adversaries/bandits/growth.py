@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_within
 from unbounded._jit import kernel
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.adversaries.bandits._coins import loses
+from unbounded.core.random import Word, stream_of
 from unbounded.play.adversary import Adversary
 
 
 @kernel
+def _size(params: Any, t: int) -> float:
+    doublings, rounds = params[0], params[1]
+    return 2.0 ** (doublings * (t / rounds - 1.0))
+
+
+@kernel
+def _loss(params: Any, stream: Word, size: float, k: int) -> float:
+    return size if loses(stream, k, 0, params[2]) else -size
+
+
+@kernel
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    doublings, rounds, gap = params[0], params[1], params[2]
-    size = 2.0 ** (doublings * (t / rounds - 1.0))
-    stream = stream_of(state[0], t)
+    size, stream = _size(params, t), stream_of(state[0], t)
     for k in range(out.size):
-        mean = 0.5 - gap if k == 0 else 0.5
-        out[k] = size if uniform_at(stream, k) < mean else -size
+        out[k] = _loss(params, stream, size, k)
 
 
 @kernel
 def _entry(params: Any, state: Any, t: int, k: int) -> float:
-    doublings, rounds, gap = params[0], params[1], params[2]
-    size = 2.0 ** (doublings * (t / rounds - 1.0))
-    mean = 0.5 - gap if k == 0 else 0.5
-    return size if uniform_at(stream_of(state[0], t), k) < mean else -size
+    return _loss(params, stream_of(state[0], t), _size(params, t), k)
 
 
 class Growth(Adversary):
@@ -47,12 +54,8 @@ class Growth(Adversary):
         self, doublings: float = 20.0, gap: float = 0.3, *, scale: float = 1.0, shift: float = 0.0
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 <= doublings <= 1000.0:
-            raise ValueError(f"doublings must be in [0, 1000], got {doublings!r}")
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
-        self.doublings = doublings
-        self.gap = gap
+        self.doublings = checked_within("doublings", doublings, 0.0, 1000.0)
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.doublings, rounds, self.gap

@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from unbounded._arguments import checked_at_least
 from unbounded._jit import kernel
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.adversaries.bandits._coins import loses, toss
+from unbounded.core.random import stream_of
 from unbounded.play.adversary import Adversary
 
 
 @kernel
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     gap, best = params[0], int(state[1])
-    stream = stream_of(state[0], t)
-    for k in range(out.size):
-        mean = 0.5 - gap if k == best else 0.5
-        out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
+    toss(stream_of(state[0], t), best, gap, 1.0, out)
 
 
 @kernel
 def _entry(params: Any, state: Any, t: int, k: int) -> float:
-    mean = 0.5 - params[0] if k == int(state[1]) else 0.5
-    return 1.0 if uniform_at(stream_of(state[0], t), k) < mean else 0.0
+    gap, best = params[0], int(state[1])
+    return 1.0 if loses(stream_of(state[0], t), k, best, gap) else 0.0
 
 
 class LowerBound(Adversary):
@@ -44,9 +43,7 @@ class LowerBound(Adversary):
 
     def __init__(self, factor: float = 0.5, *, scale: float = 1.0, shift: float = 0.0) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not factor >= 0.0:
-            raise ValueError(f"factor must be at least 0, got {factor!r}")
-        self.factor = factor
+        self.factor = checked_at_least("factor", factor, 0.0)
 
     def params(self, n: int, rounds: int) -> Any:
         return (min(0.25, self.factor * math.sqrt(n / rounds)),)

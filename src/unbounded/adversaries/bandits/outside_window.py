@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unbounded._arguments import checked_positive
 from unbounded._jit import kernel
 from unbounded.play.adversary import Adversary
 
@@ -76,11 +77,8 @@ class OutsideWindow(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        for name, value in (("margin", margin), ("limit", limit)):
-            if not 0.0 < value < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value!r}")
-        self.margin = margin
-        self.limit = limit
+        self.margin = checked_positive("margin", margin)
+        self.limit = checked_positive("limit", limit)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.margin, self.limit

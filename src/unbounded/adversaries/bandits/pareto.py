@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from unbounded._arguments import checked_at_least
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -56,9 +56,7 @@ class Pareto(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.1 <= shape < math.inf:
-            raise ValueError(f"shape must be finite and at least 0.1, got {shape!r}")
-        self.shape = shape
+        self.shape = checked_at_least("shape", shape, 0.1)
         self.ratio = ratio
         self.best = best
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unbounded._jit import kernel
+from unbounded.core.arrays import Matrix
 from unbounded.play.adversary import Adversary
 
 
@@ -60,7 +61,7 @@ class Replay(Adversary):
         return self._losses.ravel()
 
     @classmethod
-    def from_csv(
+    def from_file(
         cls,
         path: str | os.PathLike[str],
         columns: Sequence[str] | None = None,
@@ -68,70 +69,55 @@ class Replay(Adversary):
         scale: float = 1.0,
         shift: float = 0.0,
     ) -> Self:
-        """Read the losses from a CSV file with a header, one row a round and one column an arm.
+        """Read the losses from a file, with one row per round and one column per arm.
 
         Parameters
         ----------
         path : path
-            The file.
+            A CSV file with a header, or a Parquet file (``.parquet``; needs ``polars`` or
+            ``pyarrow``).
         columns : sequence of str, optional
             Which columns; all by default.
         scale, shift : float
             Every loss x becomes ``scale * x + shift``.
         """
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            header, *rows = csv.reader(file)
-        places = _places(path, header, columns)
-        losses = np.empty((len(rows), len(places)))
-        for r, row in enumerate(rows):
-            for j, place in enumerate(places):
-                try:
-                    losses[r, j] = float(row[place])
-                except (ValueError, IndexError):
-                    raise ValueError(
-                        f"{path}: line {r + 2} has no number in column {header[place]!r}"
-                    ) from None
-        return cls(losses, scale=scale, shift=shift)
+        read = _read_parquet if Path(path).suffix == ".parquet" else _read_csv
+        return cls(read(Path(path), columns), scale=scale, shift=shift)
 
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        columns: Sequence[str] | None = None,
-        *,
-        scale: float = 1.0,
-        shift: float = 0.0,
-    ) -> Self:
-        """Read the losses from a Parquet file; needs ``polars`` (or ``pyarrow``).
 
-        Parameters
-        ----------
-        path : path
-            The file.
-        columns : sequence of str, optional
-            Which columns; all by default.
-        scale, shift : float
-            Every loss x becomes ``scale * x + shift``.
-        """
-        try:
-            table = import_module("polars").read_parquet(path)
-            names = table.columns
-        except ModuleNotFoundError:
+def _read_csv(path: Path, columns: Sequence[str] | None) -> Matrix:
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    places = _places(path, header, columns)
+    losses = np.empty((len(rows), len(places)))
+    for r, row in enumerate(rows):
+        for j, place in enumerate(places):
             try:
-                table = import_module("pyarrow.parquet").read_table(path)
-            except ModuleNotFoundError:
-                raise ModuleNotFoundError(
-                    "reading Parquet needs polars or pyarrow: pip install polars"
+                losses[r, j] = float(row[place])
+            except (ValueError, IndexError):
+                raise ValueError(
+                    f"{path}: line {r + 2} has no number in column {header[place]!r}"
                 ) from None
-            names = table.column_names
-        places = _places(path, names, columns)
-        wanted = [np.asarray(table[names[place]].to_numpy(), dtype=np.float64) for place in places]
-        return cls(np.column_stack(wanted), scale=scale, shift=shift)
+    return losses
 
 
-def _places(
-    path: str | os.PathLike[str], names: Sequence[str], wanted: Sequence[str] | None
-) -> list[int]:
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> Matrix:
+    try:
+        table = import_module("polars").read_parquet(path)
+        names = table.columns
+    except ModuleNotFoundError:
+        try:
+            table = import_module("pyarrow.parquet").read_table(path)
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                "reading Parquet needs polars or pyarrow: pip install polars"
+            ) from None
+        names = table.column_names
+    wanted = [names[place] for place in _places(path, names, columns)]
+    return np.column_stack([np.asarray(table[name].to_numpy(), np.float64) for name in wanted])
+
+
+def _places(path: Path, names: Sequence[str], wanted: Sequence[str] | None) -> list[int]:
     if wanted is None:
         return list(range(len(names)))
     for name in wanted:

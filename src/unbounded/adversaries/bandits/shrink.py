@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_within
 from unbounded._jit import kernel
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.adversaries.bandits._coins import toss
+from unbounded.core.random import stream_of
 from unbounded.play.adversary import Adversary
 
 
 @kernel
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     gap, best, final, last = params[0], int(params[1]), params[2], params[3]
-    size = final ** ((t - 1) / last)
-    stream = stream_of(state[0], t)
-    for k in range(out.size):
-        mean = 0.5 - gap if k == best else 0.5
-        out[k] = size if uniform_at(stream, k) < mean else 0.0
+    toss(stream_of(state[0], t), best, gap, final ** ((t - 1) / last), out)
 
 
 class Shrink(Adversary):
@@ -59,10 +57,8 @@ class Shrink(Adversary):
         super().__init__(scale=scale, shift=shift)
         if not 0.0 < final <= 1.0:
             raise ValueError(f"final must be in (0, 1], got {final!r}")
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
         self.final = final
-        self.gap = gap
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
         self.best = best
 
     def params(self, n: int, rounds: int) -> Any:

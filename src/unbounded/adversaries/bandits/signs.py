@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_option, checked_within
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -59,14 +60,9 @@ class Signs(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if pattern not in _PATTERNS:
-            raise ValueError(
-                f"pattern must be one of {', '.join(map(repr, _PATTERNS))}, got {pattern!r}"
-            )
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
+        checked_option("pattern", pattern, _PATTERNS)
         self.pattern = pattern
-        self.gap = gap
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
         self.best = best
 
     def params(self, n: int, rounds: int) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_share, checked_within
 from unbounded._jit import kernel
+from unbounded.adversaries.bandits._coins import toss
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
 
@@ -13,10 +15,9 @@ from unbounded.play.adversary import Adversary
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     rate, height, gap = params[0], params[1], params[2]
     stream = stream_of(state[0], t)
+    toss(stream, 0, gap, 1.0, out)
     hidden = 0
-    for k in range(out.size):
-        mean = 0.5 - gap if k == 0 else 0.5
-        out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
+    for k in range(1, out.size):
         if q[k] < q[hidden]:
             hidden = k
     if uniform_at(stream, out.size) < rate:
@@ -51,13 +52,9 @@ class SpikeLeastLikely(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 <= rate <= 1.0:
-            raise ValueError(f"rate must be in [0, 1], got {rate!r}")
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
-        self.rate = rate
+        self.rate = checked_share("rate", rate)
         self.height = height
-        self.gap = gap
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.rate, self.height, self.gap

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_option, checked_share, checked_within
 from unbounded._jit import kernel
+from unbounded.adversaries.bandits._coins import toss
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
 
@@ -15,10 +17,8 @@ _SIGNS = {"positive": 1.0, "negative": 0.0, "both": 0.5}
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     gap, best, rate, height, positive = params[0], int(params[1]), params[2], params[3], params[4]
     stream = stream_of(state[0], t)
+    toss(stream, best, gap, 1.0, out)
     n = out.size
-    for k in range(n):
-        mean = 0.5 - gap if k == best else 0.5
-        out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
     if uniform_at(stream, n) < rate:
         arm = int(uniform_at(stream, n + 1) * n)
         out[arm] = height if uniform_at(stream, n + 2) < positive else -height
@@ -63,16 +63,11 @@ class Spikes(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 <= rate <= 1.0:
-            raise ValueError(f"rate must be in [0, 1], got {rate!r}")
-        if sign not in _SIGNS:
-            raise ValueError(f"sign must be one of {', '.join(map(repr, _SIGNS))}, got {sign!r}")
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
+        checked_option("sign", sign, tuple(_SIGNS))
         self.height = height
-        self.rate = rate
+        self.rate = checked_share("rate", rate)
         self.sign = sign
-        self.gap = gap
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
         self.best = best
 
     def params(self, n: int, rounds: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from unbounded._arguments import checked_at_least
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -60,9 +61,7 @@ class StudentT(Adversary):
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         # 1 - u is at least 2^-53, and must not overflow when raised to -2 / degrees
-        if not 0.2 <= degrees < math.inf:
-            raise ValueError(f"degrees must be finite and at least 0.2, got {degrees!r}")
-        self.degrees = degrees
+        self.degrees = checked_at_least("degrees", degrees, 0.2)
         self.gap = gap
         self.best = best
 

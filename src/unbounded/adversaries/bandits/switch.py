@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_share, checked_within
 from unbounded._jit import kernel
-from unbounded.core.random import Word, stream_of, uniform_at
+from unbounded.adversaries.bandits._coins import loses, toss
+from unbounded.core.random import stream_of
 from unbounded.play.adversary import Adversary
 
 
 @kernel
-def _loss(params: Any, stream: Word, t: int, k: int) -> float:
-    switched, gap = t > params[0], params[1]
-    mean = 0.5
-    if k == 0 and not switched:
-        mean -= gap
-    elif k == 1 and switched:
-        mean -= 3.0 * gap
-    return 1.0 if uniform_at(stream, k) < mean else 0.0
+def _best_and_gap(params: Any, t: int) -> tuple[int, float]:
+    at, gap = params[0], params[1]
+    return (1, 3.0 * gap) if t > at else (0, gap)
 
 
 @kernel
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    stream = stream_of(state[0], t)
-    for k in range(out.size):
-        out[k] = _loss(params, stream, t, k)
+    best, gap = _best_and_gap(params, t)
+    toss(stream_of(state[0], t), best, gap, 1.0, out)
 
 
 @kernel
 def _entry(params: Any, state: Any, t: int, k: int) -> float:
-    return _loss(params, stream_of(state[0], t), t, k)
+    best, gap = _best_and_gap(params, t)
+    return 1.0 if loses(stream_of(state[0], t), k, best, gap) else 0.0
 
 
 class Switch(Adversary):
@@ -53,12 +50,8 @@ class Switch(Adversary):
         self, gap: float = 0.1, at: float = 0.5, *, scale: float = 1.0, shift: float = 0.0
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 <= gap <= 1.0 / 6.0:
-            raise ValueError(f"gap must be in [0, 1/6], got {gap!r}")
-        if not 0.0 <= at <= 1.0:
-            raise ValueError(f"at must be in [0, 1], got {at!r}")
-        self.gap = gap
-        self.at = at
+        self.gap = checked_within("gap", gap, 0.0, 1.0 / 6.0)
+        self.at = checked_share("at", at)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.at * rounds, self.gap

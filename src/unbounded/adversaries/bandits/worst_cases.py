@@ -26,7 +26,7 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
     Examples
     --------
     >>> from unbounded import SCB, simulate
-    from unbounded.adversaries.bandits import worst_cases
+    >>> from unbounded.adversaries import worst_cases
     >>> offset, loss_range = worst_cases()["offset"]
     >>> learner = SCB(n_arms=10)
     >>> result = simulate(learner, offset, rounds=1000, seed=0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbounded._arguments import checked_share, checked_within
 from unbounded._jit import kernel
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.adversaries.bandits._coins import toss
+from unbounded.core.random import stream_of
 from unbounded.play.adversary import Adversary
 
 
@@ -14,11 +16,8 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
     gap, best, zeros = params[0], int(params[1]), params[2]
     if t <= zeros:
         out[:] = 0.0
-        return
-    stream = stream_of(state[0], t)
-    for k in range(out.size):
-        mean = 0.5 - gap if k == best else 0.5
-        out[k] = 1.0 if uniform_at(stream, k) < mean else 0.0
+    else:
+        toss(stream_of(state[0], t), best, gap, 1.0, out)
 
 
 class ZerosFirst(Adversary):
@@ -55,12 +54,8 @@ class ZerosFirst(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 <= share <= 1.0:
-            raise ValueError(f"share must be in [0, 1], got {share!r}")
-        if not 0.0 <= gap <= 0.5:
-            raise ValueError(f"gap must be in [0, 0.5], got {gap!r}")
-        self.share = share
-        self.gap = gap
+        self.share = checked_share("share", share)
+        self.gap = checked_within("gap", gap, 0.0, 0.5)
         self.best = best
 
     def params(self, n: int, rounds: int) -> Any:

@@ -1,0 +1,35 @@
+"""Loss sequences for layered MDPs: one file each. Adding a file is enough to be found.
+
+Every pair has a mean in [0, 1), drawn once for each play. The losses of episode t are a function of
+(key, t, pair), so that they do not depend on the learner unless the adversary looks at its
+occupancy measure q_t.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbounded.play.adversary import MDPAdversary
+from unbounded.play.discovery import discovered
+
+
+def adversaries() -> dict[str, type[MDPAdversary]]:
+    """Every adversary for MDPs in this package, by name; imports them all.
+
+    Examples
+    --------
+    >>> from unbounded.adversaries.mdps import adversaries
+    >>> [name for name, cls in adversaries().items() if cls.looks]
+    ['Hide', 'Punish']
+    """
+    return discovered(__name__, MDPAdversary)
+
+
+def __getattr__(name: str) -> Any:
+    if name[0] != "_" and name in (found := adversaries()):
+        return found[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return ["MDPAdversary", "adversaries", *adversaries()]

@@ -1,6 +1,6 @@
 """Symmetric block-tridiagonal systems over layers, factored as L D L^T without square roots.
 
-A system has one block a layer ``1..H``: ``D_h`` (n_h, n_h) on the diagonal and ``E_h``
+A system has one block per layer ``1..H``: ``D_h`` (n_h, n_h) on the diagonal and ``E_h``
 (n_h, n_{h+1}) above it, each stored row by row, layer after layer, in the flat arrays ``D`` and
 ``E``. Of ``D_h`` only the lower triangle is read. There is no square root on purpose: it would
 make results depend on the parity of a power-of-two scale.
@@ -9,14 +9,8 @@ make results depend on the parity of a power-of-two scale.
 from __future__ import annotations
 
 from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    SIZE,
-    STATE,
-)
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import SIZE, STATE, horizon
 
 _TINY_PIVOT = 1e-15  # relative to the diagonal before elimination: treated as infinite
 
@@ -62,7 +56,7 @@ def factor(lay: Integers, D: Vector, E: Vector, inverse: Vector, c: Vector) -> N
 
     A pivot that elimination has wiped out is taken as infinite: its variable does not move.
     """
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     d = 0
     e = 0
     for h in range(1, H + 1):
@@ -104,7 +98,7 @@ def factor(lay: Integers, D: Vector, E: Vector, inverse: Vector, c: Vector) -> N
 @subroutine
 def solve(lay: Integers, D: Vector, E: Vector, inverse: Vector, b: Vector) -> None:
     """Overwrite ``b`` (n_states; entry 0 is not touched) by the solution of the factored system."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     d = 0
     e = 0
     for h in range(1, H + 1):

@@ -25,107 +25,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    STATE,
-    TRIPLE,
-    dots,
-)
-
-
-@subroutine
-def project(
-    m: int, n: int, lo: Vector, hi: Vector, start: int, P: Vector, shift: Vector, room: Vector
-) -> None:
-    """Euclidean projection of a layer's P(.|i), in place, on its boxes with sum one.
-
-    ``shift`` (m) and ``room`` (4 m) are scratch.
-    """
-    zero = np.zeros(n)
-    total = room[:m]
-    free = room[m : 2 * m]
-    low = room[2 * m : 3 * m]
-    high = room[3 * m : 4 * m]
-    for i in range(m):
-        shift[i] = 0.0
-        low[i] = -2.0
-        high[i] = 2.0
-    for _ in range(80):
-        for i in range(m):
-            total[i] = -1.0
-            free[i] = 0.0
-        for j in range(n):
-            k = start + j * m
-            a = lo[k : k + m]
-            b = hi[k : k + m]
-            p = P[k : k + m]
-            for i in range(m):
-                t = p[i] - shift[i]
-                y = min(max(t, a[i]), b[i])
-                total[i] += y
-                free[i] += 1.0 if y == t else 0.0
-        if not search(m, n, start, 1.0, 1e-15, lo, hi, P, zero, total, free, low, high, shift):
-            break
-    for j in range(n):
-        k = start + j * m
-        a = lo[k : k + m]
-        b = hi[k : k + m]
-        p = P[k : k + m]
-        for i in range(m):
-            t = p[i] - shift[i]
-            if a[i] < t < b[i]:
-                t -= total[i] / max(free[i], 1.0)
-            p[i] = min(max(t, a[i]), b[i])
-
-
-@subroutine
-def search(
-    m: int, n: int, start: int, rho: float, tolerance: float, lo: Vector, hi: Vector, P0: Vector,
-    v: Vector, total: Vector, free: Vector, low: Vector, high: Vector, theta: Vector,
-) -> bool:  # fmt: skip
-    """One step of every theta[i] towards total[i] = 0; False if all are there.
-
-    total = sum_j clip(P0 + (v_j - theta)/rho, lo, hi) - 1 decreases in theta, piecewise linearly
-    with slope -free/rho; [low, high] brackets the root. Newton's step; where nothing is free, the
-    step to the next breakpoint and on as if one entry were; bisection if either leaves the
-    bracket. Entries within the tolerance keep their theta.
-    """
-    again = False
-    for i in range(m):
-        r = total[i]
-        if abs(r) > tolerance:
-            t = theta[i]
-            f = free[i]
-            if r > 0.0:
-                low[i] = t
-            else:
-                high[i] = t
-            if f > 0.0:
-                t += rho * r / f
-            else:
-                nearest = math.inf
-                for j in range(n):
-                    k = start + j * m + i
-                    y = P0[k] + (v[j] - t) / rho
-                    d = y - hi[k] if r > 0.0 else lo[k] - y
-                    if 0.0 < d < nearest:
-                        nearest = d
-                t += rho * (nearest + r) if r > 0.0 else rho * (r - nearest)
-            if not low[i] < t < high[i]:
-                t = 0.5 * (low[i] + high[i])
-            if t != theta[i]:
-                again = True
-            theta[i] = t
-    return again
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
 
 
 @subroutine
@@ -140,7 +42,7 @@ def bounds(
     slack: Vector,
 ) -> None:
     """bound(s, a) and slack(s, a) of the module's docstring."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     for h in range(H):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         p = lay[PAIR, h]
@@ -193,17 +95,16 @@ def certify(
     q: Vector,
     mass: Vector,
     ln_x: Vector,
-    gap: Vector,
-) -> float:
+) -> tuple[float, float]:
     """Duality gap of ``pi`` rolled through ``P``, against the dual point behind ``bound``.
 
     Parameters: ``w`` is (H + 1); if ``given`` the policy is ``pi``, else ``pi`` becomes the dual
-    softmax's. Fills q (pairs), mass (states), gap[0] = sum w KL and gap[1] = sum q slack, and
-    returns their sum. ``ln_x`` (states) is scratch.
+    softmax's. Fills q (pairs) and mass (states). Returns the two parts of the gap, sum w KL and
+    sum q slack. ``ln_x`` (states) is scratch.
     """
-    H = lay.shape[1] - 2
-    gap[0] = 0.0
-    gap[1] = 0.0
+    H = horizon(lay)
+    sum_kl = 0.0
+    sum_slack = 0.0
     mass[0] = 1.0
     pi[0] = 1.0
     for h in range(H + 1):
@@ -212,7 +113,7 @@ def certify(
         p0 = lay[PAIR, h]
         if h == 0:
             q[0] = 1.0
-            gap[1] += slack[0]
+            sum_slack += slack[0]
         else:
             wh = w[h]
             top = -math.inf
@@ -253,9 +154,9 @@ def certify(
                 for a in range(A):
                     q[p + a] = qs * pi[p + a]
                     sl += q[p + a] * slack[p + a]
-            gap[0] += wh * kl
-            gap[1] += sl
+            sum_kl += wh * kl
+            sum_slack += sl
         if h < H:
             m = n * A
             dots(m, lay[SIZE, h + 1], q[p0 : p0 + m], P, lay[TRIPLE, h], mass[lay[STATE, h + 1] :])
-    return float(gap[0] + gap[1])
+    return sum_kl, sum_slack

@@ -23,19 +23,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_numbers, checked_vector
 from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    TRIPLE,
-    Layers,
-    _flat,
-)
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
 
 
@@ -68,7 +59,7 @@ class ConfidenceSet:
     Attributes
     ----------
     lo, hi : ndarray, shape (n_transitions,)
-        Boxes of the current epoch, flat (`Layers.unpack_transitions` gives them a layer each).
+        Boxes of the current epoch, flat (`Layers.unpack_transitions` gives them layer by layer).
     N, M : ndarray, shapes (n_pairs,) and (n_transitions,)
         Visits so far, whole numbers kept as float64.
     epoch : int
@@ -119,8 +110,8 @@ class ConfidenceSet:
         states, actions : array_like of int, shape (H,)
             Numbers within the layers 1..H.
         """
-        s = _numbers(states, "states", self.layers.sizes)
-        a = _numbers(actions, "actions", (self.layers.n_actions,) * self.layers.horizon)
+        s = checked_numbers("states", states, self.layers.sizes)
+        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         lay = self.layers.table
         if not count(lay, s, a, self.N, self.M, self.N_before):
             return False
@@ -138,7 +129,7 @@ class ConfidenceSet:
 
     def contains(self, P: npt.ArrayLike) -> bool:
         """Whether the flat transitions ``P`` lie in the current boxes, up to rounding."""
-        P = _flat(P, self.layers.n_transitions, "P")
+        P = checked_vector("P", P, self.layers.n_transitions)
         return bool(np.all(self.lo - 1e-12 <= P) and np.all(self.hi + 1e-12 >= P))
 
 
@@ -164,8 +155,8 @@ def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[V
     ...
     ValueError: the box of layer 0, pair 0 holds no distribution: sum(lo) = 1.2, sum(hi) = 2
     """
-    lo = _flat(lo, layers.n_transitions, "lo")
-    hi = _flat(hi, layers.n_transitions, "hi")
+    lo = checked_vector("lo", lo, layers.n_transitions)
+    hi = checked_vector("hi", hi, layers.n_transitions)
     fine = (lo >= 0) & (lo <= hi) & (hi <= 1)
     if not np.all(fine):
         k = int(np.argmin(fine))
@@ -196,21 +187,6 @@ def known(mdp: LayeredMDP) -> tuple[Vector, Vector]:
     return mdp.P.copy(), mdp.P.copy()
 
 
-def _numbers(values: npt.ArrayLike, name: str, limits: tuple[int, ...]) -> Integers:
-    given = np.asarray(values)
-    if given.shape != (len(limits),):
-        raise ValueError(f"{name} must have shape ({len(limits)},), one a layer; got {given.shape}")
-    if given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be whole numbers, not of type {given.dtype}")
-    with np.errstate(invalid="ignore"):  # nan and inf are found below
-        out = given.astype(np.int64)
-    if np.any(out != given) or np.any(out < 0) or np.any(out >= np.array(limits)):
-        raise ValueError(
-            f"{name} must be whole numbers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"
-        )
-    return out
-
-
 # Kernels
 
 
@@ -219,7 +195,7 @@ def count(
     lay: Integers, states: Integers, actions: Integers, N: Vector, M: Vector, N_before: Vector
 ) -> bool:
     """Count one episode's visits; True if some visited pair has doubled (a new epoch is due)."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     due = False
     i = 0
     for h in range(H + 1):
@@ -247,7 +223,7 @@ def rebuild(
     hi: Vector,
 ) -> None:
     """Boxes from counts, in place; intersected with those already there if ``nested``."""
-    for h in range(lay.shape[1] - 2):
+    for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         n = lay[SIZE, h + 1]
         for i in range(m):

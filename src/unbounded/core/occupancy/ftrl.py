@@ -2,10 +2,10 @@
 
     q = argmin over Delta(boxes) of  sum_{s,a} [ L(s,a) q(s,a) + w_h q(s,a) ln q(s,a) ]
 
-The regulariser is the paper's, on pairs, with the convex sign (erratum E14).
-``occupancy_certificate`` has the dual and the gap, ``occupancy_ssn`` the warm solver,
-``occupancy_ipm`` the cold one. While all boxes are the whole simplex (epoch 1) layers decouple and
-q_h = softmax(-L_h/w_h). Known transitions (lo = hi) go through the same code.
+The regulariser is the paper's, on pairs, with the convex sign (erratum E14). `certificate` has the
+dual and the gap, `ssn` the warm solver, `ipm` the cold one. While all boxes are the whole simplex
+(epoch 1) layers decouple and q_h = softmax(-L_h/w_h). Known transitions (lo = hi) go through the
+same code.
 
 q(s, a) is unique; the P that carries it is not, so it is offered as a witness and no more.
 """
@@ -13,19 +13,15 @@ q(s, a) is unique; the P that carries it is not, so it is offered as a witness a
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.certificate import certify, project
+from unbounded._arguments import checked_vector
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.dual import Work, carve, work_size
+from unbounded.core.occupancy.incumbent import offer
 from unbounded.core.occupancy.ipm import interior_point
 from unbounded.core.occupancy.layout import (
     ACTIONS,
@@ -34,45 +30,28 @@ from unbounded.core.occupancy.layout import (
     STATE,
     TRIPLE,
     Layers,
-    _flat,
+    horizon,
+)
+from unbounded.core.occupancy.outcome import (
+    CLOSED_FORM,
+    COLD,
+    FALLBACK,
+    WARM,
+    Outcome,
+    Solution,
+    certificate,
 )
 from unbounded.core.occupancy.policies import Markov
-from unbounded.core.occupancy.ssn import newton
+from unbounded.core.occupancy.projection import project
+from unbounded.core.occupancy.ssn import PACE, newton
+from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
+from unbounded.core.occupancy.work import Work, carve, work_size
 
-METHODS = ("closed form", "warm", "cold", "fallback")
-_HEADER = 7  # kind (0 empty, 1 real, 2 under the placeholder), exponent, boxes, whole, pace (3)
-_ROUNDING = 1e-13  # no gap below this, relative to the largest weight, is asked for
-
-
-class Certificate(NamedTuple):
-    """What is proved about a solve: F(q) - min F <= gap, in the units of the losses.
-
-    ``solved`` says that the gap is at most tolerance times the *smallest* weight, or at most 1e-13
-    times the largest where that is more (rounding); ``relative_gap`` is the gap over the largest.
-    """
-
-    gap: float
-    relative_gap: float
-    solved: bool
-    method: str
-    newton_steps: int
-    interior_iterations: int
-
-
-class Solution(NamedTuple):
-    """Occupancy measure, policy, certificate, and the dual point that proves it.
-
-    ``q`` and ``pi`` are flat over pairs; ``transitions`` (a P in the boxes that carries q), ``v``
-    (over states) and ``theta`` (over pairs) reproduce the certificate, see
-    `unbounded.core.occupancy.certificate`.
-    """
-
-    q: Vector
-    pi: Vector
-    certificate: Certificate
-    transitions: Vector
-    v: Vector
-    theta: Vector
+# The warm start: these slots, the pace of `newton`, then v, theta and P.
+KIND, EXPONENT, BOXES, WHOLE = range(4)
+_PACE = 4
+_BODY = _PACE + len(PACE)
+EMPTY, REAL, PLACEHOLDER = 0.0, 1.0, 2.0  # kinds: a placeholder's duals have no unit (E16)
 
 
 class OccupancyFTRL:
@@ -107,7 +86,6 @@ class OccupancyFTRL:
         self.tolerance = float(tolerance)
         self.memory = new_memory(layers)
         self._work = np.empty(work_size(layers.table))
-        self._info = np.zeros(INFO)
         self._boxes = 0
         self.set_boxes(lo, hi)
 
@@ -123,8 +101,8 @@ class OccupancyFTRL:
         Weights must be positive, or all zero while no scale is known: then the losses must be
         zero too and q has the largest entropy (erratum E16).
         """
-        L = _flat(losses, self.layers.n_pairs, "losses")
-        w = _flat(weights, self.layers.horizon, "weights")
+        L = checked_vector("losses", losses, self.layers.n_pairs)
+        w = checked_vector("weights", weights, self.layers.horizon)
         if not np.all(np.isfinite(L)):
             raise ValueError("losses must be finite")
         if not (np.all(np.isfinite(w)) and (np.all(w > 0) or not np.any(w))):
@@ -135,41 +113,35 @@ class OccupancyFTRL:
         if not np.any(w) and np.any(L[1:]):
             raise ValueError("losses must be zero while all weights are zero")
         q, pi = np.empty(self.layers.n_pairs), np.empty(self.layers.n_pairs)
-        solve(
+        outcome = solve(
             self.layers.table, self.lo, self.hi, self._boxes, L, w, self.tolerance, self.memory,
-            self._work, q, pi, self._info,
+            self._work, q, pi,
         )  # fmt: skip
-        info = self._info
-        S, X = self.layers.n_states, self.layers.n_pairs
-        e = int(self.memory[1])
-        body = self.memory[_HEADER:]
-        return Solution(
-            q, pi,
-            Certificate(
-                gap=float(info[0]), relative_gap=float(info[2]), solved=bool(info[7] == 2.0),
-                method=METHODS[int(info[6])], newton_steps=int(info[3]),
-                interior_iterations=int(info[5]),
-            ),
-            transitions=body[S + X :].copy(),
-            v=np.ldexp(body[:S], e), theta=np.ldexp(body[S : S + X], e),
-        )  # fmt: skip
+        _, v, theta, P = _views(self.layers.table, self.memory)
+        e = int(self.memory[EXPONENT])
+        return Solution(q, pi, certificate(outcome), P.copy(), np.ldexp(v, e), np.ldexp(theta, e))
 
     def policy(self, solution: Solution) -> Markov:
         """The solution's policy as an object."""
         return Markov(self.layers, solution.pi)
 
 
-INFO = 10
-
-
 def new_memory(layers: Layers) -> Vector:
     """An empty warm start: a flat array, to be saved and loaded as it is."""
-    memory = np.zeros(_HEADER + layers.n_states + layers.n_pairs + layers.n_transitions)
-    memory[4:_HEADER] = 1.0, 1.0, 0.1
+    memory = np.zeros(_BODY + layers.n_states + layers.n_pairs + layers.n_transitions)
+    memory[_PACE:_BODY] = PACE
     return memory
 
 
 # Kernels
+
+
+@kernel
+def _views(lay: Integers, memory: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+    """The pace, v, theta and P of a warm start."""
+    theta = _BODY + lay[STATE, -1]
+    P = theta + lay[PAIR, -1]
+    return memory[_PACE:_BODY], memory[_BODY:theta], memory[theta:P], memory[P:]
 
 
 @subroutine
@@ -184,43 +156,13 @@ def floor_weights(C: Vector, eta: float, kappa: float, w: Vector) -> None:
 
 
 @subroutine
-def normalise(lay: Integers, L: Vector, w: Vector, W: Work) -> tuple[int, float, bool]:
-    """Losses and weights in units of 2^e, the largest weight in [1/2, 1); smallest weight.
-
-    Scaling is exact and comes first; then each layer's least loss is subtracted.
-    """
-    H = lay.shape[1] - 2
-    top = 0.0
-    for h in range(H):
-        top = max(top, w[h])
-    placeholder = not top > 0.0
-    e = 0
-    if not placeholder:
-        _, e = math.frexp(top)
-    least_w = 1.0
-    W.L[0] = 0.0
-    for h in range(1, H + 1):
-        W.w[h] = 1.0 if placeholder else math.ldexp(w[h - 1], -e)
-        least_w = min(least_w, W.w[h])
-        least = math.inf
-        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            W.L[p] = 0.0 if placeholder else math.ldexp(L[p], -e)
-            least = min(least, W.L[p])
-        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            W.L[p] -= least
-    W.w[0] = W.w[1]
-    return e, least_w, placeholder
-
-
-@subroutine
 def _decoupled(lay: Integers, W: Work) -> float:
-    """Whole simplices: q_h = softmax(-L_h/w_h), v = theta = 0, P(.|s,a) = q_{h+1}."""
-    H = lay.shape[1] - 2
+    """Whole simplices: q_h = softmax(-L_h/w_h), v = theta = 0, P(.|s,a) = q_{h+1}; the gap."""
     W.best_v[:] = 0.0
     W.best_theta[:] = 0.0
     W.bound[:] = 0.0
     W.slack[:] = 0.0
-    for h in range(1, H + 1):
+    for h in range(1, horizon(lay) + 1):
         n = lay[SIZE, h]
         A = lay[ACTIONS, h]
         before = lay[SIZE, h - 1] * lay[ACTIONS, h - 1]
@@ -233,87 +175,67 @@ def _decoupled(lay: Integers, W: Work) -> float:
             for i in range(s * A, s * A + A):
                 t += W.x[i]
             for k in range(before):
-                W.best_P[lay[TRIPLE, h - 1] + s * before + k] = t / z
-    gap = certify(
-        lay, W.L, W.w, W.best_v, W.best_P, W.bound, W.slack, False, W.best_pi, W.best_q, W.mass,
-        W.ln_x, W.gap,
-    )  # fmt: skip
-    W.gap[2] = W.gap[0]
-    W.gap[3] = W.gap[1]
-    return gap
+                W.P[lay[TRIPLE, h - 1] + s * before + k] = t / z
+    return offer(lay, W.best_v, W.best_theta, False, math.inf, W)[0]
 
 
 @subroutine
 def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
-    memory: Vector, buffer: Vector, q: Vector, pi: Vector, info: Vector,
-) -> bool:  # fmt: skip
-    """One solve. ``boxes`` is any number that changes when lo, hi do (the epoch).
+    memory: Vector, buffer: Vector, q: Vector, pi: Vector,
+) -> Outcome:  # fmt: skip
+    """One solve, which fills q and pi (n_pairs).
 
-    ``memory`` (`new_memory`) is the warm start and is updated; ``buffer`` (`work_size`) is scratch.
-    Fills q, pi (n_pairs) and info = [gap, gap/w_min, gap/w_max, Newton steps, certificates,
-    interior iterations, method (index into METHODS), status (2: gap <= tol w_min, 1: gap <= tol
-    w_max, 0: neither), KL part/w_max, slack part/w_max]. Returns status > 0.
+    ``boxes`` is any number that changes when lo, hi do (the epoch). ``memory`` (`new_memory`) is
+    the warm start and is updated; ``buffer`` (`work_size`) is scratch.
     """
-    H = lay.shape[1] - 2
-    S = lay[STATE, H + 1]
-    X = lay[PAIR, H + 1]
     W = carve(lay, buffer)
-    e, w_min, placeholder = normalise(lay, L, w, W)
-    v = memory[_HEADER : _HEADER + S]
-    theta = memory[_HEADER + S : _HEADER + S + X]
-    P = memory[_HEADER + S + X :]
-    w_max = 0.0
-    for h in range(1, H + 1):
-        w_max = max(w_max, W.w[h])
-    goal = max(tol * w_min, _ROUNDING * w_max)
-    kind = memory[0]
-    if kind == 0.0 or memory[2] != boxes:
-        whole = 1.0
+    units = normalise(lay, L, w, W)
+    pace, v, theta, P = _views(lay, memory)
+    goal = wanted_gap(units, tol)
+    kind = memory[KIND]
+    if kind == EMPTY or memory[BOXES] != boxes:
+        whole = True
         for k in range(lo.size):
             if lo[k] > 0.0 or hi[k] < 1.0:
-                whole = 0.0
+                whole = False
                 break
-        memory[2] = boxes
-        memory[3] = whole
-        if whole == 0.0 and kind > 0.0:
-            for h in range(H):
+        memory[BOXES] = boxes
+        memory[WHOLE] = 1.0 if whole else 0.0
+        if not whole and kind != EMPTY:
+            for h in range(horizon(lay)):
                 m = lay[SIZE, h] * lay[ACTIONS, h]
                 project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], P, W.c, W.pair)
     best = math.inf
     steps = 0
     certificates = 0
     iterations = 0
-    method = 0
-    if memory[3] == 1.0:
+    method = CLOSED_FORM
+    if memory[WHOLE] == 1.0:
         best = _decoupled(lay, W)
         certificates = 1
     else:
-        if kind > 0.0:
-            method = 1
-            if kind == 1.0 and not placeholder and e != memory[1]:
-                shift = int(memory[1]) - e
-                for k in range(S):
+        if kind != EMPTY:
+            method = WARM
+            shift = int(memory[EXPONENT]) - units.e
+            if kind == REAL and not units.placeholder and shift != 0:
+                for k in range(v.size):
                     v[k] = math.ldexp(v[k], shift)
-                for k in range(X):
+                for k in range(theta.size):
                     theta[k] = math.ldexp(theta[k], shift)
-            best, steps, certificates = newton(
-                lay, lo, hi, goal, best, v, theta, P, memory[4:_HEADER], W
-            )
+            best, steps, certificates = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
         if not best <= goal:
-            method = 3 if kind > 0.0 else 2
+            method = COLD if kind == EMPTY else FALLBACK
             best, iterations = interior_point(lay, lo, hi, goal, best, W)
             if not best <= goal:  # polish
                 v[:] = W.best_v
                 theta[:] = W.best_theta
                 P[:] = W.best_P
-                best, more, again = newton(
-                    lay, lo, hi, goal, best, v, theta, P, memory[4:_HEADER], W
-                )
+                best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
                 steps += more
                 certificates += again
-    memory[0] = 2.0 if placeholder else 1.0
-    memory[1] = e
+    memory[KIND] = PLACEHOLDER if units.placeholder else REAL
+    memory[EXPONENT] = units.e
     if best < math.inf:
         v[:] = W.best_v
         theta[:] = W.best_theta
@@ -321,17 +243,5 @@ def solve(
         q[:] = W.best_q
         pi[:] = W.best_pi
     else:
-        memory[0] = 0.0
-    info[0] = math.ldexp(best, e)
-    info[1] = best / w_min
-    info[2] = best / w_max
-    info[3] = steps
-    info[4] = certificates
-    info[5] = iterations
-    info[6] = method
-    info[7] = (
-        2.0 if best <= max(tol * w_min, _ROUNDING * w_max) else 1.0 if best <= tol * w_max else 0.0
-    )
-    info[8] = W.gap[2] / w_max
-    info[9] = W.gap[3] / w_max
-    return best <= tol * w_max
+        memory[KIND] = EMPTY
+    return conclude(units, tol, best, steps, certificates, iterations, method, W)

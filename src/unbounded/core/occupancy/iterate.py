@@ -12,38 +12,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.dual import Work
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
     SIZE,
     STATE,
     TRIPLE,
+    horizon,
     roll_forward,
 )
+from unbounded.core.occupancy.work import Work
 
 _POINT = 1e-13  # a box narrower than this is a point
 _START = 1.0  # first complementarity, relative to the spread of the losses
+BOXED, PINNED, OPEN = 0.0, 1.0, 2.0  # an entry: both bounds, eliminated, no upper bound
+AT_LO, AT_HI, SEVERAL = 1.0, -1.0, 0.0  # a pair: P = lo is the only choice, P = hi is, neither
+
+
+@kernel
+def _box_sums(m: int, n: int, k: int, lo: Vector, hi: Vector) -> tuple[float, float]:
+    """Sums of lo and of hi over the n entries of the pair whose first is ``k``."""
+    low = 0.0
+    high = 0.0
+    for j in range(n):
+        low += lo[k + j * m]
+        high += hi[k + j * m]
+    return low, high
 
 
 @subroutine
 def interior(lay: Integers, lo: Vector, hi: Vector, P: Vector) -> None:
     """P = lo + t (hi - lo) with sum one: the middle of every box."""
-    for h in range(lay.shape[1] - 2):
+    for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         n = lay[SIZE, h + 1]
         for i in range(m):
             k = lay[TRIPLE, h] + i
-            low = 0.0
-            high = 0.0
-            for j in range(n):
-                low += lo[k + j * m]
-                high += hi[k + j * m]
+            low, high = _box_sums(m, n, k, lo, hi)
             t = (1.0 - low) / (high - low) if high > low else 0.0
             t = min(max(t, 0.0), 1.0)
             for j in range(n):
@@ -54,8 +61,8 @@ class Iterate(NamedTuple):
     """Iterate, direction and the quantities of the elimination; X over pairs, T over triples."""
 
     Pc: Vector  # T: P of the start, and of the eliminated entries throughout
-    pinned: Vector  # T: 1 if eliminated, 2 if without upper bound, else 0
-    point: Vector  # X: 1 if P = lo is the only choice, -1 if P = hi is, else 0
+    entry: Vector  # T: BOXED, PINNED or OPEN
+    point: Vector  # X: AT_LO, AT_HI or SEVERAL
     x: Vector
     z: Vector
     v: Vector  # states
@@ -93,16 +100,16 @@ class Iterate(NamedTuple):
 @subroutine
 def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
     """A strictly feasible start: uniform policy, middle of the boxes; number of products."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     S = lay[STATE, H + 1]
     X = lay[PAIR, H + 1]
     T = lay[TRIPLE, H + 1]
     m_max = W.pair.size // 6
     n_max = W.ln_x.size
-    Z = np.zeros((18, T))
-    Y = np.zeros((17, X))
+    Z = np.zeros((16, T))
+    Y = np.zeros((15, X))
     it = Iterate(
-        Pc=Z[0], pinned=Z[1], point=Y[0], x=Y[1], z=Y[2], v=np.zeros(S), theta=Y[3],
+        Pc=Z[0], entry=Z[1], point=Y[0], x=Y[1], z=Y[2], v=np.zeros(S), theta=Y[3],
         a=Z[2], b=Z[3], alpha=Z[4], beta=Z[5],
         dx=Y[4], dz=Y[5], dv=np.zeros(S), dtheta=Y[6], da=Z[6], db=Z[7], dalpha=Z[8], dbeta=Z[9],
         ca=Z[10], cb=Z[11], cz=Y[7], ce=Y[8], inv_d=Z[12], e=Z[13], p=Z[14], t=Z[15],
@@ -133,37 +140,33 @@ def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]
         n = lay[SIZE, h + 1]
         for i in range(m):
             k = lay[TRIPLE, h] + i
-            low = 0.0
-            high = 0.0
-            for j in range(n):
-                low += lo[k + j * m]
-                high += hi[k + j * m]
+            low, high = _box_sums(m, n, k, lo, hi)
             if 1.0 - low <= _POINT:
-                it.point[lay[PAIR, h] + i] = 1.0
+                it.point[lay[PAIR, h] + i] = AT_LO
             elif high - 1.0 <= _POINT:
-                it.point[lay[PAIR, h] + i] = -1.0
+                it.point[lay[PAIR, h] + i] = AT_HI
             xi = it.x[lay[PAIR, h] + i]
             for j in range(n):
                 f = k + j * m
                 it.a[f] = 1.0
                 it.b[f] = 1.0
-                if it.point[lay[PAIR, h] + i] != 0.0 or hi[f] - lo[f] <= _POINT:
-                    it.pinned[f] = 1.0
+                if it.point[lay[PAIR, h] + i] != SEVERAL or hi[f] - lo[f] <= _POINT:
+                    it.entry[f] = PINNED
                 else:
                     it.a[f] = max((it.Pc[f] - lo[f]) * xi, 1e-290)
                     count += 1
                     amount += it.a[f]
                     if hi[f] >= 1.0:
-                        it.pinned[f] = 2.0
+                        it.entry[f] = OPEN
                     else:
                         it.b[f] = max((hi[f] - it.Pc[f]) * xi, 1e-290)
                         count += 1
                         amount += it.b[f]
     mu = _START * scale * amount / count
     for f in range(T):
-        if it.pinned[f] != 1.0:
+        if it.entry[f] != PINNED:
             it.alpha[f] = mu / it.a[f]
-            if it.pinned[f] == 0.0:
+            if it.entry[f] == BOXED:
                 it.beta[f] = mu / it.b[f]
     for p in range(1, X):
         it.z[p] = mu / it.x[p]

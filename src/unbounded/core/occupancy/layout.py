@@ -30,16 +30,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_arrays, checked_distributions, checked_vector
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 
 SIZE, ACTIONS, STATE, PAIR, TRIPLE = range(5)  # rows of ``lay``
-_SUM_TOLERANCE = 1e-9  # rows this close to one are renormalised, others are refused
 
 
 @dataclass(frozen=True)
@@ -112,23 +111,23 @@ class Layers:
 
     def checked_transitions(self, P: npt.ArrayLike) -> Vector:
         """Flat transitions, as `LayeredMDP.P`, or a clear error."""
-        flat = _flat(P, self.n_transitions, "transitions").copy()
+        flat = checked_vector("transitions", P, self.n_transitions).copy()
         lay = self.table
         for h in range(self.horizon):
             m = int(lay[SIZE, h] * lay[ACTIONS, h])
             rows = flat[lay[TRIPLE, h] : lay[TRIPLE, h + 1]].reshape(-1, m).T.copy()
-            _distributions(rows, f"transitions of layer {h}")
+            checked_distributions(f"transitions of layer {h}", rows)
             flat[lay[TRIPLE, h] : lay[TRIPLE, h + 1]] = rows.T.ravel()
         return flat
 
     def pack_pairs(self, arrays: Sequence[npt.ArrayLike], first: float = 0.0) -> Vector:
-        """Flatten one array of shape (n_h, A) a layer; ``first`` is the entry of ``s_0``."""
-        arrays = _checked(arrays, [(n, self.n_actions) for n in self.sizes], "arrays")
+        """Flatten one array of shape (n_h, A) per layer; ``first`` is the entry of ``s_0``."""
+        arrays = checked_arrays("arrays", arrays, [(n, self.n_actions) for n in self.sizes])
         return np.concatenate([[first], *[a.ravel() for a in arrays]])
 
     def unpack_pairs(self, flat: npt.ArrayLike) -> list[Vector]:
-        """Views of shape (n_h, A), one a layer ``1..H``, into a flat vector over pairs."""
-        flat = _flat(flat, self.n_pairs, "flat")
+        """Views of shape (n_h, A), one per layer ``1..H``, into a flat vector over pairs."""
+        flat = checked_vector("flat", flat, self.n_pairs)
         lay = self.table
         return [
             flat[lay[PAIR, h] : lay[PAIR, h + 1]].reshape(self.sizes[h - 1], self.n_actions)
@@ -136,18 +135,18 @@ class Layers:
         ]
 
     def pack_transitions(self, initial: npt.ArrayLike, arrays: Sequence[npt.ArrayLike]) -> Vector:
-        """Flatten ``initial`` (n_1,) and one array of shape (n_h, A, n_{h+1}) a layer 1..H-1."""
-        (initial,) = _checked([initial], [(self.sizes[0],)], "initial")
+        """Flatten ``initial`` (n_1,) and one array of shape (n_h, A, n_{h+1}) per layer 1..H-1."""
+        (initial,) = checked_arrays("initial", [initial], [(self.sizes[0],)])
         shapes = [
             (n, self.n_actions, after)
             for n, after in zip(self.sizes[:-1], self.sizes[1:], strict=True)
         ]
-        arrays = _checked(arrays, shapes, "arrays")
+        arrays = checked_arrays("arrays", arrays, shapes)
         return np.concatenate([initial, *[a.reshape(-1, a.shape[2]).T.ravel() for a in arrays]])
 
     def unpack_transitions(self, flat: npt.ArrayLike) -> tuple[Vector, list[Vector]]:
         """Inverse of `pack_transitions`: the initial distribution and the layers' arrays."""
-        flat = _flat(flat, self.n_transitions, "flat")
+        flat = checked_vector("flat", flat, self.n_transitions)
         lay = self.table
         arrays = [
             flat[lay[TRIPLE, h] : lay[TRIPLE, h + 1]]
@@ -167,41 +166,6 @@ class Layers:
                 f"layer {h} has {n} states and {A} actions; got state {state}, action {action}"
             )
         return offset + state * A + action
-
-
-def _checked(
-    arrays: Sequence[npt.ArrayLike], shapes: Sequence[tuple[int, ...]], name: str
-) -> list[Vector]:
-    if len(arrays) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} arrays, one a layer; got {len(arrays)}")
-    out = [np.asarray(a, dtype=np.float64) for a in arrays]
-    for k, (a, shape) in enumerate(zip(out, shapes, strict=True)):
-        if a.shape != shape:
-            raise ValueError(f"{name}[{k}] must have shape {shape}, got {a.shape}")
-    return out
-
-
-def _flat(array: npt.ArrayLike, size: int, name: str) -> Vector:
-    flat = np.ascontiguousarray(array, dtype=np.float64)
-    if flat.shape != (size,):
-        raise ValueError(f"{name} must be a flat vector of shape ({size},), got {flat.shape}")
-    return flat
-
-
-def _distributions(P: Vector, name: str) -> None:
-    """Refuse what is not a distribution along the last axis; renormalise rounding in place."""
-    if not np.all(np.isfinite(P)):
-        raise ValueError(f"{name} has entries that are not finite")
-    if np.any(P < 0):
-        where: Any = np.unravel_index(int(np.argmin(P)), P.shape)
-        where = tuple(int(k) for k in where)
-        raise ValueError(f"{name}{list(where)} is {P[where]:g}; a probability cannot be negative")
-    total = P.sum(axis=-1)
-    worst: Any = np.unravel_index(int(np.argmax(np.abs(total - 1))), total.shape)
-    if abs(total[worst] - 1) > _SUM_TOLERANCE:
-        row = f"{name}{[int(k) for k in worst]}" if worst else name
-        raise ValueError(f"{row} sums to {total[worst]:g}; a distribution must sum to 1")
-    P /= total[..., None]
 
 
 # Kernels. Elementwise over the pairs of a layer; no allocation, no exception.
@@ -239,7 +203,7 @@ def episode(
     actions: Integers,
 ) -> None:
     """Fill ``states`` and ``actions`` of layers 1..H, numbers within the layer."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     i = 0
     for h in range(H):
         s = draw(
@@ -286,7 +250,7 @@ def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
 @subroutine
 def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) -> None:
     """Occupancy q(s, a) of the Markov policy ``pi``; ``mass`` gets q(s)."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     mass[0] = 1.0
     for h in range(H + 1):
         A = lay[ACTIONS, h]
@@ -303,7 +267,7 @@ def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) 
 @subroutine
 def condition(lay: Integers, q: Vector, pi: Vector) -> None:
     """pi(a|s) = q(s, a)/q(s), uniform where q(s) = 0."""
-    for h in range(lay.shape[1] - 1):
+    for h in range(horizon(lay) + 1):
         A = lay[ACTIONS, h]
         for s in range(lay[SIZE, h]):
             p = lay[PAIR, h] + s * A
@@ -322,7 +286,7 @@ def backward_induction(
 
     Returns the value of s_0. ``losses[0]``, the dummy pair's, is not read.
     """
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     for h in range(H, -1, -1):
         A = lay[ACTIONS, h]
         m = lay[SIZE, h] * A

@@ -7,16 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    Layers,
-    _distributions,
-    _flat,
-    episode,
-)
+from unbounded._arguments import checked_distributions, checked_vector
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import Layers, episode
 
 
 class LayeredMDP:
@@ -72,9 +65,9 @@ class LayeredMDP:
         if n_actions is None:
             raise ValueError("n_actions is needed when there is one layer: no transition tells it")
         self.layers = Layers([first.size, *[P.shape[2] for P in kernels]], n_actions)
-        _distributions(first, "initial")
+        checked_distributions("initial", first)
         for h, P in enumerate(kernels):
-            _distributions(P, f"transitions[{h}]")
+            checked_distributions(f"transitions[{h}]", P)
         self.P = self.layers.pack_transitions(first, kernels)
 
     @property
@@ -122,6 +115,6 @@ def simulate_episode(
     if words.shape != (2 * H,):
         raise ValueError(f"words must have shape (2 H,) = ({2 * H},), got {words.shape}")
     states, actions = np.empty(H, np.int64), np.empty(H, np.int64)
-    pi = _flat(policy, mdp.layers.n_pairs, "policy")
+    pi = checked_vector("policy", policy, mdp.layers.n_pairs)
     episode(mdp.layers.table, mdp.P, pi, words, states, actions)
     return states, actions

@@ -14,16 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import (
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    Layers,
-    _flat,
-    backward_induction,
-    condition,
-    roll_forward,
-)
+from unbounded._arguments import checked_vector
+from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.layout import Layers, backward_induction, condition, roll_forward
 from unbounded.core.occupancy.mdp import LayeredMDP
 
 
@@ -47,7 +40,7 @@ class Markov:
     pi: Vector
 
     def __init__(self, layers: Layers, pi: npt.ArrayLike) -> None:
-        flat = _flat(pi, layers.n_pairs, "pi").copy()
+        flat = checked_vector("pi", pi, layers.n_pairs).copy()
         flat[0] = 1.0
         for h, table in enumerate(layers.unpack_pairs(flat), start=1):
             bad = ~(np.all(table >= 0, axis=1) & (np.abs(table.sum(axis=1) - 1) <= 1e-9))
@@ -62,7 +55,7 @@ class Markov:
 
     @classmethod
     def from_tables(cls, layers: Layers, tables: Sequence[npt.ArrayLike]) -> Markov:
-        """From one array of shape (n_h, A) a layer."""
+        """From one array of shape (n_h, A) per layer."""
         return cls(layers, layers.pack_pairs(tables, first=1.0))
 
     @classmethod
@@ -72,7 +65,7 @@ class Markov:
 
     @property
     def tables(self) -> list[Vector]:
-        """Action probabilities of shape (n_h, A), one array a layer."""
+        """Action probabilities of shape (n_h, A), one array per layer."""
         return self.layers.unpack_pairs(self.pi)
 
 
@@ -97,7 +90,7 @@ class Mixture:
         w = np.array(weights, dtype=np.float64)
         if w.shape != (len(policies),) or not len(policies):
             raise ValueError(
-                f"weights must have one entry a policy: {len(policies)} policies, shape {w.shape}"
+                f"weights must have one entry per policy: {len(policies)} policies, shape {w.shape}"
             )
         if not (np.all(w >= 0) and abs(w.sum() - 1) <= 1e-9):
             raise ValueError(f"weights must be >= 0 and sum to 1, got {w.tolist()}")
@@ -142,7 +135,7 @@ def policy_from_occupancy(layers: Layers, q: npt.ArrayLike) -> Markov:
     >>> policy_from_occupancy(layers, [1.0, 0.25, 0.75, 0.0, 0.0]).tables[0].tolist()
     [[0.25, 0.75], [0.5, 0.5]]
     """
-    q = _flat(q, layers.n_pairs, "q")
+    q = checked_vector("q", q, layers.n_pairs)
     if not np.all(q >= 0):
         raise ValueError(f"q must be >= 0, its smallest entry is {np.min(q)}")
     pi = np.empty(layers.n_pairs)
@@ -173,7 +166,7 @@ def best_policy(mdp: LayeredMDP, losses: npt.ArrayLike) -> tuple[float, Markov]:
     >>> value, policy.tables[0].tolist()
     (2.0, [[1.0, 0.0], [0.0, 1.0]])
     """
-    losses = _flat(losses, mdp.layers.n_pairs, "losses")
+    losses = checked_vector("losses", losses, mdp.layers.n_pairs)
     pi = np.empty(mdp.layers.n_pairs)
     value = backward_induction(mdp.layers.table, mdp.P, losses, np.empty(mdp.layers.n_states), pi)
     return float(value), Markov(mdp.layers, pi)

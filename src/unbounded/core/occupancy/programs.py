@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, get_type_hints
 
 from numba import types
 
 from unbounded._jit import Compiled
 from unbounded.core.occupancy.ftrl import solve
 from unbounded.core.occupancy.kl import kl_step
+from unbounded.core.occupancy.outcome import Outcome
 
 _T = types.int64[:, ::1]
 _V = types.float64[::1]
 _F = types.float64
-FTRL_TYPE = types.boolean(_T, _V, _V, types.int64, _V, _V, _F, _V, _V, _V, _V, _V)
-MIRROR_TYPE = types.boolean(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V, _V)
+_I = types.int64
+_OUTCOME = types.NamedTuple(
+    [{float: _F, int: _I}[kind] for kind in get_type_hints(Outcome).values()], Outcome
+)
+FTRL_TYPE = _OUTCOME(_T, _V, _V, _I, _V, _V, _F, _V, _V, _V, _V)
+MIRROR_TYPE = _OUTCOME(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V)
 
 
 @cache

@@ -1,40 +1,38 @@
 """Warm solver: proximal point in P, semismooth Newton in the flow multipliers v.
 
-`occupancy_dual` smooths the program by ``sum x(s,a) (rho_h/2) ||P - P0||^2``. Its dual g is
-maximised by Newton's method, then P0 <- P, and so on: a fixed point solves the original program.
-Block h, h+1 of minus the generalised Hessian is, with F the free entries of a pair, q = sum_a x
-and r the inflow,
+`dual` smooths the program by ``sum x(s,a) (rho_h/2) ||P - P0||^2``. Its dual is maximised by
+Newton's method (`ascent`), then P0 <- P, and so on: a fixed point solves the original program.
+The smoothed inner problem adds, with F the free entries of a pair,
 
-    M[h+1, h+1] += sum (x/w_h) P P^T + (x/rho_h)(I_F - 1_F 1_F^T/|F|),   M[h, h] += diag(q)/w_h,
-    M[h, h+1]    = -(1/w_h) ( [sum_a x P]_s - q r^T ).
-
-The rank-one terms -q q^T/w_h and -r r^T/w_h of the diagonal blocks are left out on purpose: g does
-not change when a layer's v is shifted, leaving them out removes that null space, and the step
-changes only to second order because q - r is the gradient.
+    M[h+1, h+1] += sum (x/rho_h)(I_F - 1_F 1_F^T/|F|).
 """
 
 from __future__ import annotations
 
 import math
 
-from unbounded._jit import subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
-from unbounded.core.occupancy.certificate import bounds, certify
-from unbounded.core.occupancy.dual import Work, evaluate
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    STATE,
-    TRIPLE,
+from unbounded.core.occupancy.ascent import (
+    couple,
+    direction,
+    good_step,
+    imbalance,
+    mass_to_move,
+    slope_along,
+    step_to,
 )
+from unbounded.core.occupancy.certificate import bounds
+from unbounded.core.occupancy.dual import evaluate
+from unbounded.core.occupancy.incumbent import offer
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, horizon
+from unbounded.core.occupancy.work import Work
 
 MAX_STEPS = 40
 GRADIENT_TOLERANCE = 1e-5
+BOLDNESS, KAPPA, SHRINKAGE = range(3)  # of ``pace``
+PACE = (1.0, 1.0, 0.1)  # at first
 _KAPPA_LOW = 1e-5  # rho_h = kappa max(w_h, w_{h+1}), kappa = clip(boldness * imbalance, low, 1)
 _KAPPA_FLOOR = 1e-6
 _BOLD = 1e-3  # the boldness adapts between these
@@ -42,58 +40,37 @@ _TIMID = 10.0
 _SHRINK = 0.5  # of rho after a proximal step
 _SHRINK_LEAST = 0.02  # if it took at most one evaluation: adapts between these
 _DAMPING = 1e-2  # Levenberg-Marquardt term, times the imbalance
-_STARVED = 1.5  # inflow/outflow beyond which a state takes a step in the log domain
+_TRIES = 25  # of a line search
 
 
 @subroutine
 def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
     """The Newton matrix into W.D, W.E and its diagonal into W.inverse."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     for k in range(W.D.size):
         W.D[k] = 0.0
-    c = W.c
-    rows = W.rows
     d = 0
     e = 0
     for h in range(H + 1):
         n = lay[SIZE, h]
-        A = lay[ACTIONS, h]
-        m = n * A
-        x = W.x[lay[PAIR, h] : lay[PAIR, h] + m]
         scale = 1.0 / W.w[h]
         if h > 0:
             for s in range(n):
-                k = lay[STATE, h] + s
-                t = W.q[k]
-                if W.r[k] > _STARVED * t:
-                    t = (W.r[k] - t) / math.log(W.r[k] / max(t, 1e-300))
+                at = lay[STATE, h] + s
                 k = d + s * n + s
-                W.D[k] += (t + damping) * scale
-                W.inverse[lay[STATE, h] + s] = W.D[k]
+                W.D[k] += (mass_to_move(W.q[at], W.r[at]) + damping) * scale
+                W.inverse[at] = W.D[k]
         if h == H:
             break
+        m = n * lay[ACTIONS, h]
         r = lay[SIZE, h + 1]
         after = d + n * n if h > 0 else 0
-        Dn = W.D[after : after + r * r]
-        for i in range(m):
-            c[i] = x[i] * scale
-        blocktri.transpose(r, m, W.P, lay[TRIPLE, h], rows)
-        blocktri.add_gram(r, m, c, rows, Dn)
-        if h > 0:
-            into = W.r[lay[STATE, h + 1] : lay[STATE, h + 1] + r]
-            for s in range(n):
-                row = W.E[e + s * r : e + (s + 1) * r]
-                t = W.q[lay[STATE, h] + s] * scale
-                for j in range(r):
-                    row[j] = t * into[j]
-                for i in range(s * A, s * A + A):
-                    one = rows[i * r : (i + 1) * r]
-                    t = c[i]
-                    for j in range(r):
-                        row[j] -= t * one[j]
-            e += n * r
-            d += n * n
-        _curvature(m, r, lay[TRIPLE, h], lo, hi, W.P, x, 1.0 / W.rho[h], W.pair, c, rows, Dn)
+        block = W.D[after : after + r * r]
+        couple(lay, h, e, block, W)
+        x = W.x[lay[PAIR, h] : lay[PAIR, h] + m]
+        _curvature(m, r, lay[TRIPLE, h], lo, hi, W.P, x, 1.0 / W.rho[h], W.pair, W.c, W.rows, block)
+        d = after
+        e += n * r if h > 0 else 0
 
 
 @subroutine
@@ -138,6 +115,34 @@ def _curvature(
                 D[j * n + k] -= each
 
 
+@kernel
+def _scale(rho: Vector, factor: float) -> None:
+    for h in range(rho.size):
+        rho[h] *= factor
+
+
+@kernel
+def _line_search(
+    lay: Integers, lo: Vector, hi: Vector, value: float, slope: float, v: Vector, theta: Vector,
+    P0: Vector, W: Work,
+) -> tuple[float, int, bool]:  # fmt: skip
+    """Move v along W.dv; the value there, the evaluations that it took, and success."""
+    W.v_old[:] = v
+    t = 1.0
+    trial = value
+    for tried in range(_TRIES):
+        step_to(v, t, W)
+        trial = evaluate(lay, lo, hi, v, P0, theta, W)
+        after = slope_along(W)
+        if good_step(value, trial, t, slope, after):
+            return trial, tried + 1, True
+        if after < slope and after < 0.0:
+            t *= min(max(slope / (slope - after), 0.1), 0.5)
+        else:
+            t *= 0.25
+    return trial, _TRIES, False
+
+
 @subroutine
 def newton(
     lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, v: Vector, theta: Vector,
@@ -145,27 +150,22 @@ def newton(
 ) -> tuple[float, int, int]:  # fmt: skip
     """Improve on ``best`` from (v, theta, P0) in place, until a certified gap is <= ``goal``.
 
-    Returns the best gap, Newton steps and certificates. The point that attains the best gap is
-    in W.best_v, best_theta, best_P, best_q, best_pi, and the gap's two parts in W.gap[2:].
-    ``pace`` = [boldness, last first kappa, fast shrinkage] adapts from solve to solve: small rho
-    needs fewer proximal steps, large rho copes with many changes of the active set.
+    Returns the best gap, Newton steps and certificates; its point is where `offer` puts it.
+    ``pace`` adapts from solve to solve: boldness, the first kappa of the last solve, and how much
+    rho shrinks where that is quick. Small rho needs fewer proximal steps, large rho copes with
+    many changes of the active set.
     """
-    H = lay.shape[1] - 2
-    S = lay[STATE, H + 1]
-    kappa = min(max(pace[1], _KAPPA_LOW), 1.0)
+    H = horizon(lay)
+    kappa = min(max(pace[KAPPA], _KAPPA_LOW), 1.0)
     for h in range(H + 1):
         W.rho[h] = kappa * max(W.w[h], W.w[min(h + 1, H)])
     value = evaluate(lay, lo, hi, v, P0, theta, W)
-    size = 0.0
-    for k in range(1, S):
-        size += abs(W.grad[k])
-    wanted = min(max(pace[0] * size, _KAPPA_LOW), 1.0)
+    wanted = min(max(pace[BOLDNESS] * imbalance(W.grad), _KAPPA_LOW), 1.0)
     if wanted > 4.0 * kappa or wanted < 0.25 * kappa:
-        for h in range(H + 1):
-            W.rho[h] *= wanted / kappa
+        _scale(W.rho, wanted / kappa)
         kappa = wanted
         value = evaluate(lay, lo, hi, v, P0, theta, W)
-    pace[1] = wanted
+    pace[KAPPA] = wanted
     inner = 0
     first = True
     fast = False
@@ -175,47 +175,33 @@ def newton(
     certificates = 0
     threshold = GRADIENT_TOLERANCE
     while True:
-        size = 0.0
-        for k in range(1, S):
-            size += abs(W.grad[k])
+        size = imbalance(W.grad)
         if not size < math.inf:
             break
         if size <= threshold:
             certificates += 1
             bounds(lay, lo, hi, v, theta, W.P, W.bound, W.slack)
-            gap = certify(
-                lay, W.L, W.w, v, W.P, W.bound, W.slack, False, W.pi_out, W.q_out, W.mass,
-                W.ln_x, W.gap,
-            )  # fmt: skip
-            if gap < best:
-                best = gap
-                W.gap[2] = W.gap[0]
-                W.gap[3] = W.gap[1]
-                W.best_v[:] = v
-                W.best_theta[:] = theta
-                W.best_P[:] = W.P
-                W.best_q[:] = W.q_out
-                W.best_pi[:] = W.pi_out
+            best, gap, slack = offer(lay, v, theta, False, best, W)
             if first:
                 first = False
                 if inner > 3:
-                    pace[0] = min(2.0 * pace[0], _TIMID)
+                    pace[BOLDNESS] = min(2.0 * pace[BOLDNESS], _TIMID)
                 elif inner <= 1 and gap > goal:
-                    pace[0] = max(0.5 * pace[0], _BOLD)
+                    pace[BOLDNESS] = max(0.5 * pace[BOLDNESS], _BOLD)
             elif fast:
-                faster = max(0.7 * pace[2], _SHRINK_LEAST)
-                pace[2] = min(2.0 * pace[2], _SHRINK) if inner > 3 else faster
+                faster = max(0.7 * pace[SHRINKAGE], _SHRINK_LEAST)
+                slower = min(2.0 * pace[SHRINKAGE], _SHRINK)
+                pace[SHRINKAGE] = slower if inner > 3 else faster
             if gap <= goal or steps >= limit or certificates >= MAX_STEPS:
                 break
-            if W.gap[1] > 0.5 * goal:
+            if slack > 0.5 * goal:  # a proximal step
                 P0[:] = W.P
                 fast = inner <= 1
-                shrink = max(pace[2] if fast else _SHRINK, _KAPPA_FLOOR / kappa)
+                shrink = max(pace[SHRINKAGE] if fast else _SHRINK, _KAPPA_FLOOR / kappa)
                 inner = 0
                 if shrink < 1.0:
                     kappa *= shrink
-                    for h in range(H + 1):
-                        W.rho[h] *= shrink
+                    _scale(W.rho, shrink)
                 value = evaluate(lay, lo, hi, v, P0, theta, W)
             else:
                 threshold *= 0.1
@@ -224,44 +210,18 @@ def newton(
             break
         steps += 1
         _assemble(lay, lo, hi, _DAMPING * size, W)
-        blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
-        W.dv[:] = W.grad
-        blocktri.solve(lay, W.D, W.E, W.inverse, W.dv)
-        slope = 0.0
-        for k in range(1, S):
-            slope += W.grad[k] * W.dv[k]
-        W.v_old[:] = v
-        t = 1.0
-        accepted = False
-        noise = 1e-13 * (1.0 + abs(value))
-        for _ in range(25):
-            for k in range(1, S):
-                v[k] = W.v_old[k] + t * W.dv[k]
-            trial = evaluate(lay, lo, hi, v, P0, theta, W)
-            inner += 1
-            after = 0.0
-            for k in range(1, S):
-                after += W.grad[k] * W.dv[k]
-            if trial >= value + 1e-4 * t * slope or (
-                trial >= value - noise and after >= -0.8 * slope
-            ):
-                accepted = True
-                break
-            if after < slope and after < 0.0:
-                t *= min(max(slope / (slope - after), 0.1), 0.5)
-            else:
-                t *= 0.25
+        slope = direction(lay, W)
+        value, tried, accepted = _line_search(lay, lo, hi, value, slope, v, theta, P0, W)
+        inner += tried
         if not accepted or (steps >= limit and not retried):
             if retried or kappa > 0.1:
                 break
             # rho was too bold: once more from here with a large one
             retried = True
             limit += MAX_STEPS // 2
-            pace[0] = min(8.0 * pace[0], _TIMID)
-            for h in range(H + 1):
-                W.rho[h] *= 1.0 / kappa
+            pace[BOLDNESS] = min(8.0 * pace[BOLDNESS], _TIMID)
+            _scale(W.rho, 1.0 / kappa)
             kappa = 1.0
             inner = 0
-            trial = evaluate(lay, lo, hi, v, P0, theta, W)
-        value = trial
+            value = evaluate(lay, lo, hi, v, P0, theta, W)
     return best, steps, certificates

@@ -5,9 +5,13 @@ transitions in the boxes is ``f(s_0)``, where ``f = 1{. = t}`` on layer ``k`` an
 
     f(s) = sum_a pi(a|s) max { <P, f> : lo <= P <= hi, sum P = 1 }.
 
-The inner maximum is greedy: start from ``lo`` and hand ``1 - sum lo`` to the largest ``f`` first,
-at most ``hi - lo`` each. (Jin et al.'s Greedy starts from P_bar and returns 0 when N = 0; this one
-does not.) One order of ``f`` serves all pairs of a layer. ``u(s, a) = pi(a|s) u(s)``.
+The inner maximum is greedy: start from ``lo`` and hand ``rest = 1 - sum lo`` to the largest ``f``
+first, at most ``hi - lo`` each. In descending order of ``f``, for every pair,
+
+    P = min(rest + lo, hi),   value += P f,   rest += lo - P.
+
+(Jin et al.'s Greedy starts from P_bar and returns 0 when N = 0; this one does not.) One order of
+``f`` serves all pairs of a layer. ``u(s, a) = pi(a|s) u(s)``.
 
 For an episode-level mixture the bound is the mixture of its components' bounds (erratum E12): each
 term bounds its component, so ``u >= q`` holds.
@@ -15,19 +19,13 @@ term bounds its component, so ``u >= q`` holds.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_numbers
 from unbounded._jit import borrowed, kernel, subroutine
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-)
-from unbounded.core.occupancy import vec4
-from unbounded.core.occupancy.confidence import _numbers, check_boxes
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -35,6 +33,7 @@ from unbounded.core.occupancy.layout import (
     STATE,
     TRIPLE,
     Layers,
+    horizon,
 )
 from unbounded.core.occupancy.policies import Markov, Mixture
 
@@ -53,7 +52,7 @@ def upper_occupancy(
         For a mixture, the mixture of the components' bounds (E12).
     lo, hi : array_like, shape (n_transitions,)
     states : array_like of int, shape (H,), optional
-        Compute only for these visited states, one a layer (about 1/n_h of the work); the
+        Compute only for these visited states, one per layer (about 1/n_h of the work); the
         entries of all other states are zero.
 
     Returns
@@ -69,7 +68,7 @@ def upper_occupancy(
     """
     layers = policy.layers
     lo, hi = check_boxes(layers, lo, hi)
-    visited = None if states is None else _numbers(states, "states", layers.sizes)
+    visited = None if states is None else checked_numbers("states", states, layers.sizes)
     if isinstance(policy, Mixture):
         parts = [
             w * upper_occupancy(p, lo, hi, visited)
@@ -129,16 +128,16 @@ def greedy_transitions(
 def scratch(layers: Layers) -> tuple[Vector, Integers]:
     """Work arrays of the kernels below, made once."""
     n = max(layers.sizes)
-    return np.empty(n + vec4.WIDTH - 1 + n * layers.n_actions), np.empty(n, dtype=np.int64)
+    return np.empty(n + 2 * n * layers.n_actions), np.empty(n, dtype=np.int64)
 
 
-# Kernels. ``room`` = 1 - sum(lo) of each pair, once an epoch.
+# Kernels. ``room`` = 1 - sum(lo) of each pair, once per epoch.
 
 
 @subroutine
 def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
     """room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     for h in range(H):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         r = room[lay[PAIR, h] : lay[PAIR, h] + m]
@@ -157,146 +156,72 @@ def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
 
 @kernel
 def descending(n: int, f: Vector, order: Integers) -> None:
-    """order: 0..n-1 by decreasing f, ties by number; writes into the 3 entries of f after them.
-
-    By counting what is larger: no branch depends on f but for ties.
-    """
-    for j in range(n, n + vec4.WIDTH - 1):
-        f[j] = -math.inf
+    """order: 0..n-1 by decreasing f, ties by number."""
     for j in range(n):
-        order[j] = -1
-    for j in range(n):
-        x = vec4.fill(f[j])
-        larger = vec4.fill(0.0)
-        for k in range(0, n, vec4.WIDTH):
-            larger = vec4.add(larger, vec4.above(vec4.load(f, k), x))
-        rank = int(vec4.total(larger))
-        while order[rank] >= 0:
-            rank += 1
-        order[rank] = j
-
-
-@kernel
-def _give_two(
-    lo: Vector, hi: Vector, j: int, k: int, f0: Any, f1: Any, rest: Any, value: Any
-) -> tuple[Any, Any]:
-    """Hand mass to two states, whose entries for four pairs begin at ``j`` and ``k``."""
-    r = vec4.add(rest, vec4.load(lo, j))
-    give = vec4.smaller(r, vec4.load(hi, j))
-    r = vec4.add(r, vec4.subtract(vec4.load(lo, k), give))
-    more = vec4.smaller(r, vec4.load(hi, k))
-    gain = vec4.add(vec4.multiply(give, f0), vec4.multiply(more, f1))
-    return vec4.subtract(r, more), vec4.add(value, gain)
-
-
-@kernel
-def _give_last(lo: Vector, hi: Vector, j: int, f0: Any, rest: Any, value: Any) -> Any:
-    give = vec4.smaller(vec4.add(rest, vec4.load(lo, j)), vec4.load(hi, j))
-    return vec4.add(value, vec4.multiply(give, f0))
+        k = j
+        while k > 0 and f[order[k - 1]] < f[j]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = j
 
 
 @kernel
 def best_values(
-    m: int,
-    n: int,
-    lo: Vector,
-    hi: Vector,
-    start: int,
-    room: Vector,
-    first: int,
-    f: Vector,
-    order: Integers,
-    value: Vector,
-) -> None:
+    m: int, n: int, lo: Vector, hi: Vector, start: int, room: Vector, first: int, f: Vector,
+    order: Integers, value: Vector, rest: Vector,
+) -> None:  # fmt: skip
     """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once.
 
-    Sixteen pairs at a time, then four, so that what is left of their mass stays in registers; the
-    last four may be computed twice. ``room[first]`` is that of the layer's first pair.
+    ``room[first]`` is that of the layer's first pair; ``rest`` is scratch. States are taken two by
+    two, which halves the passes over the pairs.
     """
     descending(n, f, order)
     used = n
     while used > 0 and f[order[used - 1]] <= 0.0:
         used -= 1
-    even = used - used % 2
-    i = 0
-    while i + 16 <= m:
-        r0, r1 = vec4.load(room, first + i), vec4.load(room, first + i + 4)
-        r2, r3 = vec4.load(room, first + i + 8), vec4.load(room, first + i + 12)
-        v0 = v1 = v2 = v3 = vec4.fill(0.0)
-        for g in range(0, even, 2):
-            j = start + order[g] * m + i
-            k = start + order[g + 1] * m + i
-            f0, f1 = vec4.fill(f[order[g]]), vec4.fill(f[order[g + 1]])
-            r0, v0 = _give_two(lo, hi, j, k, f0, f1, r0, v0)
-            r1, v1 = _give_two(lo, hi, j + 4, k + 4, f0, f1, r1, v1)
-            r2, v2 = _give_two(lo, hi, j + 8, k + 8, f0, f1, r2, v2)
-            r3, v3 = _give_two(lo, hi, j + 12, k + 12, f0, f1, r3, v3)
-        if even < used:
-            j = start + order[even] * m + i
-            f0 = vec4.fill(f[order[even]])
-            v0 = _give_last(lo, hi, j, f0, r0, v0)
-            v1 = _give_last(lo, hi, j + 4, f0, r1, v1)
-            v2 = _give_last(lo, hi, j + 8, f0, r2, v2)
-            v3 = _give_last(lo, hi, j + 12, f0, r3, v3)
-        vec4.store(value, i, v0)
-        vec4.store(value, i + 4, v1)
-        vec4.store(value, i + 8, v2)
-        vec4.store(value, i + 12, v3)
-        i += 16
-    while i < m and m >= 4:
-        i = min(i, m - 4)
-        r0, v0 = vec4.load(room, first + i), vec4.fill(0.0)
-        for g in range(0, even, 2):
-            j = start + order[g] * m + i
-            k = start + order[g + 1] * m + i
-            f0, f1 = vec4.fill(f[order[g]]), vec4.fill(f[order[g + 1]])
-            r0, v0 = _give_two(lo, hi, j, k, f0, f1, r0, v0)
-        if even < used:
-            f0 = vec4.fill(f[order[even]])
-            v0 = _give_last(lo, hi, start + order[even] * m + i, f0, r0, v0)
-        vec4.store(value, i, v0)
-        i += 4
-    while i < m:
-        r = room[first + i]
-        v = 0.0
-        for g in range(0, even, 2):
-            j = start + order[g] * m + i
-            k = start + order[g + 1] * m + i
-            r += lo[j]
-            give = min(r, hi[j])
-            r += lo[k] - give
-            more = min(r, hi[k])
-            v += give * f[order[g]] + more * f[order[g + 1]]
-            r -= more
-        if even < used:
-            j = start + order[even] * m + i
-            v += min(r + lo[j], hi[j]) * f[order[even]]
-        value[i] = v
-        i += 1
+    rest = rest[:m]
+    value = value[:m]
+    for i in range(m):
+        rest[i] = room[first + i]
+        value[i] = 0.0
+    for g in range(0, used - 1, 2):
+        f0 = f[order[g]]
+        f1 = f[order[g + 1]]
+        j = start + order[g] * m
+        k = start + order[g + 1] * m
+        lo0 = lo[j : j + m]
+        hi0 = hi[j : j + m]
+        lo1 = lo[k : k + m]
+        hi1 = hi[k : k + m]
+        for i in range(m):
+            r = rest[i] + lo0[i]
+            P0 = min(r, hi0[i])
+            r += lo1[i] - P0
+            P1 = min(r, hi1[i])
+            value[i] += P0 * f0 + P1 * f1
+            rest[i] = r - P1
+    if used % 2 == 1:
+        f0 = f[order[used - 1]]
+        j = start + order[used - 1] * m
+        lo0 = lo[j : j + m]
+        hi0 = hi[j : j + m]
+        for i in range(m):
+            value[i] += min(rest[i] + lo0[i], hi0[i]) * f0
 
 
 @subroutine
 def greedy(
-    lay: Integers,
-    lo: Vector,
-    hi: Vector,
-    room: Vector,
-    v: Vector,
-    P: Vector,
-    work: Vector,
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, v: Vector, P: Vector, work: Vector,
     order: Integers,
-) -> None:
+) -> None:  # fmt: skip
     """P(.|s, a) = argmax over the box of <P, v>, every pair."""
-    padded = order.size + vec4.WIDTH - 1
-    f = work[:padded]
-    rest = work[padded:]
-    for h in range(lay.shape[1] - 2):
+    rest = work
+    for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         n = lay[SIZE, h + 1]
         for i in range(m):
             rest[i] = room[lay[PAIR, h] + i]
-        f[:n] = v[lay[STATE, h + 1] : lay[STATE, h + 1] + n]
-        descending(n, f, order)
+        descending(n, v[lay[STATE, h + 1] : lay[STATE, h + 1] + n], order)
         for j in order[:n]:
             k = lay[TRIPLE, h] + j * m
             a = lo[k : k + m]
@@ -333,9 +258,11 @@ def u_state(
     """Largest probability of reaching state ``t`` of layer ``k >= 1``."""
     lay, lo, hi, room = borrowed(lay), borrowed(lo), borrowed(hi), borrowed(room)
     pi, work, order = borrowed(pi), borrowed(work), borrowed(order)
-    padded = order.size + vec4.WIDTH - 1
-    f = work[:padded]
-    value = work[padded:]
+    n = order.size
+    pairs = (work.size - n) // 2
+    f = work[:n]
+    value = work[n : n + pairs]
+    rest = work[n + pairs :]
     for h in range(k - 1, -1, -1):
         A = lay[ACTIONS, h]
         m = lay[SIZE, h] * A
@@ -347,8 +274,9 @@ def u_state(
                 value[i] = a[i] + min(b[i] - a[i], r[i])
         else:
             best_values(
-                m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], room, lay[PAIR, h], f, order, value
-            )
+                m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], room, lay[PAIR, h], f, order, value,
+                rest,
+            )  # fmt: skip
         average(lay[SIZE, h], A, pi[lay[PAIR, h] : lay[PAIR, h] + m], value, f)
     return float(min(f[0], 1.0))
 
@@ -366,7 +294,7 @@ def u_visited(
     order: Integers,
 ) -> None:
     """u[h - 1] for the visited state of each layer h = 1..H (of the state, not of the pair)."""
-    for k in range(1, lay.shape[1] - 1):
+    for k in range(1, horizon(lay) + 1):
         u[k - 1] = u_state(lay, lo, hi, room, pi, k, states[k - 1], work, order)
 
 
@@ -383,6 +311,6 @@ def u_all(
 ) -> None:
     """u of every state, shape (n_states,)."""
     u[0] = 1.0
-    for k in range(1, lay.shape[1] - 1):
+    for k in range(1, horizon(lay) + 1):
         for t in range(lay[SIZE, k]):
             u[lay[STATE, k] + t] = u_state(lay, lo, hi, room, pi, k, t, work, order)

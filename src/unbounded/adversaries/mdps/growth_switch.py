@@ -1,0 +1,57 @@
+"""The scale of the losses grows all the time, and what was good becomes bad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbounded._arguments import checked_share, checked_within
+from unbounded._jit import kernel
+from unbounded.adversaries.mdps._losses import growth, mix
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.play.adversary import EPISODES, KEY, OWN, SCALE, MDPAdversary
+
+
+@kernel
+def _fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None:
+    factor = params[SCALE] * growth(params[OWN], t, params[EPISODES])
+    mix(factor, 0.5, 0.0, t > params[OWN + 1], params[KEY], t, out)
+
+
+class GrowthSwitch(MDPAdversary):
+    """`Growth` and `Switch` at once.
+
+    Parameters
+    ----------
+    doublings : float
+        How often, from 0 to 1000; 2^20-fold by default.
+    at : float
+        When every mean mu becomes 1 - mu, as a share of the episodes.
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import GrowthSwitch
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, GrowthSwitch(doublings=10), 100, seed=1)
+    >>> bool(100.0 < result.high.max() < 1024.0)
+    True
+    """
+
+    fill = _fill
+
+    def __init__(self, doublings: float = 20.0, at: float = 0.5, *, scale: float = 1.0) -> None:
+        self.doublings = checked_within("doublings", doublings, 0.0, 1000.0)
+        self.at = checked_share("at", at)
+        super().__init__(scale=scale)
+
+    @property
+    def largest(self) -> float:
+        return 2.0**self.doublings
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return self.doublings, self.at * episodes

@@ -1,0 +1,34 @@
+"""The best certified point so far, which every solver keeps in the same place."""
+
+from __future__ import annotations
+
+from unbounded._jit import kernel
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.certificate import certify
+from unbounded.core.occupancy.work import KL, SLACK, Work
+
+
+@kernel
+def offer(
+    lay: Integers, v: Vector, theta: Vector, given: bool, best: float, W: Work
+) -> tuple[float, float, float]:
+    """Certify the dual point (v, theta) with W.P, and keep it if its gap is below ``best``.
+
+    W.bound and W.slack belong to the point; ``given`` as for `certify`, of W.pi_out. Returns the
+    best gap, this one and its slack part. The best point is in W.best_v, best_theta, best_P,
+    best_q, best_pi and W.parts.
+    """
+    kl, slack = certify(
+        lay, W.L, W.w, v, W.P, W.bound, W.slack, given, W.pi_out, W.q_out, W.mass, W.ln_x
+    )
+    gap = kl + slack
+    if gap < best:
+        best = gap
+        W.parts[KL] = kl
+        W.parts[SLACK] = slack
+        W.best_v[:] = v
+        W.best_theta[:] = theta
+        W.best_P[:] = W.P
+        W.best_q[:] = W.q_out
+        W.best_pi[:] = W.pi_out
+    return best, gap, slack

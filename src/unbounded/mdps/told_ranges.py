@@ -1,0 +1,25 @@
+"""The range of the losses in each layer, for learners that are told it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded.core.arrays import Matrix
+from unbounded.core.occupancy.layout import Layers
+
+
+def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Matrix:
+    """``loss_range`` as an array (H, 2), or a clear error."""
+    ranges = np.array(loss_range, dtype=np.float64)
+    if ranges.shape == (2,):
+        ranges = np.tile(ranges, (layers.horizon, 1))
+    if ranges.shape != (layers.horizon, 2):
+        raise ValueError(
+            f"loss_range must be (low, high), or {layers.horizon} such pairs; "
+            f"got shape {ranges.shape}"
+        )
+    width = ranges[:, 1] - ranges[:, 0]
+    if not (np.all(np.isfinite(width)) and np.all(width > 0)):
+        raise ValueError(f"loss_range needs finite low < high, got {ranges.tolist()}")
+    return ranges

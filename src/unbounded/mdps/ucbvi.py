@@ -1,0 +1,162 @@
+"""UCBVI-CH: optimism with Hoeffding bonuses on all the visits (Azar, Osband & Munos 2017).
+
+    Q = min(B, r + P V + c B L/sqrt(N)),   V = max Q,   L = ln(5 S A K/delta),   c = 7,
+
+where B bounds the total reward of an episode; pairs never visited keep Q = B. It is planned again
+when some pair's visits reach a power of two, not after every episode, so that there are few
+distinct policies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from unbounded._arguments import checked_count, checked_option, checked_positive
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
+from unbounded.mdps import markov_play, optimism
+from unbounded.mdps.explorers import fill_policy
+from unbounded.mdps.optimism import Bonus, Model, State, checked_rewards
+from unbounded.play.contract import MDPSpec
+from unbounded.play.mdp_learner import MDPLearner, checked_layers
+from unbounded.play.seeds import Seed
+
+_PAPER = 7.0  # c of the paper
+
+
+def hoeffding_bonus(
+    layers: Layers, episodes: int, delta: float, constant: float = _PAPER, B: float = 1.0
+) -> Bonus:
+    """c B L/sqrt(N) with L = ln(5 S A K/delta)."""
+    log_term = math.log(5 * sum(layers.sizes) * layers.n_actions * episodes / delta)
+    return Bonus(constant, 0.0, 0.0, log_term, B)
+
+
+@subroutine
+def observe(
+    lay: Integers, model: Model, states: Integers, actions: Integers, rewards: Vector
+) -> bool:
+    """Count one episode; True if some pair renewed its model."""
+    renewed = False
+    for h in range(1, horizon(lay) + 1):
+        visits = optimism.count_visit(lay, model, h, states, actions, rewards[h - 1])
+        if visits > 0:
+            renewed = True
+            i = states[h - 1] * lay[ACTIONS, h] + actions[h - 1]
+            optimism.renew(lay, model, h, i, float(visits))
+    return renewed
+
+
+@subroutine
+def plan(lay: Integers, bonus: Bonus, model: Model, layer: int, target: int) -> None:
+    """Optimistic values and greedy actions; ``layer`` and ``target`` as for `mvp.plan`."""
+    for h in range(horizon(lay), 0, -1):
+        if 0 < layer <= h:
+            optimism.know_target(lay, model, h, layer, target)
+            continue
+        for i in range(lay[SIZE, h] * lay[ACTIONS, h]):
+            model.Q[lay[PAIR, h] + i] = _optimistic(lay, bonus, model, h, i)
+        optimism.act_greedily(lay, model, h)
+
+
+@kernel
+def _optimistic(lay: Integers, bonus: Bonus, model: Model, h: int, i: int) -> float:
+    p = lay[PAIR, h] + i
+    if model.N[p] <= 0.0:
+        return bonus.B
+    mean, _ = optimism.next_value(lay, model, h, i)
+    b = bonus.c1 * bonus.B * bonus.log_term / math.sqrt(model.N[p])
+    return min(bonus.B, model.reward[p] + mean + b)
+
+
+Params = Bonus
+
+
+@kernel
+def update(
+    lay: Integers, bonus: Bonus, state: State, solver: int, memo: int,
+    states: Integers, actions: Integers, losses: Vector,
+) -> State:  # fmt: skip
+    """Learn from the rewards of one episode, minus its losses."""
+    version, model = state.version, state.model
+    for h in range(losses.size):
+        state.rewards[h] = -losses[h]
+    if observe(lay, model, states, actions, state.rewards):
+        plan(lay, bonus, model, 0, 0)
+        fill_policy(lay, model.choice, 0, state.pi)
+        version += 1
+    return State(state.t + 1, 0, version, state.pi, model, state.rewards)
+
+
+class UCBVI(MDPLearner):
+    """Upper confidence bounds on values: stochastic rewards, unknown transitions.
+
+    Parameters
+    ----------
+    layers : sequence of int
+    n_actions : int
+    episodes : int
+    delta : float, default 0.05
+    total : float, default 1
+        Bound on the total reward of an episode; rewards (= minus losses) are at least 0.
+    constants : {"practical", "paper"}
+    bonus : float, default 0.3
+        Constant of the practical bonus.
+    seed : int or SeedSequence, optional
+
+    Examples
+    --------
+    >>> learner = UCBVI(layers=[1, 2], n_actions=2, episodes=100, seed=0)
+    >>> for _ in range(60):  # action 1 earns the reward
+    ...     plan = learner.ask()
+    ...     actions = [plan.act(0, 0), plan.act(1, 0)]
+    ...     learner.tell(plan, [0, 0], actions, rewards=[0.0, actions[1]])
+    >>> learner.policy().tables[1][0].tolist()
+    [0.0, 1.0]
+    """
+
+    spec = MDPSpec.of(
+        __name__,
+        name="UCBVI",
+        reference="Azar, Osband & Munos 2017",
+        init=optimism.init,
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+        examples=({}, {"constants": "paper"}),
+    )
+
+    def __init__(
+        self,
+        layers: Sequence[int],
+        n_actions: int,
+        episodes: int,
+        delta: float = 0.05,
+        *,
+        total: float = 1.0,
+        constants: str = "practical",
+        bonus: float = 0.3,
+        seed: Seed = None,
+    ) -> None:
+        shape = checked_layers(layers, n_actions)
+        delta = checked_positive("delta", delta, below=1.0)
+        total = self._total = checked_positive("total", total)
+        params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
+        self._start(shape, params, locals(), seed)
+
+    def _checked(self, name: str, values: Any) -> Vector:
+        numbers = super()._checked(name, values)
+        checked_rewards(self.spec.name, name, numbers, self._total)
+        return numbers
+
+
+def chosen_bonus(
+    layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
+) -> Bonus:
+    """The bonus that the arguments of a learner ask for."""
+    K = checked_count("episodes", episodes)
+    checked_positive("bonus", bonus)
+    paper = checked_option("constants", constants, ("practical", "paper")) == 1
+    return hoeffding_bonus(layers, K, delta, _PAPER if paper else float(bonus), total)

@@ -1,0 +1,63 @@
+"""Uniform play: a control that does not learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unbounded._jit import kernel
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.policies import Markov
+from unbounded.mdps import markov_play
+from unbounded.play.contract import MDPSpec
+from unbounded.play.mdp_learner import MDPLearner, checked_layers
+from unbounded.play.seeds import Seed
+
+
+class Params(NamedTuple):
+    n_actions: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    version: int
+    pi: Vector
+
+
+def init(layers: Layers, params: Params) -> State:
+    """Uniform actions."""
+    return State(1, 0, 0, Markov.uniform(layers).pi)
+
+
+@kernel
+def update(
+    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    states: Integers, actions: Integers, losses: Vector,
+) -> State:  # fmt: skip
+    """Count the episode."""
+    return State(state.t + 1, 0, 0, state.pi)
+
+
+class UniformPolicy(MDPLearner):
+    """Every action with the same probability, for ever.
+
+    Examples
+    --------
+    >>> UniformPolicy([1, 2], n_actions=2, seed=0).ask().policy[0].tolist()
+    [[0.5, 0.5]]
+    """
+
+    spec = MDPSpec.of(
+        __name__,
+        name="UniformPolicy",
+        reference="",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+        scale_free=True,
+    )
+
+    def __init__(self, layers: Sequence[int], n_actions: int, *, seed: Seed = None) -> None:
+        shape = checked_layers(layers, n_actions)
+        self._start(shape, Params(shape.n_actions), locals(), seed)

@@ -1,0 +1,204 @@
+"""One flat float64 buffer for everything that a learner knows.
+
+Python passes this one array across the Numba boundary, and kernels build the NamedTuples that they
+work with inside: several times faster than passing them. A buffer is also all there is to save.
+
+    reserved | scalars of Params | scalars of State | where vectors begin | vectors
+
+`Packing` finds the fields of two nested NamedTuples and writes the three functions that read and
+write them; nothing else in the package is generated.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+import numpy as np
+
+from unbounded._jit import kernel
+from unbounded.core.arrays import Integers, Vector
+
+_SCALARS = (int, float, bool)
+
+
+class Steps(NamedTuple):
+    """The functions that read a buffer and write to it."""
+
+    params: Callable[[Vector], Any]
+    """The ``Params`` that a buffer holds."""
+    state: Callable[[Vector], Any]
+    """The ``State`` that a buffer holds; its vectors are views."""
+    pack: Callable[[Vector, Any], None]
+    """Write the scalars of a ``State``; its vectors were changed in place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Where the fields of ``Params`` and ``State`` stand in a buffer.
+
+    Parameters
+    ----------
+    name, module : str
+        Of the algorithm, and where it is defined.
+    Params, State : type
+        NamedTuples whose fields are ``int``, ``float``, ``bool``, ``Vector``, ``Integers`` (the
+        same bytes seen as int64) or NamedTuples of such fields.
+    reserved : int
+        How many slots at the front are left to the caller.
+
+    Examples
+    --------
+    >>> class Params(NamedTuple):
+    ...     n: int
+    >>> class State(NamedTuple):
+    ...     t: int
+    ...     L: Vector
+    >>> packing = Packing("Example", __name__, Params, State)
+    >>> buffer = packing.new(Params(2), State(1, np.array([0.5, 0.25])))
+    >>> state = packing.python.state(buffer)
+    >>> state.t, state.L.tolist()
+    (1, [0.5, 0.25])
+    >>> packing.python.pack(buffer, state._replace(t=2))
+    >>> int(buffer[packing.slot("t")])
+    2
+    """
+
+    name: str
+    module: str
+    Params: Any
+    State: Any
+    reserved: int = 0
+
+    @cached_property
+    def _fields(self) -> list[tuple[str, Any]]:
+        """Name, with dots, and type of every field that is not a NamedTuple itself."""
+        return _leaves(self.Params, "params.") + _leaves(self.State, "state.")
+
+    @cached_property
+    def _scalars(self) -> dict[str, int]:
+        """Slot of every scalar."""
+        names = [name for name, kind in self._fields if kind in _SCALARS]
+        return {name: self.reserved + i for i, name in enumerate(names)}
+
+    @cached_property
+    def _vectors(self) -> dict[str, int]:
+        """Slot that says where a vector begins; the next slot says where it ends."""
+        names = [name for name, kind in self._fields if kind not in _SCALARS]
+        first = self.reserved + len(self._scalars)
+        return {name: first + i for i, name in enumerate(names)}
+
+    @property
+    def _body(self) -> int:
+        """Where the first vector begins."""
+        return self.reserved + len(self._scalars) + len(self._vectors) + 1
+
+    def slot(self, field: str) -> int:
+        """Where a scalar field of the state stands in the buffer."""
+        return self._scalars[f"state.{field}"]
+
+    def new(self, params: Any, state: Any) -> Vector:
+        """The buffer that holds ``params`` and ``state``."""
+        whole = _Whole(params, state)
+        vectors = [attrgetter(name)(whole) for name in self._vectors]
+        ends = np.cumsum([self._body, *(vector.size for vector in vectors)])
+        buffer = np.zeros(int(ends[-1]))
+        for name, slot in self._scalars.items():
+            buffer[slot] = attrgetter(name)(whole)
+        buffer[self._body - ends.size : self._body] = ends
+        for vector, begin, end in zip(vectors, ends[:-1], ends[1:], strict=True):
+            buffer[begin:end].view(vector.dtype)[:] = vector
+        return buffer
+
+    def same_params(self, buffer: Vector, other: Vector) -> bool:
+        """Whether two buffers have equal layouts and equal parameters."""
+        if buffer.shape != other.shape:
+            return False
+        kept = [slot for name, slot in self._scalars.items() if name.startswith("params.")]
+        kept += [*self._vectors.values(), self._body - 1]
+        if not np.array_equal(buffer[kept], other[kept]):
+            return False
+        ours, theirs = self.python.params(buffer), self.python.params(other)
+        names = [name.removeprefix("params.") for name in self._vectors if name[0] == "p"]
+        return all(
+            np.array_equal(attrgetter(name)(ours), attrgetter(name)(theirs)) for name in names
+        )
+
+    @cached_property
+    def python(self) -> Steps:
+        """The functions as Python runs them."""
+        kinds: dict[str, Any] = {}
+        params = self._expression(self.Params, "params.", kinds)
+        state = self._expression(self.State, "state.", kinds)
+        stores = [
+            f"    buffer[{slot}] = {name}"
+            for name, slot in self._scalars.items()
+            if name.startswith("state.")
+        ]
+        source = "\n".join(
+            [
+                "def params(buffer):",
+                f"    return {params}",
+                "def state(buffer):",
+                f"    return {state}",
+                "def pack(buffer, state):",
+                *stores,
+                "",
+            ]
+        )
+        # A file name of the package's, so that @kernel caches what is compiled; Numba and
+        # tracebacks find the lines in linecache.
+        file = str(Path(__file__).with_name(f"{self.module}.{self.name}.packing"))
+        linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+        namespace = {"np": np, "__name__": self.module, **kinds}
+        exec(compile(source, file, "exec"), namespace)
+        steps = [namespace[step] for step in Steps._fields]
+        for step in steps:
+            step.__qualname__ = f"{self.name}.{step.__name__}"
+        return Steps(*steps)
+
+    @cached_property
+    def compiled(self) -> Steps:
+        """The same as kernels."""
+        return Steps(*(kernel(step) for step in self.python))
+
+    def _expression(self, kind: Any, prefix: str, kinds: dict[str, Any]) -> str:
+        """Source that builds a ``kind`` from the buffer; ``kinds`` gets the types that it names."""
+        parts = []
+        for name, part in get_type_hints(kind).items():
+            field = prefix + name
+            if hasattr(part, "_fields"):
+                parts.append(self._expression(part, f"{field}.", kinds))
+            elif part in _SCALARS:
+                parts.append(_read(part, self._scalars[field]))
+            else:
+                slot = self._vectors[field]
+                whole = "buffer.view(np.int64)" if part == Integers else "buffer"
+                parts.append(f"{whole}[int(buffer[{slot}]) : int(buffer[{slot + 1}])]")
+        alias = f"{kind.__name__}_{len(kinds)}"  # two algorithms' types may have one name
+        kinds[alias] = kind
+        return f"{alias}({', '.join(parts)})"
+
+
+class _Whole(NamedTuple):
+    params: Any
+    state: Any
+
+
+def _leaves(kind: Any, prefix: str) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, part in get_type_hints(kind).items():
+        nested = hasattr(part, "_fields")
+        found += _leaves(part, f"{prefix}{name}.") if nested else [(prefix + name, part)]
+    return found
+
+
+def _read(kind: type, slot: int) -> str:
+    if kind is bool:
+        return f"buffer[{slot}] != 0.0"
+    return f"int(buffer[{slot}])" if kind is int else f"buffer[{slot}]"

@@ -1,0 +1,229 @@
+"""The contract of an algorithm: what its file defines, and what it says of itself.
+
+An algorithm is a file with ``Params`` (never changes), ``State`` (everything that changes),
+``init`` and three kernels, for bandits and for MDPs alike:
+
+============  =================================================  ==========================
+step          bandits                                            MDPs
+============  =================================================  ==========================
+init          params -> State                                    layers, params -> State
+distribution  fills q_t, the distribution over the arms          ... the occupancy measure
+act           word -> arm, probability, memo                     word -> policy, memo
+update        arm, memo, loss -> State                           episode, memo -> State
+============  =================================================  ==========================
+
+``act`` changes nothing; ``update`` is the only place where t advances. Scalars of the state change
+by returning a new ``State``, vectors in place. The interactive learner and the simulator run these
+same steps.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+from unbounded._jit import kernel
+from unbounded.core.arrays import Vector
+from unbounded.play.buffer import Packing
+
+WORDS = 256  # random words that the buffer of a bandit holds
+# Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
+# stream of random words; the position up to which words have been drawn; then the last WORDS.
+ASKED, DRAWN, FIRST_WORD = range(3)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spec:
+    """What an algorithm's file declares about itself, whatever it is for.
+
+    Parameters
+    ----------
+    module, name : str
+        Where the algorithm is defined, and the name of its public class.
+    reference : str
+        Where the algorithm was published.
+    Params, State : type
+        NamedTuples; see `unbounded.play.buffer.Packing` for what their fields may be. ``State`` has
+        ``t`` (tells + 1) and ``clipped``.
+    init : callable
+        In Python: the first ``State``.
+    distribution, act, update : kernel
+        The steps of a round or of an episode.
+    scale_free : bool
+        What is claimed; the shared tests verify it, and verify the opposite too.
+    examples : tuple of dict
+        Settings of the public class that the shared tests run.
+    """
+
+    steps: ClassVar[tuple[str, ...]] = (
+        "Params", "State", "init", "distribution", "act", "update",
+    )  # fmt: skip
+
+    name: str
+    reference: str
+    Params: Any
+    State: Any
+    init: Callable[..., Any]
+    distribution: Callable[..., None]
+    act: Callable[..., Any]
+    update: Callable[..., Any]
+    module: str = ""
+    scale_free: bool = False
+    examples: tuple[Mapping[str, Any], ...] = ({},)
+
+    @classmethod
+    def of(cls, module: str, **claims: Any) -> Self:
+        """The spec of a module that defines ``cls.steps`` under these names, with its claims.
+
+        A step that is defined elsewhere is given as a claim.
+        """
+        defined = vars(sys.modules[module])
+        found = {step: defined[step] for step in cls.steps if step not in claims}
+        return cls(module=module, **found, **claims)
+
+    @cached_property
+    def packing(self) -> Packing:
+        """The layout of the learner's buffer."""
+        return Packing(
+            self.name, self.module or self.State.__module__, self.Params, self.State, self._reserved
+        )
+
+    @property
+    def _reserved(self) -> int:
+        return 0
+
+    def entry(self, function: Callable[..., Any], *, nogil: bool = False) -> Any:
+        """Compile ``function``, made for this algorithm from its steps.
+
+        Under the GIL it is one indivisible action for other threads.
+        """
+        function.__module__ = self.module or self.State.__module__
+        function.__qualname__ = f"{self.name}.{function.__name__}"
+        return kernel(function, nogil=nogil)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BanditSpec(Spec):
+    """What the file of a bandit algorithm declares about itself.
+
+    Parameters
+    ----------
+    guarantee : str
+        The regret bound that is claimed for it, in words.
+    init : callable
+        ``init(params) -> State``.
+    distribution : kernel
+        ``distribution(params, state, q)`` fills ``q`` with q_t.
+    act : kernel
+        ``act(params, state, word) -> (arm, probability, memo)``.
+    update : kernel
+        ``update(params, state, arm, memo, loss) -> State``.
+    scale : kernel
+        ``scale(params, state) -> float``: the scale that the algorithm now works with.
+    feedback : {"bandit", "full"}
+        Whether ``update`` takes the loss of the arm or the vector of all losses.
+    delayed : bool
+        Whether several asks may be outstanding.
+    shift_free : bool
+        As ``scale_free``.
+    largest_loss : float
+        The largest absolute loss that is legal.
+    bound : callable, optional
+        ``bound(n, T)``: the theorem's bound on mean regret, in units of ``bound_unit``.
+    bound_unit : {"scale", "range"}
+        Whether ``bound`` multiplies the largest absolute loss or the range of the losses.
+    """
+
+    steps = (*Spec.steps, "scale")
+
+    guarantee: str
+    scale: Callable[..., float]
+    feedback: Literal["bandit", "full"] = "bandit"
+    delayed: bool = True
+    shift_free: bool = False
+    largest_loss: float = math.inf
+    bound: Callable[[int, int], float] | None = None
+    bound_unit: Literal["scale", "range"] = "range"
+
+    @property
+    def _reserved(self) -> int:
+        return FIRST_WORD + WORDS
+
+
+class Solves(NamedTuple):
+    """What is proved about the solves so far; ``State.solves`` of learners that solve programs."""
+
+    solves: int
+    worst_gap: float  # largest certified gap, over the smallest weight of its solve
+    fallbacks: int  # warm starts that needed the interior-point method
+    unsolved: int  # solves whose gap exceeds the tolerance times the largest weight
+    newton_steps: int
+
+
+NO_SOLVES = Solves(0, 0.0, 0, 0, 0)
+
+
+def _no_solves(state: Any) -> Solves:
+    return NO_SOLVES
+
+
+class Cache(NamedTuple):
+    """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
+
+    explorers: Vector  # (n_pairs,): occupancy of what never changes again
+    known: Vector  # (1,): whether it is filled
+    pi: Vector  # (n_pairs,): scratch
+    mass: Vector  # (n_states,): scratch
+
+
+@kernel
+def _always(state: Any) -> bool:
+    return True
+
+
+def _nothing() -> Any:
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MDPSpec(Spec):
+    """What the file of an algorithm for MDPs declares about itself.
+
+    ``State`` also has ``version``, which changes when what the learner plays changes. ``lay`` is
+    ``Layers.table``; policies and losses are flat over pairs.
+
+    Parameters
+    ----------
+    init : callable
+        ``init(layers, params) -> State``.
+    distribution : kernel
+        ``distribution(lay, params, state, P, cache, q)`` fills ``q`` with q_t, the occupancy
+        measure under the transitions ``P`` of what ``act`` will play.
+    act : kernel
+        ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode.
+    update : kernel
+        ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
+    policy, solves : callable
+        From the state to the policy that the learner would play now, without explorers; and to
+        what is known of its solves.
+    solver : callable
+        Returns what ``update`` gets as ``solver``.
+    room : kernel
+        ``room(state) -> bool``: whether one more ``update`` fits into the state.
+    grown : callable, optional
+        From a state without room to an equal one with more.
+    per_state : bool
+        Whether the learner's ``episodes`` are those for one state, and not those of the run.
+    """
+
+    policy: Callable[[Any], Vector] = attrgetter("pi")
+    solves: Callable[[Any], Solves] = _no_solves
+    solver: Callable[[], Any] = _nothing
+    room: Callable[[Any], bool] = _always
+    grown: Callable[[Any], Any] | None = None
+    per_state: bool = False
