@@ -6,9 +6,7 @@ import re
 
 import pytest
 
-pytest.importorskip("cyclopts")
 pytest.importorskip("polars")
-
 
 import report_helpers as helpers
 from unbounded.report import contents, page

@@ -7,13 +7,12 @@ import shutil
 
 import pytest
 
-pytest.importorskip("cyclopts")
 pytest.importorskip("polars")
 
 import polars as pl
 
 import report_helpers as helpers
-from unbounded import lab
+from unbounded import SCB, lab
 from unbounded.lab import config
 from unbounded.report import contents, report
 
@@ -58,3 +57,20 @@ def test_last_checkpoint_before_the_end(tmp_path):
     charts = {chart.view: chart for chart in contents(tmp_path).sections[0].charts}
     limit = charts["bounds"].panels[0].rows[0][4]
     assert limit == pytest.approx((8 * 600**0.5 + 7) / 600**0.5, rel=1e-6)
+
+
+def test_learners_of_a_section_look_different(reported):
+    made = contents(reported)
+    assert len(made.looks) == len(made.learners) == 5
+    for section in made.sections:
+        looks = [made.looks[learner] for learner in section.learners]
+        assert len(set(looks)) == len(looks)
+    assert max(made.looks) < 5
+
+
+def test_settings_have_the_reference_of_their_name(reported):
+    sizes = contents(reported).sections[0]
+    rows = {name: (settings, reference) for name, settings, reference in sizes.settings}
+    assert rows["SCB clip=range"][1] == SCB.spec.reference
+    assert "clip=range" in rows["SCB clip=range"][0]
+    assert "shift=5" in rows["StochasticGap shift=5"][0]
