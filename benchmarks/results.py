@@ -19,11 +19,11 @@ from unbounded.report.source import read
 from unbounded.report.statistics import student
 
 SHOWN = (
-    "clip", "mixing", "profile", "beta_factor", "early_stop", "share_counts", "constants",
-    "loss_range", "gap", "scale", "shift", "factor", "kind", "pattern", "sign", "phases",
+    "clip", "mixing", "profile", "early_stop", "share_counts", "constants",
+    "loss_range", "gap", "scale", "shift", "factor", "pattern", "sign", "phases",
     "sizes", "horizon", "n_actions",
 )  # fmt: skip
-DEFAULTS = {"mixing": 1.0, "scale": 1.0, "shift": 0.0, "early_stop": None, "beta_factor": None}
+DEFAULTS = {"mixing": 1.0, "scale": 1.0, "shift": 0.0, "early_stop": None}
 
 
 def label(name, settings):

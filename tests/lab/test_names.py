@@ -101,7 +101,7 @@ def test_a_learner_is_told_what_the_experiment_says() -> None:
 def test_arguments_are_checked_without_a_start() -> None:
     mdp = names.world("combination_lock", {"horizon": 3, "n_actions": 2})
     learner = names.mdp_learner("SCBRL", {}, mdp, 100, start=False)
-    assert learner.spec.name == "SCB-RL"
+    assert learner.spec.name == "SCBRL"
     with pytest.raises(ValueError, match="episodes must exceed the 5 states"):
         names.mdp_learner("SCBRL", {}, mdp, 5, start=False)
 

@@ -25,7 +25,7 @@ def error_of(text: str) -> str:
         ("replicates", "replicate", 8, "unknown key 'replicate'; the nearest valid one is 'repl"),
         ("SCB", "SBC", 11, "unknown name 'SBC'; the nearest valid one is 'SCB'"),
         ("TsallisINF", "tsallisinf", 16, "the nearest valid one is 'TsallisINF'"),
-        ("StochasticGap", "Stochastic", 20, "the nearest valid one is 'StochasticGap'"),
+        ("StochasticGap", "StochasticGaps", 20, "the nearest valid one is 'StochasticGap'"),
         ("clip", "clips", 12, "SCB has no setting 'clips'; the nearest valid one is 'clip'"),
         ('"range"', '"rage"', 12, "cannot be 'rage'; the nearest valid one is 'range'"),
         ("rate = 2", "rate = 'x'", 13, "learners[0].rate must be float, got 'x'"),
