@@ -1,8 +1,9 @@
-"""The same results from a dask cluster: real scheduler, real workers, one of them killed."""
+"""Engines: a task's result or its error from each; a real dask cluster with a worker killed."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ pytest.importorskip("distributed")
 pytest.importorskip("polars")
 
 import polars as pl
+import psutil
 
 import lab_helpers as helpers
 from unbounded import lab
@@ -21,6 +23,46 @@ from unbounded.lab import config, engine, grid
 from unbounded.lab.engine import EngineError, open_engine
 from unbounded.lab.runner import Progress, run_cells
 from unbounded.lab.store import Store
+
+
+@pytest.mark.parametrize("name", ["loacl", "dask:/", "", "ray"])
+def test_unknown_engines_are_refused(name: str) -> None:
+    with pytest.raises(EngineError, match="the nearest valid one is"):
+        open_engine(name)
+
+
+def test_engines_that_are_not_there() -> None:
+    with pytest.raises(EngineError, match="workers must be at least 1"):
+        open_engine("local", 0)
+
+
+def test_a_result_or_an_error_of_a_task_is_in_its_future() -> None:
+    for name in ("serial", "local"):
+        opened = open_engine(name, 1)
+        try:
+            assert opened.workers == 1
+            assert opened.submit(max, 1, 2).result() == 2
+            assert isinstance(opened.submit(int, "x").exception(), ValueError)
+        finally:
+            opened.close(kill=True)
+
+
+def test_workers_are_kept_for_the_next_run_until_they_are_ended() -> None:
+    opened = open_engine("local", 1)
+    worker = opened.submit(os.getpid).result()
+    opened.close(kill=False)
+    again = open_engine("local", 1)
+    assert again.submit(os.getpid).result() == worker
+    again.close(kill=True)
+    assert not psutil.pid_exists(worker)
+
+
+def test_one_worker_for_each_core() -> None:
+    opened = open_engine("local")
+    assert opened.workers == len(os.sched_getaffinity(0))
+
+
+# --------------------------------------------------------------------------- dask
 
 EXPERIMENT = config.experiment({**helpers.PAIR, "rounds": 30_000})
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,18 @@ pytest.importorskip("loky")
 
 import polars as pl
 import psutil
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lab_helpers as helpers
-from unbounded import SCB, lab, simulate
-from unbounded.adversaries import StochasticGap
+from unbounded import lab
 from unbounded.lab import config, grid, runner, task
 from unbounded.lab.engine import EngineError, open_engine
 from unbounded.lab.runner import Progress, run_cells
 from unbounded.lab.store import Store
-from unbounded.lab.task import Span
+from unbounded.lab.task import Outcome
 
 EXPERIMENT = config.experiment(helpers.PAIR)
 PLAN = grid.cells(EXPERIMENT)
+CODES = {(cell.settings.learner, cell.settings.adversary): cell.code for cell in PLAN}
 
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:
@@ -58,86 +56,9 @@ def loky_workers() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if is_one(child)]
 
 
-# ------------------------------------------------------------------------- equality
-
-
-def test_rows_are_those_of_simulate(reference: pl.DataFrame) -> None:
-    result = simulate(
-        SCB(20, clip="range"), StochasticGap(gap=0.2), 3000, 12, seed=7, checkpoints=5
-    )
-    rows = reference.filter(
-        (pl.col("learner") == "SCB")
-        & (pl.col("learner_settings").cast(pl.String).str.contains('"clip":"range"'))
-        & (pl.col("adversary") == "StochasticGap")
-        & (pl.col("arms") == 20)
-    )
-    assert rows["regret"].to_list() == result.regret.ravel().tolist()
-    assert rows["pseudo_regret"].to_list() == result.pseudo_regret.ravel().tolist()
-    assert rows["clipped"].to_list() == result.clipped.ravel().tolist()
-    assert rows["round"].to_list()[:5] == result.checkpoints.tolist()
-
-
-@given(st.sets(st.integers(1, 11)))
-@settings(deadline=None, max_examples=20)
-def test_replicates_do_not_depend_on_how_they_are_cut(cuts: set[int]) -> None:
-    learner, adversary = SCB(4), StochasticGap()
-    whole = simulate(learner, adversary, 200, 12, seed=3, checkpoints=[200])
-    edges = [0, *sorted(cuts), 12]
-    parts = [
-        simulate(learner, adversary, 200, b - a, seed=3, checkpoints=[200], first_replicate=a)
-        for a, b in itertools.pairwise(edges)
-    ]
-    regrets = np.concatenate([part.regret for part in parts])
-    assert regrets.tolist() == whole.regret.tolist()
-    last = parts[-1]
-    assert last.seed(0).spawn_key == whole.seed(edges[-2]).spawn_key
-
-
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_local_workers_give_the_same(reference: pl.DataFrame, workers: int) -> None:
     assert plain(lab.run(EXPERIMENT, workers=workers)).equals(reference)
-
-
-def test_learners_face_the_same_losses() -> None:
-    """In round 1 every learner is uniform, so pseudo-regret is a fingerprint of the losses."""
-    e = helpers.PAIR | {"arms": 50, "checkpoints": [1], "replicates": 10}
-    frame = lab.run(e, engine="serial").filter(pl.col("adversary") == "StochasticGap")
-    prints = frame.group_by("replicate").agg(
-        pl.len(), pl.col("regret").n_unique(), pl.col("pseudo_regret").n_unique()
-    )
-    assert prints["len"].to_list() == [3] * 10
-    assert prints["regret"].to_list() == [1] * 10
-    assert prints["pseudo_regret"].to_list() == [1] * 10
-    assert frame["pseudo_regret"].n_unique() > 5
-
-
-def test_cells_of_different_settings_are_paired() -> None:
-    """A scale-free learner repeats itself exactly when the same losses are 2^20 times larger."""
-    e = helpers.PAIR | {
-        "learners": [{"name": "SCB"}],
-        "adversaries": [{"name": "StochasticGap", "scale": [1.0, 2.0**20]}],
-        "arms": 5,
-    }
-    small, large = lab.run(e, engine="serial").partition_by("cell")
-    assert small["relative_regret"].to_list() == large["relative_regret"].to_list()
-    assert small["relative_regret"].n_unique() > 10
-
-
-def test_disk_and_resume_give_the_same(reference: pl.DataFrame, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    few = config.experiment(config.to_dict(EXPERIMENT) | {"replicates": 5})
-    first = lab.run(few, out=out, engine="serial")
-    assert plain(first).equals(reference.filter(pl.col("replicate") < 5))
-    again = lab.run(EXPERIMENT, out=out, engine="serial")
-    assert plain(again).equals(reference)
-    assert again.filter(pl.col("replicate") < 5).equals(first)  # kept, not run again
-    assert lab.results(out).equals(again)
-
-
-def test_nothing_is_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = lab.run(EXPERIMENT, out=tmp_path, engine="serial")
-    monkeypatch.setattr(runner, "open_engine", None)
-    assert lab.run(EXPERIMENT, out=tmp_path).equals(first)
 
 
 def test_interrupted_between_any_two_tasks(
@@ -163,7 +84,19 @@ def test_interrupted_between_any_two_tasks(
     assert plain(result.frame).equals(reference)
 
 
-# ------------------------------------------------------------------------ accidents
+def test_what_is_finished_when_a_run_is_stopped_is_kept(tmp_path: Path) -> None:
+    running: list[int] = []
+
+    def stop(progress: Progress) -> None:
+        running.append(sum(progress.running))
+        if running[-1]:  # submitted to this very process, so finished, but not yet taken
+            assert progress.done == 0
+            raise KeyboardInterrupt
+
+    store = Store(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(PLAN, 12, store=store, engine="serial", watcher=stop)
+    assert store.read().select("cell", "replicate").unique().height == running[-1] > 0
 
 
 def test_a_killed_worker_loses_nothing(reference: pl.DataFrame, tmp_path: Path) -> None:
@@ -201,20 +134,6 @@ def test_failures_are_recorded_and_never_results(
     assert plain(repaired.frame).equals(reference)
 
 
-def test_a_failure_is_a_warning_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task, "run", helpers.fail_on_odd)
-    with pytest.warns(RuntimeWarning, match="replicates failed and are not in the frame"):
-        lab.run(EXPERIMENT, engine="serial")
-
-
-def test_a_real_error_is_recorded_with_its_traceback() -> None:
-    settings = PLAN[0].settings._replace(arms=-3)
-    good, bad = task.run([(Span(0, 0, 1), PLAN[0].settings), (Span(1, 0, 1), settings)])
-    assert not good.error
-    assert bad.error == "ValueError: n_arms must be at least 1, got -3"
-    assert "Traceback" in bad.traceback
-
-
 def test_a_task_that_kills_its_worker_fails_alone(
     reference: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,16 +157,6 @@ def test_workers_that_cannot_be_trusted_stop_the_run(
         run_cells(PLAN, 12, engine="serial")
 
 
-def test_a_damaged_file_is_run_again(reference: pl.DataFrame, tmp_path: Path) -> None:
-    lab.run(EXPERIMENT, out=tmp_path, engine="serial")
-    for path in (tmp_path / "results").iterdir():
-        content = path.read_bytes()
-        path.write_bytes(content[: len(content) // 2])
-    with pytest.warns(RuntimeWarning, match="was set aside: damaged"):
-        frame = lab.run(EXPERIMENT, out=tmp_path, engine="serial")
-    assert plain(frame).equals(reference)
-
-
 def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> None:
     longer = config.experiment(helpers.PAIR | {"rounds": 100_000})
     plan = grid.cells(longer)
@@ -267,28 +176,48 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> N
     assert loky_workers() == []
 
 
-# -------------------------------------------------------------------------- engines
+class Measured:
+    """An engine whose every round takes one microsecond; it remembers how long tasks lasted."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.seconds: list[float] = []
+
+    def submit(self, function: Any, argument: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(self._done(function, argument))
+        return future
+
+    def _done(self, function: Any, argument: Any) -> list[Any]:
+        if function is task.warm:
+            return [1e-6 for _ in argument]
+        lasted = [1e-6 * span.replicates * one.rounds for span, one in argument]
+        self.seconds.append(sum(lasted))
+        return [
+            Outcome(span, CODES[one.learner, one.adversary], seconds, np.array([one.rounds]),
+                    {"regret": np.zeros((span.replicates, 1))})
+            for (span, one), seconds in zip(argument, lasted, strict=True)
+        ]  # fmt: skip
+
+    def close(self, *, kill: bool) -> None:
+        pass
 
 
-@pytest.mark.parametrize("name", ["loacl", "dask:/", "", "ray"])
-def test_unknown_engines_are_refused(name: str) -> None:
-    with pytest.raises(EngineError, match="the nearest valid one is"):
-        open_engine(name)
-
-
-def test_engines_that_are_not_there() -> None:
-    with pytest.raises(EngineError, match="workers must be at least 1"):
-        open_engine("local", 0)
-
-
-def test_tasks_last_a_while(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rounds", "replicates"), [(300, 4000), (1_500_000, 20)])
+def test_tasks_last_a_while(rounds: int, replicates: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many cells of a millisecond are put together, few of many seconds are cut up."""
-    for rounds, replicates in ((300, 400), (150_000, 8)):
-        e = config.experiment(helpers.PAIR | {"rounds": rounds, "replicates": replicates})
-        result = run_cells(grid.cells(e), replicates, workers=2)
-        seconds = sorted(result.task_seconds)
-        assert sum(seconds) > 0.5
-        assert np.median(seconds) >= 0.1
+    measured = Measured(workers=2)
+    monkeypatch.setattr(runner, "open_engine", lambda *_: measured)
+    e = config.experiment(helpers.PAIR | {"rounds": rounds, "replicates": replicates})
+    plan = grid.cells(e)
+    result = run_cells(plan, replicates)
+    assert result.frame.height == len(plan) * replicates
+    assert result.task_seconds == measured.seconds
+    total = 1e-6 * len(plan) * replicates * rounds
+    assert sum(measured.seconds) == pytest.approx(total)
+    longest = max(0.6 * 1.1, 1e-6 * rounds)  # a replicate is not cut
+    assert max(measured.seconds) <= longest
+    assert np.median(measured.seconds) >= 0.3
 
 
 def test_progress_adds_up() -> None:

@@ -12,9 +12,9 @@ pytest.importorskip("msgspec")
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from test_config import TEXT
+from lab_helpers import TEXT
 from unbounded.lab import config, grid
-from unbounded.lab.config import ConfigError
+from unbounded.lab.experiment import ConfigError, Experiment
 
 numbers = st.integers(1, 100)
 lists = st.lists(numbers, min_size=1, max_size=3)
@@ -67,7 +67,7 @@ KEYS = ["name", "learners", "adversaries", "arms", "rounds", "replicates", "seed
         "title", "claim", "views", "worlds", "episodes", "quick"]  # fmt: skip
 
 
-def experiment_or_message(document: dict[str, object]) -> config.Experiment | str:
+def experiment_or_message(document: dict[str, object]) -> Experiment | str:
     try:
         return config.experiment(document)
     except ConfigError as error:

@@ -12,9 +12,11 @@ pytest.importorskip("polars")
 
 import polars as pl
 
+from unbounded import cli
 from unbounded.lab import config, grid, task
 from unbounded.lab.store import (
     SCHEMA,
+    SHOWN,
     Failure,
     Store,
     StoreError,
@@ -66,19 +68,6 @@ def test_what_is_written_is_read(store: Store) -> None:
     assert "NumPy" in one["versions"]
     assert one["seconds"] > 0
     assert one["finished"].tzinfo is not None
-
-
-def test_files_from_before_there_were_mdps_are_read(store: Store) -> None:
-    frame = rows((0, 0, 3), (2, 1, 2))
-    of_mdps = ["world", "world_settings", "states", "actions", "horizon", "explored", "reach"]
-    store.write(frame.filter(pl.col("cell") == PLAN[0].key).drop(of_mdps))
-    store.write(frame.filter(pl.col("cell") == PLAN[2].key))
-    fresh = Store(store.directory)
-    assert in_order(fresh.read(), PLAN, 6).equals(frame)
-    assert fresh.set_aside == []
-    store.merge(most=1)
-    assert len(list((store.directory / "results").iterdir())) == 1
-    assert in_order(Store(store.directory).read(), PLAN, 6).equals(frame)
 
 
 def test_missing_is_what_rows_lack(store: Store) -> None:
@@ -284,7 +273,27 @@ def test_damaged_records_of_failures_are_set_aside(store: Store) -> None:
 
 def test_nothing_is_unpickled() -> None:
     """No module of the laboratory names pickle; the cache of compiled code is Numba's."""
-    package = Path(config.__file__).parent
-    names = "config experiment reader store runner task engine grid lab cli registry"
-    for name in names.split():
-        assert "pickle" not in (package / f"{name}.py").read_text().replace("unpickled", "")
+    sources = [Path(cli.__file__), *Path(config.__file__).parent.glob("*.py")]
+    assert len(sources) > 10
+    for source in sources:
+        assert "pickle" not in source.read_text().replace("unpickled", "")
+
+
+def test_the_experiment_is_kept_beside_its_results(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    store.keep_experiment("arms = 3\n")
+    assert (tmp_path / "out/experiment.toml").read_text() == "arms = 3\n"
+    assert store.experiment == tmp_path / "out/experiment.toml"
+
+
+def test_rows_say_the_size_of_the_world() -> None:
+    plan = [PLAN[0]._replace(world_settings="{}", states=7, actions=2, horizon=3)]
+    frame = frame_of(task.run([(Span(0, 0, 2), PLAN[0].settings)]), plan)
+    assert set(frame.select("states", "actions", "horizon").rows()) == {(7, 2, 3)}
+    assert set(rows((0, 0, 1)).select("states", "actions", "horizon").rows()) == {(None,) * 3}
+
+
+def test_which_regret_is_shown() -> None:
+    assert SHOWN["bandits"].column == "regret"
+    assert SHOWN["MDPs"].column == "pseudo_regret"
+    assert all(f"relative_{shown.column}" in SCHEMA for shown in SHOWN.values())

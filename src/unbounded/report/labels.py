@@ -3,56 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unbounded.lab.names import FAMILIES
+from unbounded.lab.names import Registered
 
 _LONGEST = 28  # a value that would make a name hard to read
 
 Variant = tuple[str, str]
-"""The name of a class, and all of its settings as JSON."""
+"""A name, and all of its settings as JSON."""
+
+Known = Mapping[str, Registered]
+"""What the laboratory knows of the names of one family; others are shown as they are."""
 
 
-def short_names(variants: Sequence[Variant]) -> dict[Variant, str]:
+def short_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]:
     """Names for adversaries or worlds: with the settings that others of the class have otherwise,
     where they are not the default.
 
     Examples
     --------
-    >>> from unbounded.report.names import short_names
-    >>> short_names([("StochasticGap", '{"gap":0.2,"scale":1.0}'),
-    ...              ("StochasticGap", '{"gap":0.2,"scale":1e6}')]).values()
+    >>> from unbounded.lab.names import known
+    >>> from unbounded.report.labels import short_names
+    >>> variants = [("StochasticGap", '{"gap":0.2,"scale":1.0}'),
+    ...             ("StochasticGap", '{"gap":0.2,"scale":1e6}')]
+    >>> short_names(variants, known("bandits", "adversaries")).values()
     dict_values(['StochasticGap', 'StochasticGap scale=1e6'])
     """
-    return _named(variants, lambda value, alike: any(other != value for other in alike))
+    return _named(variants, known, lambda value, alike: any(other != value for other in alike))
 
 
-def learner_names(variants: Sequence[Variant]) -> dict[Variant, str]:
+def learner_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]:
     """Names for the learners of a section: with all settings that are not the default, so that a
     name means the same everywhere. Only switches that a whole class has on are left out.
 
     Examples
     --------
-    >>> from unbounded.report.names import learner_names
-    >>> learner_names([("SCB", '{"clip":"range","rate":1.0}'), ("Exp3IX", '{"rounds":null}'),
-    ...                ("SCB", '{"clip":"range","rate":2.0}')]).values()
+    >>> from unbounded.lab.names import known
+    >>> from unbounded.report.labels import learner_names
+    >>> variants = [("SCB", '{"clip":"range","rate":1.0}'), ("Exp3IX", '{"rounds":null}'),
+    ...             ("SCB", '{"clip":"range","rate":2.0}')]
+    >>> learner_names(variants, known("bandits", "learners")).values()
     dict_values(['SCB clip=range', 'Exp3IX', 'SCB clip=range, rate=2'])
     """
     return _named(
         variants,
+        known,
         lambda value, alike: not isinstance(value, bool) or any(other != value for other in alike),
     )
 
 
 def _named(
-    variants: Sequence[Variant], wanted: Callable[[Any, list[Any]], bool]
+    variants: Sequence[Variant], known: Known, wanted: Callable[[Any, list[Any]], bool]
 ) -> dict[Variant, str]:
     settings = {variant: settings_of(variant[1]) for variant in variants}
     names = {}
     for variant, own in settings.items():
         others = [settings[other] for other in settings if other[0] == variant[0]]
-        usual = _defaults(variant[0])
+        usual = as_stored(known[variant[0]].defaults) if variant[0] in known else {}
         parts = []
         for key, value in own.items():
             alike = [other.get(key) for other in others]
@@ -68,13 +76,9 @@ def _named(
     return names
 
 
-def _defaults(name: str) -> dict[str, Any]:
-    for family in FAMILIES.values():
-        if name in family():
-            parameters = family()[name].parameters
-            values = {key: parameter.default for key, parameter in parameters.items()}
-            return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-    return {}
+def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they come back from JSON: it has lists and no tuples."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
 
 
 def settings_of(text: str | None) -> dict[str, Any]:

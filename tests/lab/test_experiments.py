@@ -11,11 +11,11 @@ pytest.importorskip("msgspec")
 from unbounded import lab
 from unbounded.lab import config, grid
 
-DIRECTORY = Path(__file__).resolve().parents[1] / "experiments"
+DIRECTORY = Path(__file__).resolve().parents[2] / "experiments"
 PAPER = sorted(DIRECTORY.glob("paper/*.toml"))
 
 
-def rounds(e: config.Experiment) -> int:
+def rounds(e: lab.Experiment) -> int:
     return sum(cell.settings.rounds for cell in grid.cells(e)) * e.replicates
 
 
@@ -32,7 +32,7 @@ def test_a_claim_is_stated_and_can_be_looked_at_quickly(path: Path) -> None:
 def test_the_whole_directory_is_read() -> None:
     jobs = lab.jobs(DIRECTORY / "paper", quick=True)
     assert len(jobs) == len(PAPER) > 10
-    assert jobs[0].directory.parts[:2] == ("out", "paper-quick")
+    assert jobs[0].store.directory.parts[:2] == ("out", "paper-quick")
 
 
 def test_the_other_experiments_are_read() -> None:

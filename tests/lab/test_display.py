@@ -55,6 +55,20 @@ def test_a_table_on_a_terminal() -> None:
     assert row.split()[-5:-2] == ["0/12", "12", "0"]
 
 
+def test_a_cell_with_failures() -> None:
+    progress = Progress(PLAN, 12, [Span(0, 0, 12)])
+    ran, failed, runs = Span(0, 0, 4), Span(0, 4, 3), Span(0, 7, 5)
+    settings = PLAN[0].settings
+    progress.started_work([(span, settings) for span in (ran, failed, runs)])
+    progress.stopped_work([(ran, settings), (failed, settings)])
+    progress.finished(task.run([(ran, settings)])[0], settings)
+    progress.finished(task.failed(failed, "ValueError: no"), settings)
+    console = Console(file=io.StringIO(), width=120)
+    console.print(render(progress))
+    [row] = [line for line in console.file.getvalue().splitlines() if PLAN[0].label in line]
+    assert row.removeprefix(PLAN[0].label).split()[:3] == ["4/12", "5", "3"]
+
+
 def test_many_running_cells_are_cut() -> None:
     plan = PLAN * 3
     progress = Progress(plan, 1, [Span(i, 0, 1) for i in range(len(plan))])
