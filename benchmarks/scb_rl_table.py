@@ -130,7 +130,8 @@ def cell(name, world, against, T, seed):
     return {
         "learner": name, "world": world, "adversary": against, "T": T, "seed": seed,
         "regret": f"{result.minimax_regret(pseudo=True)[0, -1]:.4g}",
-        "explored": result.explored[0], "solves": result.solves[0], "fallbacks": result.fallbacks[0],
+        "explored": result.explored[0], "solves": result.solves[0],
+        "fallbacks": result.fallbacks[0],
         "unsolved": result.unsolved[0], "worst_gap": f"{result.worst_gap[0]:.1e}",
     }  # fmt: skip
 
