@@ -11,12 +11,12 @@ pytest.importorskip("polars")
 pytest.importorskip("msgspec")
 
 import polars as pl
+from unbounded.adversaries.mdps.kinds import MDPAdversary
+from unbounded.mdps.baselines import UniformPolicy
 
 from unbounded import SCBRL, UOBREPS, TsallisINF, lab, simulate, worlds
 from unbounded.adversaries import StochasticGap
-from unbounded.adversaries.mdps.kinds import MDPAdversary
 from unbounded.lab import config, grid, task
-from unbounded.mdps.baselines import UniformPolicy
 from unbounded.play.simulate_mdp import simulate_mdp
 
 LOCK = {"name": "combination_lock", "horizon": 3, "n_actions": 2, "seed": 72}

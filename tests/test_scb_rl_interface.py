@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
+from unbounded.adversaries.mdps.kinds import MDPAdversary
 
 from mdp_play import play, random_losses
 from test_scb_rl import LAYERS, MDP, make
 from unbounded import worlds
-from unbounded.adversaries.mdps.kinds import MDPAdversary
 from unbounded.mdps import profiles
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.play.simulate_mdp import simulate_mdp

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from unbounded.adversaries.mdps.kinds import MDPAdversary
 
 from mdp_play import reach, reached
 from test_explorers import explore
 from unbounded import worlds
-from unbounded.adversaries.mdps.kinds import MDPAdversary
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.play.simulate_mdp import simulate_mdp
 

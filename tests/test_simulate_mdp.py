@@ -5,10 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary, hardest_state
+from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+from unbounded.mdps.seekers import RFELP
 
 from unbounded import worlds
 from unbounded.adversaries.mdps import kinds as adversaries
-from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary, hardest_state
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     SIZE,
@@ -18,9 +20,7 @@ from unbounded.core.occupancy.layout import (
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
-from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.seekers import RFELP
 from unbounded.play import episode_loop
 from unbounded.play import simulate_mdp as simulate
 from unbounded.play.simulate_mdp import simulate_mdp
