@@ -38,10 +38,17 @@ from occupancy_reference import (  # noqa: E402
 from unbounded import worlds  # noqa: E402
 from unbounded._jit import kernel  # noqa: E402
 from unbounded.core.occupancy.confidence import ConfidenceSet  # noqa: E402
-from unbounded.core.occupancy.dual import work_size  # noqa: E402
-from unbounded.core.occupancy.ftrl import INFO, OccupancyFTRL, new_memory, solve  # noqa: E402
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode  # noqa: E402
+from unbounded.core.occupancy.ftrl import (  # noqa: E402
+    EMPTY,
+    KIND,
+    OccupancyFTRL,
+    new_memory,
+    solve,
+)
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode, horizon  # noqa: E402
+from unbounded.core.occupancy.outcome import FALLBACK, SOLVED  # noqa: E402
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_visited  # noqa: E402
+from unbounded.core.occupancy.work import work_size  # noqa: E402
 
 SIZES = [(2, 3, 2), (3, 5, 4), (5, 5, 4), (5, 10, 4), (8, 10, 5), (8, 20, 8), (5, 50, 4)]
 REGIMES = {
@@ -51,16 +58,25 @@ REGIMES = {
 }
 TUNING_SEEDS = {0, 3}  # constants were looked at on these; nothing below uses them
 TOLERANCE = 1e-8
+GAP, STEPS, METHOD, STATUS = range(4)  # columns of what is kept of every solve
 clock = time.thread_time
 
 
 @kernel
+def keep(outcome, row):
+    row[GAP] = outcome.gap_over_least
+    row[STEPS] = outcome.steps
+    row[METHOD] = outcome.method
+    row[STATUS] = outcome.status
+
+
+@kernel
 def record(
-    lay, P, lo, hi, room, losses, words, eta, w, memory, buffer, work, order, Ls, states, infos
+    lay, P, lo, hi, room, losses, words, eta, w, memory, buffer, work, order, Ls, states, kept
 ):
     """Play the algorithm's loop and keep every L that was solved, and where it led."""
     T, X = Ls.shape
-    H = lay.shape[1] - 2
+    H = horizon(lay)
     L = np.zeros(X)
     q = np.zeros(X)
     pi = np.zeros(X)
@@ -68,7 +84,7 @@ def record(
     u = np.zeros(H)
     for t in range(T):
         Ls[t] = L
-        solve(lay, lo, hi, 1, L, w, 1e-8, memory, buffer, q, pi, infos[t])
+        keep(solve(lay, lo, hi, 1, L, w, 1e-8, memory, buffer, q, pi), kept[t])
         episode(lay, P, pi, words[t], states[t], actions)
         u_visited(lay, lo, hi, room, pi, states[t], u, work, order)
         for h in range(H):
@@ -78,11 +94,11 @@ def record(
 
 
 @kernel
-def replay(lay, lo, hi, Ls, w, cold, memory, buffer, q, pi, infos):
+def replay(lay, lo, hi, Ls, w, cold, memory, buffer, q, pi, kept):
     for t in range(Ls.shape[0]):
         if cold:
-            memory[0] = 0.0
-        solve(lay, lo, hi, 1, Ls[t], w, 1e-8, memory, buffer, q, pi, infos[t])
+            memory[KIND] = EMPTY
+        keep(solve(lay, lo, hi, 1, Ls[t], w, 1e-8, memory, buffer, q, pi), kept[t])
 
 
 @kernel
@@ -115,16 +131,16 @@ class Sequence:
         self.buffer = np.empty(work_size(lay))
         self.Ls = np.empty((n, self.layers.n_pairs))
         self.states = np.empty((n, H), np.int64)
-        self.infos = np.zeros((n, INFO))
+        self.kept = np.zeros((n, 4))
         self.pi = record(
             lay, mdp.P, self.lo, self.hi, self.room, losses, words, eta, self.w,
             new_memory(self.layers), self.buffer, self.work, self.order, self.Ls, self.states,
-            self.infos,
+            self.kept,
         )  # fmt: skip
 
     def run(self, Ls, cold=False, repeat=3):
         """Seconds a solve (best of ``repeat`` replays) and the certificates."""
-        infos = np.zeros((len(Ls), INFO))
+        kept = np.zeros((len(Ls), 4))
         q, pi = np.empty(self.layers.n_pairs), np.empty(self.layers.n_pairs)
         best = np.inf
         for _ in range(repeat):
@@ -132,10 +148,10 @@ class Sequence:
             start = clock()
             replay(
                 self.layers.table, self.lo, self.hi, Ls, self.w, cold, memory, self.buffer, q, pi,
-                infos,
+                kept,
             )  # fmt: skip
             best = min(best, clock() - start)
-        return best / len(Ls), infos
+        return best / len(Ls), kept
 
     def bounds_seconds(self):
         u = np.empty(self.layers.horizon)
@@ -199,21 +215,21 @@ def table(sizes, samples, n, seed=1):
     for size, (k_direct, k_cvxpy) in zip(sizes, samples, strict=True):
         for regime in REGIMES if k_cvxpy > 1 else ("loose", "tight x10"):
             sequence = Sequence(size, regime, seed, n if size[1] < 50 else n // 4)
-            warm, infos = sequence.run(sequence.Ls)
+            warm, kept = sequence.run(sequence.Ls)
             picks = sequence.Ls[
                 np.linspace(len(sequence.Ls) // 4, len(sequence.Ls) - 1, 12).astype(int)
             ]
-            cold, cold_infos = sequence.run(picks, cold=True)
+            cold, cold_kept = sequence.run(picks, cold=True)
             direct, cached, errors = reference_seconds(sequence, picks[::-1], k_direct, k_cvxpy)
             uob = sequence.bounds_seconds()
             jump = np.diff(sequence.Ls, axis=0).max() / sequence.w[0]
             row = {
                 "size": size, "regime": regime, "jump": jump, "cvxpy": cached, "clarabel": direct,
-                "cold": cold, "warm": warm, "steps": infos[1:, 3].mean(), "uob": uob / warm,
-                "fallbacks": int(np.sum(infos[:, 6] == 3)), "worst_gap": infos[:, 1].max(),
-                "cold_gap": cold_infos[:, 1].max(),
+                "cold": cold, "warm": warm, "steps": kept[1:, STEPS].mean(), "uob": uob / warm,
+                "fallbacks": int(np.sum(kept[:, METHOD] == FALLBACK)),
+                "worst_gap": kept[:, GAP].max(), "cold_gap": cold_kept[:, GAP].max(),
                 "error": max((e for e, s in errors if s == "Solved"), default=np.nan),
-                "solves": len(infos), "solved": sum(s == "Solved" for _, s in errors),
+                "solves": len(kept), "solved": sum(s == "Solved" for _, s in errors),
             }  # fmt: skip
             rows.append(row)
             print(
@@ -243,10 +259,10 @@ def reliability(sizes, seeds, n):
     for size in sizes:
         for regime in REGIMES:
             for seed in seeds:
-                infos = Sequence(size, regime, seed, n).infos[1:]
-                total += len(infos)
-                fallbacks += int(np.sum(infos[:, 6] == 3))
-                unsolved += int(np.sum(infos[:, 7] < 2))
+                kept = Sequence(size, regime, seed, n).kept[1:]
+                total += len(kept)
+                fallbacks += int(np.sum(kept[:, METHOD] == FALLBACK))
+                unsolved += int(np.sum(kept[:, STATUS] < SOLVED))
     print(
         f"sequences: {fallbacks} of {total} ({100 * fallbacks / total:.3f}%), unsolved {unsolved}",
         flush=True,
@@ -295,9 +311,9 @@ def growth(n):
             for k, size in enumerate(sizes):
                 for seed in (1, 2, 4):
                     sequence = Sequence(size, regime, seed, n)
-                    seconds, infos = sequence.run(sequence.Ls)
+                    seconds, kept = sequence.run(sequence.Ls)
                     times[k] += np.log(seconds) / 3
-                    steps[k] += np.log(max(infos[1:, 3].mean(), 0.1)) / 3
+                    steps[k] += np.log(max(kept[1:, STEPS].mean(), 0.1)) / 3
             x = np.log([s[axis] for s in sizes])
             whole = np.polyfit(x, times, 1)[0]
             step = np.polyfit(x, times - steps, 1)[0]
@@ -317,7 +333,7 @@ def peak_megabytes():
 
 
 def one_big_solve(H=10, n=100, A=4):
-    print(f"\n## One solve at H = {H}, {n} states a layer, A = {A}\n")
+    print(f"\n## One solve at H = {H}, {n} states per layer, A = {A}\n")
     rng = np.random.default_rng(5)
     mdp = worlds.dirichlet([n] * H, A, rng)
     sets = ConfidenceSet(mdp.layers, 10**6, 0.05)

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unbounded import lab
 from unbounded.lab import config, grid
-from unbounded.lab.store import SCHEMA, frame_of
+from unbounded.lab.store import SCHEMA, Store, frame_of
 from unbounded.lab.task import Outcome, Span
 from unbounded.report import report
 
@@ -49,7 +48,8 @@ def synthesise(directory: Path, shape: dict[str, Any]) -> int:
     """Rows of the right form in a store, with regret that grows like sqrt(n t)."""
     e = config.experiment({"learners": LEARNERS, "name": "synthetic", **shape})
     cells = grid.cells(e)
-    store = lab.prepared(directory, e)
+    store = Store(directory)
+    store.keep_experiment(config.dumps(e))
     rng = np.random.default_rng(0)
     rows = 0
     names = [name for name, kind in SCHEMA.items() if kind == pl.Float64 and name != "seconds"]

@@ -4,7 +4,7 @@
     python benchmarks/results.py out/paper theorem-2    # of one experiment
 
 Entries are means with the half width of their 95% interval; regret is divided by range x sqrt(nT),
-for MDPs by sum_h l_inf,h x S sqrt(AT).
+for MDPs pseudo-regret by sum_h l_inf,h x S sqrt(AT).
 """
 
 import argparse
@@ -19,11 +19,11 @@ from unbounded.report.source import read
 from unbounded.report.statistics import student
 
 SHOWN = (
-    "clip", "mixing", "profile", "beta_factor", "early_stop", "share_counts", "constants",
-    "loss_range", "gap", "scale", "shift", "factor", "kind", "pattern", "sign", "phases",
+    "clip", "mixing", "profile", "early_stop", "share_counts", "constants",
+    "loss_range", "gap", "scale", "shift", "factor", "pattern", "sign", "phases",
     "sizes", "horizon", "n_actions",
 )  # fmt: skip
-DEFAULTS = {"mixing": 1.0, "scale": 1.0, "shift": 0.0, "early_stop": None, "beta_factor": None}
+DEFAULTS = {"mixing": 1.0, "scale": 1.0, "shift": 0.0, "early_stop": None}
 
 
 def label(name, settings):
@@ -45,12 +45,11 @@ def load(directory):
         names = {p: label(*p) if p[0] else "" for p in set(pair)}
         rows = rows.with_columns(pl.Series(f"{kind}_label", [names[p] for p in pair]))
     n = pl.col("arms").cast(pl.Float64)
-    size = (
-        pl.when(n.is_not_null())
-        .then((n * pl.col("rounds")).sqrt())
-        .otherwise(pl.col("states") * (pl.col("actions") * pl.col("rounds")).sqrt())
+    bandits = pl.col("relative_regret") / (n * pl.col("rounds")).sqrt()
+    mdps = pl.col("relative_pseudo_regret") / (
+        pl.col("states") * (pl.col("actions") * pl.col("rounds")).sqrt()
     )
-    return rows.with_columns(x=pl.col("relative_regret") / size)
+    return rows.with_columns(x=pl.when(n.is_not_null()).then(bandits).otherwise(mdps))
 
 
 def mean(values):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +16,7 @@ def example(request: pytest.FixtureRequest) -> Example:
     return request.param
 
 
-@pytest.fixture(scope="session")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with two experiments, run, and the report on both."""
-    pytest.importorskip("polars")
-    import report_helpers as helpers
-    from unbounded import lab
-    from unbounded.report import report
-
-    out = tmp_path_factory.mktemp("reported")
-    for experiment in (helpers.SIZES, helpers.TAILS):
-        lab.run(experiment, out=out / str(experiment["name"]), engine="serial")
-    report(out, figures=False)
-    return out
-
-
+@pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """All tests of one learner on one worker, so that its kernels are compiled once."""
     from xdist.scheduler import LoadScopeScheduling

@@ -24,10 +24,77 @@ PAIR = {
 }
 """A quick experiment, one adversary oblivious and one adaptive."""
 
+TEXT = """\
+# An experiment.
+name = "example"
+arms = [
+  3,
+  5,
+]
+rounds = [100, 200]
+replicates = 4
+
+[[learners]]
+name = "SCB"
+clip = ["scale", "range"]
+rate = 2
+
+[[learners]]
+name = "TsallisINF"
+loss_range = [[0, 1], [-1.0, 1.0]]
+
+[[adversaries]]
+name = "StochasticGap"
+scale = [1e-9, 1e9]
+"""
+"""Of bandits, as a file."""
+
+MDP = """\
+episodes = [100, 200]
+
+[[worlds]]
+name = "dirichlet"
+sizes = [2, 3]
+n_actions = 2
+seed = [0, 1]
+
+[[learners]]
+name = "SCBRL"
+clip = ["scale", "range"]
+
+[[learners]]
+name = "UOBREPS"
+loss_range = "true"
+
+[[adversaries]]
+name = "Stochastic"
+
+[[adversaries]]
+name = "QuietLure"
+height = 64.0
+"""
+"""Of MDPs, as a file."""
+
+LOCK = {"name": "combination_lock", "horizon": 3, "n_actions": 2, "seed": 72}
+WORLDS = {
+    "learners": [
+        {"name": "SCBRL", "clip": ["scale", "range"]},
+        {"name": "UOBREPS", "loss_range": "true"},
+        {"name": "RFELP", "episodes": 20, "early_stop": [0, 4]},
+    ],
+    "adversaries": [{"name": "Stochastic", "scale": 4.0}, {"name": "Hide", "scale": 4.0}],
+    "worlds": [LOCK, {"name": "dirichlet", "sizes": [2, 3], "n_actions": 2}],
+    "episodes": 300,
+    "replicates": 5,
+    "checkpoints": [60, 300],
+    "seed": 3,
+}
+"""Of MDPs, quick; one adversary oblivious and one adaptive."""
+
 
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": os.pathsep.join(
-        [str(Path(task.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        [str(Path(task.__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     )
 }
 """For processes that import the package under test from another directory."""

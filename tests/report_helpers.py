@@ -5,14 +5,17 @@ The second part knows nothing of `unbounded.report`: polars opens the files, the
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
 SIZES = {
     "name": "sizes",
@@ -122,3 +125,76 @@ def statistics(values: np.ndarray) -> dict[str, float]:
 def slope(x: np.ndarray, y: np.ndarray) -> float:
     """By least squares."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+CLOSE = {"rel": 1e-7, "abs": 1e-12}  # the page keeps 8 digits
+VIEWS = {
+    "sizes": ["time", "rounds", "arms", "scale", "shift", "slopes", "thresholds", "heatmap",
+              "bounds", "paired"],
+    "tails": ["time", "slopes", "quantiles", "thresholds", "bounds", "paired"],
+}  # fmt: skip
+
+
+class Page:
+    """A report's numbers beside its rows."""
+
+    def __init__(self, out: Path) -> None:
+        self.data = embedded(out / "report.html")
+        self.names = self.data["learners"]
+        charts = [section["charts"] for section in self.data["sections"]]
+        self.charts = {
+            name: {chart["view"]: chart for chart in one}
+            for name, one in zip(VIEWS, charts, strict=True)
+        }
+        self.rows = {name: Stored(out / name) for name in VIEWS}
+
+    def curves(self, name: str, view: str) -> Iterator[tuple[Any, Any, str, Any]]:
+        """Each panel's keys with each of its curves and the rows that belong to it."""
+        for panel in self.charts[name][view]["panels"]:
+            for series in panel["series"]:
+                learner = self.names[series["learner"]]
+                yield panel["keys"], series, learner, panel
+
+
+def check(series: dict[str, Any], i: int, values: np.ndarray) -> None:
+    """The i-th point of a curve has the statistics of these values."""
+    for name, value in statistics(values).items():
+        assert series[name][i] == pytest.approx(value, **CLOSE)
+    assert series["replicates"] == len(values)
+
+
+MDP_LEARNERS = {("SCBRL", '{"profile":"practical"}'): 0, ("UOBREPS", "{}"): 1}
+
+
+def mdp_rows() -> pl.DataFrame:
+    """Of two learners in worlds of S = 4, 8 (A = 2) and A = 4 (S = 4), two worlds of each size."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for learner, settings in MDP_LEARNERS:
+        for S, A, world in itertools.product((4, 8), (2, 4), (1, 2)):
+            if (S, A) == (8, 4):
+                continue
+            for replicate, t in itertools.product(range(5), (10, 100)):
+                rows.append(
+                    {"cell": f"{learner}-{S}-{A}-{world}", "learner": learner,
+                     "learner_settings": settings, "adversary": "Stochastic",
+                     "adversary_settings": "{}", "world": "dirichlet",
+                     "world_settings": json.dumps({"sizes": [S], "n_actions": A, "seed": world}),
+                     "states": S, "actions": A, "horizon": 2, "arms": None, "rounds": 100,
+                     "replicate": replicate, "round": t,
+                     "relative_regret": rng.gamma(4.0),  # realised: not what is shown
+                     "relative_pseudo_regret": rng.gamma(4.0) * S * math.sqrt(A * t),
+                     "low": -1.0, "high": 1.0, "threshold": None,
+                     "explored": t // 2 if learner == "SCBRL" else None,
+                     "reach": rng.random() if learner == "SCBRL" and t == 100 else None}
+                )  # fmt: skip
+    return pl.DataFrame(rows, schema_overrides={"arms": pl.Int64, "threshold": pl.Float64})
+
+
+def mdp_values(learner: int, **equal: Any) -> dict[str, np.ndarray]:
+    """The columns of `mdp_rows` of one learner, where some columns have these values."""
+    rows = {name: np.array(v) for name, v in mdp_rows().to_dict(as_series=False).items()}
+    keep = rows["learner"] == [name for name, _ in MDP_LEARNERS][learner]
+    for name, value in equal.items():
+        keep &= rows[name] == value
+    return {name: values[keep] for name, values in rows.items()}

@@ -85,8 +85,22 @@ def test_units():
     assert over_range("SCB", {"clip": "range"}) == pytest.approx(8 * 200 + 9)
     assert over_range("SCB", {}) == pytest.approx(0.6 * (27 * 200 + 8))
     assert math.isnan(over_range("TsallisINF", {}))  # told [0, 1], which does not hold
+    for told in ([-2.0, 2.9], [-1.9, 3.0]):  # of losses in [-2, 3]
+        assert math.isnan(over_range("TsallisINF", {"loss_range": told}))
     told = {"loss_range": [-5.0, 5.0]}
     assert over_range("TsallisINF", told) == pytest.approx(2.0 * (4 * 200 + 1))
+
+
+def test_settings_that_are_the_default_change_nothing():
+    """However they are written: a signature has tuples, what is stored has lists."""
+    for loss_range in ([0.0, 1.0], (0.0, 1.0)):
+        bound = bound_of("TsallisINF", {"loss_range": loss_range})
+        assert bound.over_range(4, 10_000, UNIT) == 4 * 200 + 1
+    assert bound_of("SCB", {"clip": "scale", "rate": 1.0, "threshold": "lazy"}) is not None
+    replay = bound_of("Exp3P", {"rounds": 100, "loss_range": [0.0, 1.0]})
+    assert replay.over_range(4, 100, UNIT) == bound_of("Exp3P", {"rounds": 100}).over_range(
+        4, 100, UNIT
+    )
 
 
 def test_only_where_proved():

@@ -18,11 +18,13 @@ pytest.importorskip("cyclopts")
 pytest.importorskip("polars")
 pytest.importorskip("loky")
 
+import polars as pl
 import psutil
 
 import lab_helpers as helpers
 from unbounded import cli, lab
-from unbounded.lab import config, task
+from unbounded.lab import config, grid, task
+from unbounded.lab.names import known
 
 QUICK = config.dumps(config.experiment({**helpers.PAIR, "name": "quick"}))
 
@@ -121,6 +123,52 @@ def test_show_of_what_is_unfinished_and_damaged(
     assert "--save takes a .csv or a .parquet" in capsys.readouterr().err
 
 
+def test_show_names_the_regret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    mdps = {**helpers.WORLDS, "learners": [{"name": "UniformPolicy"}], "worlds": [helpers.LOCK]}
+    for document, column, name, unit in (
+        ({**helpers.PAIR, "arms": 3}, "regret", "regret", "range"),
+        (mdps, "pseudo_regret", "pseudo-regret", "Σℓ∞"),
+    ):
+        frame = lab.run(document, out=tmp_path / name, engine="serial")
+        assert call("show", tmp_path / name) == 0
+        head, first, *_ = capsys.readouterr().out.splitlines()
+        assert re.split(r"\s{2,}", head.strip()) == [
+            "cell", "replicates", name, f"{name} / {unit}", "± s.e.",
+        ]  # fmt: skip
+        last = frame.filter(
+            (pl.col("cell") == frame["cell"][0]) & pl.col("round").eq(pl.col("rounds"))
+        )
+        relative = last[f"relative_{column}"]
+        error = relative.std() / len(relative) ** 0.5
+        numbers = [last[column].mean(), relative.mean(), error]
+        assert first.split()[-3:] == [f"{number:.4g}" for number in numbers]
+
+
+def test_a_run_makes_its_cells_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    cells = grid.cells
+    monkeypatch.setattr(grid, "cells", lambda e: made.append(e.name) or cells(e))
+    assert call("run", file, "--engine", "serial") == 0
+    assert made == ["quick"]
+
+
+def test_an_interrupted_run_says_how_to_resume_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*work: object) -> None:
+        raise KeyboardInterrupt
+
+    file.write_text(QUICK + "\n[quick]\nrounds = 30\n")
+    monkeypatch.setattr(task, "run", interrupt)
+    assert call("run", file, "--engine", "serial", "--quick") == 130
+    said = capsys.readouterr().err
+    assert f"unbounded run {file} --out out/quick-quick --engine serial --quick" in said
+    assert "What was finished is kept in out/quick-quick" in said
+
+
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     from unbounded import adversaries
     from unbounded.bandits import algorithms
@@ -134,14 +182,28 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     for name in adversaries.__all__:
         listed = name not in ("Adversary", "Phase", "worst_cases")  # what one can play against
         assert (f"\n{name}: " in shown) == listed
-    for name in (*mdp_algorithms(), "MDPAdversary", "combination_lock"):
+    for name in (*mdp_algorithms(), *known("MDPs", "adversaries"), "combination_lock"):
         assert f"\n{name}: " in shown
+    headings = ["learners", "adversaries", "learners for MDPs", "adversaries for MDPs", "worlds"]
+    assert [line for line in shown.splitlines() if line in headings] == headings
     assert 'clip : {"scale", "range", "none"}; default \'scale\'' in shown
     assert "horizon : int; required" in shown
     assert call("list", "SCB") == 0
-    assert "Multiplies the learning rate" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith("SCB (learners): ")
+    assert "Multiplies the learning rate" in said
     assert call("list", "SBC") == 2
     assert "the nearest valid one is 'SCB'" in capsys.readouterr().err
+
+
+def test_a_name_of_bandits_and_of_mdps_is_listed_twice(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call("list", "Switch") == 0
+    shown = capsys.readouterr().out
+    for kind, heading in (("bandits", "adversaries"), ("MDPs", "adversaries for MDPs")):
+        summary = known(kind, "adversaries")["Switch"].summary
+        assert shown.count(f"Switch ({heading}): {summary}") == 1
 
 
 @pytest.mark.parametrize(

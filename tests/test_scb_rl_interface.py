@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from unbounded.adversaries.mdps.kinds import MDPAdversary
 
 from mdp_play import play, random_losses
 from test_scb_rl import LAYERS, MDP, make
 from unbounded import worlds
+from unbounded.adversaries.mdps import Stochastic
 from unbounded.mdps import profiles
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.play.simulate_mdp import simulate_mdp
@@ -83,7 +83,7 @@ def test_more_episodes_than_it_was_made_for_are_remarked_upon():
     with pytest.warns(UserWarning, match="made for 5 episodes"):
         learner.ask()
     with pytest.warns(UserWarning, match="made for 5 episodes"):
-        simulate_mdp(learner, mdp, MDPAdversary(), 6)
+        simulate_mdp(learner, mdp, Stochastic(), 6)
 
 
 def test_errors_change_nothing():

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from unbounded.adversaries.mdps.kinds import MDPAdversary
 
 from mdp_play import reach, reached
 from test_explorers import explore
 from unbounded import worlds
+from unbounded.adversaries.mdps import GoodSpike, GrowthSwitch, Punish, Stochastic
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.play.simulate_mdp import simulate_mdp
 
@@ -24,9 +24,7 @@ def inside(profile, runs, T=1000, delta=0.05):
             players.append(self)
 
     learner = Kept([2, 3], 2, T, delta, profile=profile)
-    simulate_mdp(
-        learner, mdp, MDPAdversary(), replicates=runs, seed=700, checkpoints=[T], workers=1
-    )
+    simulate_mdp(learner, mdp, Stochastic(), replicates=runs, seed=700, checkpoints=[T], workers=1)
     states = [player._state for player in players[1:]]
     assert len(states) == runs
     return sum(
@@ -56,9 +54,9 @@ def test_strongly_scale_free_in_long_runs():
     mdp = worlds.dirichlet([3, 3, 3], 2, np.random.default_rng(40))
     for settings in ({}, {"clip": "scale"}, {"profile": "theory"}, {"estimator": "ftrl_only"}):
         learner = SCBRL([3, 3, 3], 2, 2000, **settings)
-        for kind in ("stochastic", "growth switch", "good spike", "punish"):
-            one = simulate_mdp(learner, mdp, MDPAdversary(kind), seed=41)
+        for make in (Stochastic, GrowthSwitch, GoodSpike, Punish):
+            one = simulate_mdp(learner, mdp, make(), seed=41)
             for k in (-300, -101, -7, 13, 300):
-                other = simulate_mdp(learner, mdp, MDPAdversary(kind, scale=2.0**k), seed=41)
+                other = simulate_mdp(learner, mdp, make(scale=2.0**k), seed=41)
                 assert np.array_equal(np.ldexp(one.regret, k), other.regret)
                 assert one.unsolved[0] == 0

@@ -5,12 +5,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unbounded.adversaries.mdps.kinds import KINDS, MDPAdversary, hardest_state
 from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.seekers import RFELP
 
 from unbounded import worlds
-from unbounded.adversaries.mdps import kinds as adversaries
+from unbounded.adversaries.mdps import (
+    Growth,
+    GrowthSwitch,
+    Hide,
+    Lure,
+    Negative,
+    Punish,
+    QuietLure,
+    Stochastic,
+    Switch,
+)
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     SIZE,
@@ -49,7 +58,7 @@ def by_hand(result, adversary, replicate, seed):
             q = sum(w * part for w, part in zip(weights, parts, strict=True))
         else:
             q = occupancy(MDP, Markov(LAYERS, plan._pi))
-        adversaries.fill(params, t, q, lay, losses)
+        type(adversary).fill(params, t, q, lay, losses)
         stream = np.uint64(stream_of(key + episode_loop._TRANSITIONS, t))
         i, states, actions = 0, [], []
         for h in range(2):
@@ -94,9 +103,9 @@ def smallest_reach(learner):
     return min(ratios)
 
 
-@pytest.mark.parametrize("kind", ["stochastic", "punish"])
-def test_equals_ask_and_tell(kind):
-    adversary = MDPAdversary(kind)
+@pytest.mark.parametrize("make", [Stochastic, Punish])
+def test_equals_ask_and_tell(make):
+    adversary = make()
     result = simulate_mdp(SCBRL([2, 3], 2, T), MDP, adversary, replicates=2, seed=5)
     for r in range(2):
         regret, realised, learner = by_hand(result, adversary, r, seed=5)
@@ -108,24 +117,24 @@ def test_equals_ask_and_tell(kind):
         assert result.worst_gap[r] == learner.certificate.worst_gap
 
 
-@pytest.mark.parametrize("kind", ["growth", "switch", "lure"])
-def test_a_run_may_be_looked_at_before_its_end(kind):
+@pytest.mark.parametrize("make", [Growth, Switch, Lure])
+def test_a_run_may_be_looked_at_before_its_end(make):
     """What the adversary does depends on how long the run is, not on where it is recorded."""
     learner = SCBRL([2, 3], 2, T)
-    some = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=6, checkpoints=[60])
-    all_ = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=6, checkpoints=[60, T])
+    some = simulate_mdp(learner, MDP, make(), seed=6, checkpoints=[60])
+    all_ = simulate_mdp(learner, MDP, make(), seed=6, checkpoints=[60, T])
     assert some.regret[0, 0] == all_.regret[0, 0]
 
 
 def test_rf_elp_is_played_until_all_states_are_done():
-    result = simulate_mdp(RFELP([2, 3], 2, 20), MDP, MDPAdversary(), seed=6, checkpoints=1)
+    result = simulate_mdp(RFELP([2, 3], 2, 20), MDP, Stochastic(), seed=6, checkpoints=1)
     assert result.checkpoints.tolist() == [100]
     assert result.explored[0] == 100
     assert result.reach[0] > 0
 
 
 def test_results_do_not_depend_on_threads_or_checkpoints():
-    learner, adversary = SCBRL([2, 3], 2, T), MDPAdversary("switch")
+    learner, adversary = SCBRL([2, 3], 2, T), Switch()
     one, two = (
         simulate_mdp(learner, MDP, adversary, replicates=3, seed=6, workers=k) for k in (1, 3)
     )
@@ -144,29 +153,29 @@ def test_results_do_not_depend_on_threads_or_checkpoints():
 
 
 @pytest.mark.parametrize("k", [-900, -301, 13, 300, 900])
-@pytest.mark.parametrize("kind", ["growth", "lure", "hide"])
-def test_a_common_factor_changes_nothing_but_the_unit(kind, k):
+@pytest.mark.parametrize("make", [Growth, Lure, Hide])
+def test_a_common_factor_changes_nothing_but_the_unit(make, k):
     learner = SCBRL([2, 3], 2, T)
-    a = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=7)
-    b = simulate_mdp(learner, MDP, MDPAdversary(kind, scale=2.0**k), seed=7)
+    a = simulate_mdp(learner, MDP, make(), seed=7)
+    b = simulate_mdp(learner, MDP, make(scale=2.0**k), seed=7)
     assert np.array_equal(np.ldexp(a.regret, k), b.regret)
     assert np.array_equal(np.ldexp(a.realised, k), b.realised)
     assert np.array_equal(a.relative_regret(), b.relative_regret())
     assert np.all(a.regret[0, -5:] != 0.0)
 
 
-@pytest.mark.parametrize("kind", ["stochastic", "negative", "punish"])
-def test_regret_beyond_float64(kind):
+@pytest.mark.parametrize("make", [Stochastic, Negative, Punish])
+def test_regret_beyond_float64(make):
     learner = SCBRL([2, 3], 2, T)
-    a = simulate_mdp(learner, MDP, MDPAdversary(kind), seed=12)
-    b = simulate_mdp(learner, MDP, MDPAdversary(kind, scale=2.0**1023), seed=12)
+    a = simulate_mdp(learner, MDP, make(), seed=12)
+    b = simulate_mdp(learner, MDP, make(scale=2.0**1023), seed=12)
     assert a.regret[0, -1] > 2.0
     assert b.regret[0, -1] == np.inf  # it truly is too large
     assert np.array_equal(a.relative_regret(), b.relative_regret())
     with np.errstate(over="ignore"):
         assert np.array_equal(np.ldexp(a.regret, 1023), b.regret)
     largest = np.finfo(float).max
-    c = simulate_mdp(learner, MDP, MDPAdversary(kind, scale=largest), seed=12)
+    c = simulate_mdp(learner, MDP, make(scale=largest), seed=12)
     assert np.all(np.isfinite(c.relative_regret()))
     assert c.relative_regret()[0, -1] > 0.0
 
@@ -179,7 +188,7 @@ def test_baselines_take_the_largest_losses():
         UniformPolicy([2, 3], 2),
     )
     for learner in learners:
-        result = simulate_mdp(learner, MDP, MDPAdversary("negative", largest), T, seed=13)
+        result = simulate_mdp(learner, MDP, Negative(scale=largest), T, seed=13)
         assert np.all(np.isfinite(result.relative_regret())), learner
 
 
@@ -205,55 +214,20 @@ def test_a_first_small_and_then_a_huge_loss():
 
 def test_regret_of_uniform_play_in_closed_form():
     mdp = LayeredMDP([1.0], [], n_actions=2)
-    result = simulate_mdp(UniformPolicy([1], 2), mdp, MDPAdversary("punish"), 100, seed=8)
+    result = simulate_mdp(UniformPolicy([1], 2), mdp, Punish(), 100, seed=8)
     # the first action is "likeliest": it costs 1 each time, so uniform play loses 1/2 an episode
     assert result.regret[0, -1] == 50.0
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_adversaries(kind):
-    adversary = MDPAdversary(kind)
-    params = adversary.begin(MDP, 100, key=12345)
-    q = occupancy(MDP, UniformPolicy([2, 3], 2).policy())
-    rows = np.empty((100, LAYERS.n_pairs))
-    for t in range(100):
-        adversaries.fill(params, t + 1, q, LAYERS.table, rows[t])
-    assert np.all(rows[:, 0] == 0.0)
-    early, late = rows[:50, 1:], rows[50:, 1:]
-    h, s = hardest_state(MDP)
-    pairs = slice(LAYERS.index(h, s) - 1, LAYERS.index(h, s) + 1)
-    if kind in ("stochastic", "small gap", "switch", "alternating", "bad spike", "lure"):
-        assert np.all((early >= 0) & (early <= 1))
-    if kind == "negative":
-        assert np.all((rows[:, 1:] >= -1) & (rows[:, 1:] <= 0))
-    if kind == "switch":
-        assert np.corrcoef(early.mean(0), late.mean(0))[0, 1] < -0.5
-    if kind == "growth":
-        assert 2.0**18 < np.abs(late).max() / np.abs(early[0]).max() < 2.0**22
-    if "spike" in kind or "lure" in kind:
-        size = 64.0 if kind == "bad spike" else -64.0
-        hits = np.all(late[:, pairs] == size, axis=1)
-        assert 2 <= hits.sum() <= 20
-        assert not np.any(early == size)
-    if "lure" in kind:
-        layer = LAYERS.unpack_pairs(rows[10])[h - 1]
-        assert np.all(layer[s] >= 0.5)
-        assert np.all(np.delete(layer, s, axis=0) <= (0.0 if kind == "quiet lure" else 0.5))
-    if kind == "hide":
-        assert np.all((rows == -8.0).sum(axis=1) == 1)
-    assert adversary.adaptive == (kind in ("punish", "hide"))
 
 
 def test_exploration_policies_are_needed():
     """Range clipping: a lure at the layer's minimum has estimates 0 and locks the learner in; only
     the explorers see what happens elsewhere."""
     lock = worlds.combination_lock(3, 2, np.random.default_rng(1))
-    assert hardest_state(lock) == (3, 0)
     without = SCBRL(lock.layers.sizes, 2, 20_000, beta_factor=0.0, allow_no_exploration=True)
     regret = {}
     for name, learner in (("without", without), ("with", SCBRL(lock.layers.sizes, 2, 20_000))):
         result = simulate_mdp(
-            learner, lock, MDPAdversary("quiet lure"), replicates=12, seed=9, checkpoints=[20_000]
+            learner, lock, QuietLure(), replicates=12, seed=9, checkpoints=[20_000]
         )
         regret[name] = result.relative_regret()[:, -1]
     # Without, a run is saved only if it happens to be at the right place when the first pay comes.
@@ -262,43 +236,38 @@ def test_exploration_policies_are_needed():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="kind must be one of"):
-        MDPAdversary("kind")
-    for kind, scale in (("stochastic", np.nan), ("growth", 1e305), ("lure", -1e307)):
-        with pytest.raises(ValueError, match="times scale, must be finite"):
-            MDPAdversary(kind, scale)
     with pytest.raises(ValueError, match="the learner is for"):
-        simulate_mdp(UniformPolicy([2], 2), MDP, MDPAdversary(), 10)
+        simulate_mdp(UniformPolicy([2], 2), MDP, Stochastic(), 10)
     with pytest.raises(ValueError, match="any number of episodes: say episodes="):
-        simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary())
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, Stochastic())
     with pytest.raises(TypeError, match="episodes must be a whole number"):
-        simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary(), 10.9)
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, Stochastic(), 10.9)
     with pytest.raises(ValueError, match="checkpoints"):
-        simulate_mdp(UniformPolicy([2, 3], 2), MDP, MDPAdversary(), 10, checkpoints=[11])
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, Stochastic(), 10, checkpoints=[11])
 
 
 class InPython:
-    """A compiled kind through the contract of adversaries in Python."""
+    """A compiled adversary through the contract of adversaries in Python."""
 
-    def __init__(self, kind, seed):
-        self.kind, self.root, self.replicate = kind, np.random.SeedSequence(seed), -1
+    def __init__(self, adversary, seed):
+        self.adversary, self.root, self.replicate = adversary, np.random.SeedSequence(seed), -1
 
     def __call__(self, t, last, q, rng):
         if t == 1:
             self.replicate += 1
             key = int(simulate._seed(self.root, self.replicate, 1).generate_state(1, np.uint64)[0])
-            self.params = MDPAdversary(self.kind).begin(MDP, T, key >> 11)
+            self.params = self.adversary.begin(MDP, T, key >> 11)
         losses = np.empty(LAYERS.n_pairs)
         flat = LAYERS.pack_pairs(q, first=1.0)
-        adversaries.fill(self.params, t, flat, LAYERS.table, losses)
+        type(self.adversary).fill(self.params, t, flat, LAYERS.table, losses)
         return LAYERS.unpack_pairs(losses)
 
 
-@pytest.mark.parametrize("kind", ["growth switch", "punish", "hide"])
-def test_an_adversary_in_python_equals_the_compiled_one(kind):
+@pytest.mark.parametrize("make", [GrowthSwitch, Punish, Hide])
+def test_an_adversary_in_python_equals_the_compiled_one(make):
     learner = SCBRL([2, 3], 2, T)
-    ours = simulate_mdp(learner, MDP, MDPAdversary(kind), replicates=2, seed=10, workers=1)
-    other = simulate_mdp(learner, MDP, InPython(kind, 10), replicates=2, seed=10)
+    ours = simulate_mdp(learner, MDP, make(), replicates=2, seed=10, workers=1)
+    other = simulate_mdp(learner, MDP, InPython(make(), 10), replicates=2, seed=10)
     assert ours.solves[0] > 0
     for name in ("regret", "realised", "low", "high", "explored", "solves", "worst_gap"):
         assert np.array_equal(getattr(ours, name), getattr(other, name)), name

@@ -8,12 +8,13 @@ was told, is converted.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from unbounded.bandits import scb, scb_ix
-from unbounded.lab.names import learners
+from unbounded.bandits import algorithms, scb, scb_ix
 
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
@@ -101,20 +102,21 @@ def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
 
 def _changed(learner: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """The settings that differ from the defaults."""
-    if learner not in learners():
+    if learner not in _learners():
         return None
-    known = learners()[learner].parameters
+    defaults = _defaults(learner)
     unset = object()
+    return {k: value for k, value in settings.items() if value != defaults.get(k, unset)}
 
-    def default(name: str) -> Any:
-        value = known[name].default if name in known else unset
-        return list(value) if isinstance(value, tuple) else value
 
-    return {
-        name: value
-        for name, value in settings.items()
-        if (list(value) if isinstance(value, tuple) else value) != default(name)
-    }
+@cache
+def _learners() -> Mapping[str, Any]:
+    return algorithms()
+
+
+def _defaults(learner: str) -> dict[str, Any]:
+    parameters = inspect.signature(_learners()[learner]).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
 
 
 def _scb(given: dict[str, Any]) -> Bound | None:
@@ -201,7 +203,7 @@ def _exp3_ix(given: dict[str, Any]) -> Bound | None:
 
 def _exp3_p(given: dict[str, Any]) -> Bound | None:
     """Only for the delta that it was told, in the form of Bubeck."""
-    told = given.pop("delta", learners()["Exp3P"].parameters["delta"].default)
+    told = given.pop("delta", _defaults("Exp3P")["delta"])
 
     def of(n: int, T: int, delta: float) -> float:
         if delta < told:
@@ -217,8 +219,7 @@ def _spec(learner: str) -> Callable[[int, int, float], float]:
     """The bound that the algorithm's own file states."""
 
     def of(n: int, T: int, delta: float) -> float:
-        bound = learners()[learner].cls.spec.bound
-        return float(bound(n, T))
+        return float(_learners()[learner].spec.bound(n, T))
 
     return of
 

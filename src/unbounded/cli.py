@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from cyclopts import App
+    from rich.console import Console
 
-    from unbounded.lab import Job
+    from unbounded.lab import Job, Store
+    from unbounded.lab.display import Display
+    from unbounded.lab.names import Registered
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,14 +32,12 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
         return 2
-    from unbounded.lab.config import ConfigError
-    from unbounded.lab.engine import EngineError
-    from unbounded.lab.store import StoreError
+    from unbounded import lab
 
     expected = (
-        ConfigError,
-        EngineError,
-        StoreError,
+        lab.ConfigError,
+        lab.EngineError,
+        lab.StoreError,
         OSError,
         MemoryError,
         pl.exceptions.PolarsError,
@@ -96,7 +97,6 @@ def _run(
     from rich.console import Console
 
     from unbounded import lab
-    from unbounded.lab import grid
     from unbounded.lab.display import Display
     from unbounded.lab.runner import compile_ahead
 
@@ -111,7 +111,7 @@ def _run(
     status = 0
     try:
         with _termination_interrupts(), Display(console) as display:
-            fresh = [grid.cells(job.experiment) for job in todo if not job.directory.exists()]
+            fresh = [job.cells for job in todo if not job.store.directory.exists()]
             if engine == "local" and len(fresh) > 1:
                 compile_ahead(fresh, workers)
             for number, job in enumerate(todo, 1):
@@ -119,7 +119,8 @@ def _run(
                     display.heading = f"{job.experiment.name} ({number} of {len(todo)})"
                 status = max(status, _run_job(console, display, job, engine, workers))
     except KeyboardInterrupt:
-        kept = todo[0].directory.parent if path.is_dir() else todo[0].directory
+        kept = todo[0].store.directory
+        kept = kept.parent if path.is_dir() else kept
         again = ["unbounded", "run", str(path), "--out", str(kept), "--engine", engine]
         again += ["--quick"] if quick else []
         console.print(
@@ -130,35 +131,24 @@ def _run(
     return status
 
 
-def _say_missing(console: Any, job: Job) -> None:
-    from unbounded.lab import grid
-    from unbounded.lab.store import Store, missing
-
-    plan, replicates = grid.cells(job.experiment), job.experiment.replicates
-    spans = missing(Store(job.directory).read(), plan, replicates)
-    left = sum(span.replicates for span in spans)
+def _say_missing(console: Console, job: Job) -> None:
+    total = len(job.cells) * job.experiment.replicates
+    left = sum(span.replicates for span in job.missing())
     console.print(
-        f"{len(plan)} cells, {len(plan) * replicates} replicates, {left} to run, in {job.directory}"
+        f"{len(job.cells)} cells, {total} replicates, {left} to run, in {job.store.directory}"
     )
 
 
-def _run_job(console: Any, display: Any, job: Job, engine: str, workers: int | None) -> int:
+def _run_job(console: Console, display: Display, job: Job, engine: str, workers: int | None) -> int:
     """Run one experiment and say what came of it; 1 if something failed."""
-    from unbounded import lab
-    from unbounded.lab import grid
     from unbounded.lab.display import span_of
-    from unbounded.lab.runner import run_cells
 
-    e, directory = job
-    plan = grid.cells(e)
-    store = lab.prepared(directory, e)
     try:
-        result = run_cells(
-            plan, e.replicates, store=store, engine=engine, workers=workers, watcher=display
-        )
+        result = job.run(engine=engine, workers=workers, watcher=display)
     finally:
-        _say_set_aside(console, store)
-    total = len(plan) * e.replicates
+        _say_set_aside(console, job.store)
+    directory = job.store.directory
+    total = len(job.cells) * job.experiment.replicates
     failed = sum(failure.count for failure in result.failures)
     done = total - failed
     console.print(
@@ -202,25 +192,23 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from unbounded.lab import config, grid
-    from unbounded.lab.config import ConfigError
-    from unbounded.lab.store import Store, in_order
+    from unbounded import lab
+    from unbounded.lab.store import SHOWN, in_order
 
-    e = config.load(directory / "experiment.toml")
-    plan = grid.cells(e)
-    store = Store(directory)
+    e, cells, store = lab.opened(directory)
     everything = store.read()
-    frame = in_order(everything, plan, e.replicates)
+    frame = in_order(everything, cells, e.replicates)
     console = Console(highlight=False)
     last = frame.filter(pl.col("round") == pl.col("round").max().over("cell"))
-    regret, relative = pl.col("regret"), pl.col("relative_regret")
+    column, name, unit = SHOWN[e.kind]
+    regret, relative = pl.col(column), pl.col(f"relative_{column}")
     error = relative.std() / pl.len().sqrt()
     summary = last.group_by("cell").agg(
         pl.len(), regret.mean(), relative.mean(), error.alias("error")
     )
     numbers = {str(key): row for key, *row in summary.iter_rows()}
-    table = Table("cell", "replicates", "regret", "regret / range", "± s.e.", box=None)
-    for cell in plan:
+    table = Table("cell", "replicates", name, f"{name} / {unit}", "± s.e.", box=None)
+    for cell in cells:
         count, *means = numbers.get(cell.key, [0])
         texts = ["" if mean is None else f"{mean:.4g}" for mean in means]
         table.add_row(cell.label, f"{count}/{e.replicates}", *texts)
@@ -237,7 +225,7 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
         elif save.suffix == ".parquet":
             frame.write_parquet(save)
         else:
-            raise ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
+            raise lab.ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
     return 0
 
 
@@ -264,47 +252,56 @@ def _report(directory: Path, *, output: Path | None = None, figures: bool = True
     return 0
 
 
-def _say_set_aside(console: Any, store: Any) -> None:
+def _say_set_aside(console: Console, store: Store) -> None:
     for path, reason in store.set_aside:
         console.print(f"not used: {path}: {reason}", markup=False)
 
 
 def _list(name: str | None = None) -> int:
-    """List the algorithms and adversaries that an experiment can name.
+    """List the algorithms, adversaries and worlds that an experiment can name.
 
     Parameters
     ----------
     name
-        One of them, to see what its settings mean.
+        One of them, to see what its settings mean. Bandits and MDPs may both have it.
     """
     from rich.console import Console
 
-    from unbounded.lab.config import ConfigError, nearest
-    from unbounded.lab.names import FAMILIES, REQUIRED
+    from unbounded.lab import ConfigError
+    from unbounded.lab.names import FAMILIES, known, nearest, title
 
     console = Console(highlight=False, soft_wrap=True)
-    families = {title: family() for title, family in FAMILIES.items()}
-    if name is not None and not any(name in known for known in families.values()):
-        names = [known for family in families.values() for known in family]
+    families = {
+        title(kind, field): known(kind, field) for kind in FAMILIES for field in FAMILIES[kind]
+    }
+    if name is not None and not any(name in family for family in families.values()):
+        names = [one for family in families.values() for one in family]
         raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
-    for title, known in families.items():
+    for heading, family in families.items():
         if name is None:
-            console.print(title, style="bold")
-        for entry in known.values():
-            if name not in (None, entry.name):
-                continue
-            reference = f" [{entry.reference}]" if entry.reference else ""
-            console.print(f"{entry.name}: {entry.summary}{reference}", markup=False)
-            for parameter in entry.parameters.values():
-                required = parameter.default is REQUIRED
-                default = "required" if required else f"default {parameter.default!r}"
-                line = f"    {parameter.name} : {parameter.text}; {default}"
-                console.print(line, markup=False, style="dim" if name is None else None)
-                if name is not None:
-                    console.print(f"        {parameter.description}", markup=False)
+            console.print(heading, style="bold")
+        for entry in family.values():
+            if name in (None, entry.name):
+                _describe(console, entry, heading, whole=name is not None)
         if name is None:
             console.print()
     return 0
+
+
+def _describe(console: Console, entry: Registered, heading: str, *, whole: bool) -> None:
+    """One thing that an experiment can name; ``whole`` says what its settings mean too."""
+    from unbounded.lab.names import REQUIRED
+
+    reference = f" [{entry.reference}]" if entry.reference else ""
+    family = f" ({heading})" if whole else ""
+    console.print(f"{entry.name}{family}: {entry.summary}{reference}", markup=False)
+    for parameter in entry.parameters.values():
+        required = parameter.default is REQUIRED
+        default = "required" if required else f"default {parameter.default!r}"
+        line = f"    {parameter.name} : {parameter.text}; {default}"
+        console.print(line, markup=False, style=None if whole else "dim")
+        if whole:
+            console.print(f"        {parameter.description}", markup=False)
 
 
 if __name__ == "__main__":

@@ -6,21 +6,17 @@ MDPs in `unbounded.adversaries.mdps`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unbounded.adversaries.bandits import adversaries
+from unbounded.adversaries.bandits import adversaries as _adversaries
 from unbounded.adversaries.bandits.program import Phase
 from unbounded.adversaries.bandits.worst_cases import worst_cases
 from unbounded.play.adversary import Adversary
 
-__all__ = ["Adversary", "Phase", "adversaries", "worst_cases"]
+globals().update(_adversaries())
 
+__all__ = ["Adversary", "Phase", "worst_cases", *_adversaries()]
 
-def __getattr__(name: str) -> Any:
-    if name[0] != "_" and name in (found := adversaries()):
-        return found[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if TYPE_CHECKING:
 
-
-def __dir__() -> list[str]:
-    return [*__all__, *adversaries()]
+    def __getattr__(name: str) -> Any: ...  # what was found

@@ -1,7 +1,8 @@
-"""An experiment: typed, frozen, and the same thing as a TOML file.
+"""Where an experiment is read and written: the one place that knows its TOML file.
 
 A list where one value is expected spans a grid. Whatever is wrong with a file is said in one
 sentence, with the line and the nearest name that would have been right, before anything runs.
+(`reader` checks a document, `toml_lines` finds the line; nothing else uses them.)
 """
 
 from __future__ import annotations
@@ -15,24 +16,9 @@ from typing import Any
 
 import msgspec
 
-from unbounded.lab.experiment import ConfigError, Entry, Experiment
-from unbounded.lab.names import REQUIRED, Registered
-from unbounded.lab.reader import MOST_CELLS, nearest, read
+from unbounded.lab.experiment import ConfigError, Experiment
+from unbounded.lab.reader import read
 from unbounded.lab.toml_lines import line_of
-
-__all__ = [
-    "MOST_CELLS",
-    "ConfigError",
-    "Entry",
-    "Experiment",
-    "dumps",
-    "experiment",
-    "load",
-    "loads",
-    "nearest",
-    "resolved",
-    "to_dict",
-]
 
 
 def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
@@ -57,12 +43,12 @@ def loads(text: str, source: str = "experiment", *, quick: bool = False) -> Expe
 
     Examples
     --------
-    from unbounded.lab import config
+    >>> from unbounded.lab import config
     >>> config.loads("rounds = 100\\nreplicate = 3")
     Traceback (most recent call last):
-    unbounded.lab.config.ConfigError: experiment, line 2: unknown key 'replicate'; the nearest valid
-    one is 'replicates' (valid: learners, adversaries, arms, rounds, worlds, episodes, name, title,
-    claim, views, replicates, seed, checkpoints, pseudo_regret, quick)
+    unbounded.lab.experiment.ConfigError: experiment, line 2: unknown key 'replicate'; the nearest
+    valid one is 'replicates' (valid: learners, adversaries, arms, rounds, worlds, episodes, name,
+    title, claim, views, replicates, seed, checkpoints, pseudo_regret, quick)
     """
     try:
         document = tomllib.loads(text)
@@ -81,7 +67,7 @@ def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experimen
 
     Examples
     --------
-    from unbounded.lab import config
+    >>> from unbounded.lab import config
     >>> e = config.experiment({
     ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}],
     ...     "adversaries": [{"name": "StochasticGap", "scale": [1e-6, 1e6]}],
@@ -117,7 +103,7 @@ def dumps(e: Experiment) -> str:
 
     Examples
     --------
-    from unbounded.lab import config
+    >>> from unbounded.lab import config
     >>> e = config.experiment({
     ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
     ...     "arms": 5, "rounds": 100})
@@ -134,13 +120,3 @@ def _shortest(values: tuple[Any, ...]) -> Any:
     one = values[0]
     nested = isinstance(one, list | tuple) and any(isinstance(part, list | tuple) for part in one)
     return one if len(values) == 1 and not nested else list(values)
-
-
-def resolved(known: Registered, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """``settings`` with the defaults of all others."""
-    defaults = {
-        name: parameter.default
-        for name, parameter in known.parameters.items()
-        if parameter.default is not REQUIRED
-    }
-    return defaults | dict(settings)

@@ -6,7 +6,6 @@ they start, how they stop, and what happens when a worker dies.
 
 from __future__ import annotations
 
-import difflib
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from unbounded.lab import task
+from unbounded.lab.names import nearest
 
 ENGINES = ("local", "serial", "dask", "dask://HOST:PORT")
 _IDLE_SECONDS = 60  # after which a local worker leaves
@@ -73,11 +73,7 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
         return _Serial()
     if name == "dask":
         return _Dask(None, count)
-    nearest = max(ENGINES, key=lambda known: difflib.SequenceMatcher(None, name, known).ratio())
-    raise EngineError(
-        f"there is no engine {name!r}; the nearest valid one is {nearest!r} "
-        f"(valid: {', '.join(ENGINES)})"
-    )
+    raise EngineError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
 
 
 def _cores() -> int:

@@ -7,30 +7,36 @@ from typing import Any
 
 import msgspec
 
-
-class ConfigError(ValueError):
-    """What is wrong with an experiment, where, and what would be right."""
-
-    __module__ = "unbounded.lab.config"  # where it is public
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """A registered class, and for each setting the values that it takes."""
-
-    name: str
-    settings: dict[str, tuple[Any, ...]] = {}
-
-    def variants(self) -> list[dict[str, Any]]:
-        """Every combination of the values."""
-        combinations = itertools.product(*self.settings.values())
-        return [dict(zip(self.settings, values, strict=True)) for values in combinations]
-
+from unbounded.lab.names import Kind
 
 VIEWS = (
     "time", "rounds", "arms", "states", "actions", "scale", "shift", "slopes", "quantiles",
     "thresholds", "explored", "reach", "heatmap", "bounds", "paired",
 )  # fmt: skip
-"""What a report can show of an experiment."""
+"""What a report can show of an experiment, in the order in which it does by itself."""
+
+
+class ConfigError(ValueError):
+    """What is wrong with an experiment, where, and what would be right."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A name, and for each setting the values that it takes."""
+
+    name: str
+    settings: dict[str, tuple[Any, ...]] = {}
+
+    def variants(self) -> list[dict[str, Any]]:
+        """Every combination of the values.
+
+        Examples
+        --------
+        >>> from unbounded.lab.experiment import Entry
+        >>> Entry("SCB", {"clip": ("scale", "range"), "rate": (2.0,)}).variants()
+        [{'clip': 'scale', 'rate': 2.0}, {'clip': 'range', 'rate': 2.0}]
+        """
+        combinations = itertools.product(*self.settings.values())
+        return [dict(zip(self.settings, values, strict=True)) for values in combinations]
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +59,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     title, claim : str
         For people: what is looked at, and what should be seen. Results do not depend on them.
     views : tuple of str
-        What a report should show.
+        What a report should show: some of ``VIEWS``.
     replicates : int
         Replicate r has the same losses and the same random words in every cell.
     seed : int
@@ -61,7 +67,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints : int or tuple of int
         At which rounds to record; an int means that many, log-spaced, the last included.
     pseudo_regret : bool
-        Whether to follow pseudo-regret too, which costs a pass over the arms a round.
+        Whether to follow pseudo-regret too, which costs a pass over the arms per round. MDPs
+        always have it.
     """
 
     learners: tuple[Entry, ...]
@@ -78,6 +85,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     checkpoints: int | tuple[int, ...] = 20
     pseudo_regret: bool = True
+
+    @property
+    def kind(self) -> Kind:
+        """Whose learners and adversaries it names."""
+        return "MDPs" if self.worlds else "bandits"
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from unbounded.lab.config import ConfigError, Experiment, resolved
-from unbounded.lab.names import Registered
-from unbounded.lab.reader import FAMILIES
+from unbounded.lab import names
+from unbounded.lab.experiment import ConfigError, Experiment
+from unbounded.lab.names import Field, Registered
 from unbounded.lab.task import Settings, code_version
 
 
@@ -23,19 +23,24 @@ class Cell(NamedTuple):
         A hash of the settings and of the code: equal keys, equal results.
     settings : Settings
         What a worker needs; settings that were not given are left out.
+    code : str
+        The version of the code that the results come from.
     learner_settings, adversary_settings, world_settings : str
         All of them, defaults included, as JSON with sorted keys; bandits have no
         ``world_settings``.
-    code : str
-        The version of the code that the results come from.
+    states, actions, horizon : int
+        The size of the world; None for bandits.
     """
 
     key: str
     settings: Settings
+    code: str
     learner_settings: str
     adversary_settings: str
-    code: str
     world_settings: str | None = None
+    states: int | None = None
+    actions: int | None = None
+    horizon: int | None = None
 
     @property
     def label(self) -> str:
@@ -47,13 +52,44 @@ class Cell(NamedTuple):
             f"{_call(s.adversary, s.adversary_settings)} · {size} · T={s.rounds}"
         )
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What every row of results says of its cell, but for the key and the code."""
+        s = self.settings
+        return {
+            "learner": s.learner,
+            "learner_settings": self.learner_settings,
+            "adversary": s.adversary,
+            "adversary_settings": self.adversary_settings,
+            "arms": s.arms,
+            "world": s.world,
+            "world_settings": self.world_settings,
+            "states": self.states,
+            "actions": self.actions,
+            "horizon": self.horizon,
+            "rounds": s.rounds,
+            "seed": s.seed,
+        }
+
+
+class _Size(NamedTuple):
+    """What is played on: a number of arms, or a world."""
+
+    arms: int | None
+    world: str | None
+    world_settings: dict[str, Any]
+    world_json: str | None = None
+    states: int | None = None
+    actions: int | None = None
+    horizon: int | None = None
+
 
 def cells(e: Experiment) -> list[Cell]:
     """The cells of an experiment, each once, in the order of the file.
 
     Examples
     --------
-    from unbounded.lab import config, grid
+    >>> from unbounded.lab import config, grid
     >>> e = config.experiment({
     ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}],
     ...     "adversaries": [{"name": "StochasticGap"}], "arms": 5, "rounds": [100, 1000]})
@@ -64,36 +100,46 @@ def cells(e: Experiment) -> list[Cell]:
     SCB(clip=range) · StochasticGap · n=5 · T=100
     SCB(clip=range) · StochasticGap · n=5 · T=1000
     """
-    kind = "MDPs" if e.worlds else "bandits"
-    named = {field: _variants(e, kind, field) for field in FAMILIES[kind]}
-    sizes: list[tuple[int | None, str | None, dict[str, Any], str | None]]
-    sizes = [(arms, None, {}, None) for arms in e.arms]
-    sizes += [(None, *world) for world in named.get("worlds", [])]
+    learners = _variants(e, "learners")
+    sizes = [_Size(arms, None, {}) for arms in e.arms] or _worlds(e)
     found: dict[str, Cell] = {}
-    for adversary, adversary_settings, adversary_json in named["adversaries"]:
-        for learner, learner_settings, learner_json in named["learners"]:
-            code = code_version(learner, adversary, mdp=bool(e.worlds))
-            for arms, world, world_settings, world_json in sizes:
+    for adversary, adversary_settings, adversary_json in _variants(e, "adversaries"):
+        for learner, learner_settings, learner_json in learners:
+            code = code_version(e.kind, learner, adversary)
+            for size in sizes:
                 for rounds in e.lengths:
                     settings = Settings(
                         learner, learner_settings, adversary, adversary_settings,
-                        arms, rounds, e.checkpoints, e.pseudo_regret, e.seed,
-                        world, world_settings,
+                        size.arms, rounds, e.checkpoints, e.pseudo_regret, e.seed,
+                        size.world, size.world_settings,
                     )  # fmt: skip
                     whole = (
                         learner, learner_json, adversary, adversary_json,
-                        arms if world is None else (world, world_json),
+                        size.arms if size.world is None else (size.world, size.world_json),
                         rounds, e.checkpoints, e.pseudo_regret, e.seed, code,
                     )  # fmt: skip
                     key = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()[:24]
-                    cell = Cell(key, settings, learner_json, adversary_json, code, world_json)
+                    cell = Cell(
+                        key, settings, code, learner_json, adversary_json,
+                        size.world_json, size.states, size.actions, size.horizon,
+                    )  # fmt: skip
                     found.setdefault(key, cell)
     return list(found.values())
 
 
-def _variants(e: Experiment, kind: str, field: str) -> list[tuple[str, dict[str, Any], str]]:
+def _worlds(e: Experiment) -> list[_Size]:
+    """Every world, built once to learn its size."""
+    sizes = []
+    for name, settings, text in _variants(e, "worlds"):
+        layers = names.world(name, settings).layers
+        shape = sum(layers.sizes), layers.n_actions, layers.horizon
+        sizes.append(_Size(None, name, settings, text, *shape))
+    return sizes
+
+
+def _variants(e: Experiment, field: Field) -> list[tuple[str, dict[str, Any], str]]:
     """Name, settings, and all settings as JSON, of each thing that ``field`` lists."""
-    known = FAMILIES[kind][field]()
+    known = names.known(e.kind, field)
     return [
         (entry.name, settings, _json(known[entry.name], settings))
         for entry in getattr(e, field)
@@ -103,7 +149,8 @@ def _variants(e: Experiment, kind: str, field: str) -> list[tuple[str, dict[str,
 
 def _json(known: Registered, settings: Mapping[str, Any]) -> str:
     try:
-        return msgspec.json.encode(resolved(known, settings), order="deterministic").decode()
+        whole = known.defaults | dict(settings)
+        return msgspec.json.encode(whole, order="deterministic").decode()
     except TypeError as error:
         raise ConfigError(
             f"{known.name} has a setting that an experiment cannot keep: {error}"

@@ -1,33 +1,53 @@
-"""What can be named in an experiment, with what settings.
+"""What an experiment can name, with what settings: learners, adversaries, worlds.
 
 Everything is read off the public classes and functions: the signature, the numpydoc docstring,
-and ``reference``. A new kind of thing is one more function in `FAMILIES`.
+and ``reference``. `known` is the one place where a name is looked up; a name may mean one thing
+for bandits and another for MDPs.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import numpy as np
-
-from unbounded.adversaries import bandits as bandit_adversaries
-from unbounded.bandits import algorithms
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.play.mdp_learner import MDPLearner
+
+Kind = Literal["bandits", "MDPs"]
+Field = Literal["learners", "adversaries", "worlds"]
+
+FAMILIES: Mapping[Kind, tuple[Field, ...]] = MappingProxyType(
+    {"bandits": ("learners", "adversaries"), "MDPs": ("learners", "adversaries", "worlds")}
+)
+"""What the experiments of each kind list by name."""
 
 TRUE = "true"
 """As a learner's ``loss_range``: it is told that of the losses it will meet."""
 
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
+
+SET_ABOVE: Mapping[str, str] = MappingProxyType(
+    {
+        "n_arms": "arms",
+        "seed": "seed",
+        "layers": "worlds",
+        "n_actions": "worlds",
+        "transitions": "worlds",
+        "episodes": "episodes",
+    }
+)
+"""What a learner is not told by its own settings, and the key of an experiment that says it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +78,9 @@ class Parameter:
     depth: int
 
 
+_SEED = Parameter("seed", int, 0, "int", "Of the world; the same in every replicate.", (), 0)
+
+
 @dataclass(frozen=True)
 class Registered:
     """A class, or a function that builds a world, that an experiment can name.
@@ -79,103 +102,61 @@ class Registered:
     reference: str
     parameters: Mapping[str, Parameter]
 
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The settings that need not be given."""
+        every = {name: parameter.default for name, parameter in self.parameters.items()}
+        return {name: value for name, value in every.items() if value is not REQUIRED}
+
 
 @cache
-def learners() -> Mapping[str, Registered]:
-    """Every algorithm, by name.
+def known(kind: Kind, field: Field) -> Mapping[str, Registered]:
+    """What experiments of a kind can name in a field, by name.
 
     Examples
     --------
-    >>> from unbounded.lab.names import learners
-    >>> learners()["SCB"].parameters["clip"].options
+    >>> from unbounded.lab.names import known
+    >>> known("bandits", "learners")["SCB"].parameters["clip"].options
     ('scale', 'range', 'none')
-    """
-    reserved = ("n_arms", "seed")  # the laboratory sets these itself
-    return MappingProxyType({name: _describe(cls, reserved) for name, cls in algorithms().items()})
-
-
-@cache
-def adversaries() -> Mapping[str, Registered]:
-    """Every adversary, by name.
-
-    Examples
-    --------
-    >>> from unbounded.lab.names import adversaries
-    >>> adversaries()["StochasticGap"].parameters["gap"].default
+    >>> known("bandits", "adversaries")["StochasticGap"].parameters["gap"].default
     0.1
-    """
-    found = bandit_adversaries.adversaries()
-    return MappingProxyType({name: _describe(cls, ()) for name, cls in found.items()})
-
-
-@cache
-def mdp_learners() -> Mapping[str, Registered]:
-    """Every algorithm for MDPs, by name.
-
-    Examples
-    --------
-    >>> from unbounded.lab.names import mdp_learners
-    >>> mdp_learners()["SCBRL"].parameters["explorer"].options
-    ('mvp', 'ucbvi', 'oracle')
-    """
-    from unbounded import mdps  # late, as below: bandits need not wait for it
-
-    known = {}
-    for name, cls in mdps.algorithms().items():
-        length = () if cls.spec.per_state else ("episodes",)
-        known[name] = _describe(cls, ("layers", "n_actions", "transitions", "seed", *length))
-    return MappingProxyType(known)
-
-
-@cache
-def mdp_adversaries() -> Mapping[str, Registered]:
-    """Every adversary for MDPs, by name.
-
-    Examples
-    --------
-    >>> from unbounded.lab.names import mdp_adversaries
-    >>> list(mdp_adversaries()["Switch"].parameters)
-    ['at', 'scale']
-    """
-    from unbounded.adversaries import mdps
-
-    return MappingProxyType({name: _describe(cls, ()) for name, cls in mdps.adversaries().items()})
-
-
-@cache
-def worlds() -> Mapping[str, Registered]:
-    """Every builder of `unbounded.worlds`, by name; ``seed`` stands for its generator.
-
-    Examples
-    --------
-    >>> from unbounded.lab.names import worlds
-    >>> list(worlds()["combination_lock"].parameters)
+    >>> list(known("MDPs", "worlds")["combination_lock"].parameters)
     ['horizon', 'n_actions', 'slip', 'seed']
     """
-    from unbounded import worlds as builders
-
-    seed = Parameter("seed", int, 0, "int", "Of the world; the same in every replicate.", (), 0)
-    known = {}
-    for name, function in sorted(vars(builders).items()):
-        if inspect.isfunction(function) and function.__module__ == builders.__name__:
-            described = _describe(function, ("rng",))
-            if "rng" in inspect.signature(function).parameters:
-                parameters = MappingProxyType({**described.parameters, "seed": seed})
-                described = replace(described, parameters=parameters)
-            known[name] = described
-    return MappingProxyType(known)
+    module, function = _LISTED[kind, field]
+    found = getattr(import_module(module), function)() if function else _functions(module)
+    reserved = {"learners": tuple(SET_ABOVE), "adversaries": (), "worlds": ("rng",)}[field]
+    return MappingProxyType({name: _registered(found[name], reserved) for name in sorted(found)})
 
 
-FAMILIES: Mapping[str, Callable[[], Mapping[str, Registered]]] = MappingProxyType(
-    {
-        "learners": learners,
-        "adversaries": adversaries,
-        "learners for MDPs": mdp_learners,
-        "adversaries for MDPs": mdp_adversaries,
-        "worlds": worlds,
+# Imported when they are asked for: a worker that plays bandits need not wait for MDPs.
+_LISTED: Mapping[tuple[Kind, Field], tuple[str, str]] = {
+    ("bandits", "learners"): ("unbounded.bandits", "algorithms"),
+    ("bandits", "adversaries"): ("unbounded.adversaries.bandits", "adversaries"),
+    ("MDPs", "learners"): ("unbounded.mdps", "algorithms"),
+    ("MDPs", "adversaries"): ("unbounded.adversaries.mdps", "adversaries"),
+    ("MDPs", "worlds"): ("unbounded.worlds", ""),  # its own public functions
+}
+
+
+def _functions(module: str) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(import_module(module)).items()
+        if inspect.isfunction(value) and value.__module__ == module and not name.startswith("_")
     }
-)
-"""Every kind of thing that an experiment names."""
+
+
+def title(kind: Kind, field: Field) -> str:
+    """What to call a field where both kinds are listed.
+
+    Examples
+    --------
+    >>> from unbounded.lab.names import title
+    >>> title("MDPs", "adversaries")
+    'adversaries for MDPs'
+    """
+    return field if kind == "bandits" or field == "worlds" else f"{field} for {kind}"
 
 
 def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
@@ -187,10 +168,10 @@ def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
     >>> world("dirichlet", {"sizes": [2, 3], "n_actions": 2, "seed": 5})
     LayeredMDP(sizes=(2, 3), n_actions=2)
     """
-    known, given = worlds()[name], dict(settings)
-    if "seed" in known.parameters:
+    builder, given = known("MDPs", "worlds")[name], dict(settings)
+    if "seed" in builder.parameters:
         given["rng"] = np.random.default_rng(given.pop("seed", 0))
-    mdp: LayeredMDP = known.cls(**given)
+    mdp: LayeredMDP = builder.cls(**given)
     return mdp
 
 
@@ -208,18 +189,18 @@ def mdp_learner(
     >>> mdp_learner("SCBRL", {"clip": "scale"}, lock, 100).phase
     'exploring'
     """
-    known = mdp_learners()[name]
-    parameters = inspect.signature(known.cls).parameters
+    learner = known("MDPs", "learners")[name]
+    parameters = inspect.signature(learner.cls).parameters
     given = {**settings, "layers": list(mdp.layers.sizes), "n_actions": mdp.layers.n_actions}
-    if "episodes" in parameters and "episodes" not in known.parameters:
+    if "episodes" in parameters and "episodes" not in learner.parameters:
         given["episodes"] = episodes
     if "transitions" in parameters and (
         parameters["transitions"].default is REQUIRED or settings.get("explorer") == "oracle"
     ):
         given["transitions"] = mdp.P
-    cls = known.cls if start else type(name, (known.cls,), {"_start": lambda *_: None})
-    learner: MDPLearner = cls(**given, seed=0)
-    return learner
+    cls = learner.cls if start else type(name, (learner.cls,), {"_start": lambda *_: None})
+    made: MDPLearner = cls(**given, seed=0)
+    return made
 
 
 def without_true(settings: Mapping[str, Any], told: Any = (0.0, 1.0)) -> dict[str, Any]:
@@ -229,26 +210,52 @@ def without_true(settings: Mapping[str, Any], told: Any = (0.0, 1.0)) -> dict[st
     return dict(settings)
 
 
-def _describe(cls: Any, reserved: tuple[str, ...]) -> Registered:
+def nearest(word: Any, valid: Iterable[str]) -> str:
+    """The end of a sentence about a wrong ``word``: what is valid, and the most similar of it.
+
+    Examples
+    --------
+    >>> from unbounded.lab.names import nearest
+    >>> nearest("rage", ["scale", "range"])
+    "the nearest valid one is 'range' (valid: scale, range)"
+    """
+    names = list(valid)
+    if not names:
+        return "it has no settings"
+
+    def likeness(name: str) -> float:
+        return difflib.SequenceMatcher(None, str(word)[:200].lower(), name.lower()).ratio()
+
+    listed = f"(valid: {', '.join(names)})"
+    if word is None:
+        return listed
+    return f"the nearest valid one is {max(names, key=likeness)!r} {listed}"
+
+
+def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
+    """A class or a builder, with the settings that are not ``reserved``."""
     doc = inspect.getdoc(cls) or ""
     documented = _documented_parameters(doc)
     hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
+    spec = getattr(cls, "spec", cls)
+    own = ("episodes",) if getattr(spec, "per_state", False) else ()  # not those of the run
+    signature = inspect.signature(cls).parameters
     parameters = {}
-    for parameter in inspect.signature(cls).parameters.values():
-        if parameter.name in reserved:
+    for name, parameter in signature.items():
+        if name in reserved and name not in own:
             continue
-        text, description = documented.get(parameter.name, ("", ""))
-        annotation = hints.get(parameter.name, Any)
-        parameters[parameter.name] = Parameter(
-            name=parameter.name,
-            annotation=annotation,
+        text, description = documented.get(name, ("", ""))
+        parameters[name] = Parameter(
+            name=name,
+            annotation=hints.get(name, Any),
             default=parameter.default,
             text=text,
             description=description,
             options=tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else (),
             depth=_depth(text),
         )
-    spec = getattr(cls, "spec", cls)
+    if "rng" in reserved and "rng" in signature:  # where the builder has a generator
+        parameters["seed"] = _SEED
     return Registered(
         name=cls.__name__,
         cls=cls,

@@ -1,26 +1,21 @@
-"""Checks a document and makes an `Experiment` of it.
-
-Whatever is wrong is said in one sentence, with the line and the nearest name that would have been
-right.
-"""
+"""Checks a document and makes an `Experiment` of it: behind `unbounded.lab.config`."""
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 from msgspec import Meta
 
 from unbounded._arguments import recorded_rounds
-from unbounded.lab import names as registry
+from unbounded.lab import names
 from unbounded.lab.experiment import VIEWS, ConfigError, Entry, Experiment
-from unbounded.lab.names import REQUIRED, TRUE, Parameter, Registered, without_true
+from unbounded.lab.names import FAMILIES, REQUIRED, TRUE, Field, Kind, Parameter, known, nearest
 from unbounded.lab.toml_lines import Keys
 
 MOST_CELLS = 1_000_000
@@ -28,12 +23,6 @@ MOST_CELLS = 1_000_000
 _Count = Annotated[int, Meta(ge=1, le=10**12)]
 _Arms = Annotated[int, Meta(ge=1, le=10**7)]
 _ENTRIES = "[[{}]] tables, each with the name of a class and its settings"
-_RESERVED = {
-    "n_arms": "arms", "seed": "seed", "layers": "worlds", "n_actions": "worlds",
-    "transitions": "worlds", "episodes": "episodes",
-}  # fmt: skip
-
-
 _FIELDS: dict[str, tuple[Any, str]] = {
     "name": (Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")],
              "letters, digits, '.', '_' and '-', at most 100 of them"),
@@ -57,21 +46,14 @@ _FIELDS: dict[str, tuple[Any, str]] = {
         "a whole number from 1 to 10^6, or a list of rounds"),
     "pseudo_regret": (bool, "true or false"),
 }  # fmt: skip
-_SIZES = {"bandits": ("arms", "rounds"), "MDPs": ("worlds", "episodes")}
+_SIZES: dict[Kind, tuple[str, str]] = {
+    "bandits": ("arms", "rounds"),
+    "MDPs": ("worlds", "episodes"),
+}
 _QUICK = ("learners", "adversaries", "arms", "rounds", "worlds", "episodes", "replicates",
           "checkpoints", "pseudo_regret")  # fmt: skip
 
-
 Lines = Callable[[Keys], int | None]
-FAMILIES: dict[str, dict[str, Callable[[], Mapping[str, Registered]]]] = {
-    "bandits": {"learners": registry.learners, "adversaries": registry.adversaries},
-    "MDPs": {
-        "worlds": registry.worlds,
-        "learners": registry.mdp_learners,
-        "adversaries": registry.mdp_adversaries,
-    },
-}
-"""Where the names of each kind of experiment are looked up."""
 
 
 def read(document: Mapping[str, Any], source: str, lines: Lines, quick: bool) -> Experiment:
@@ -116,7 +98,8 @@ class _Reader:
             if key not in _FIELDS:
                 order = [*Experiment.__struct_fields__, "quick"]
                 self._fail((key,), f"unknown key {_short(key)}; {nearest(key, order)}")
-        kind, other = ("MDPs", "bandits") if "worlds" in document else ("bandits", "MDPs")
+        kind: Kind = "MDPs" if "worlds" in document else "bandits"
+        other = _other(kind)
         for key, instead in zip(_SIZES[other], _SIZES[kind], strict=True):
             if key in document:
                 self._fail((key,), f"{key} is for {other}; an experiment with {kind} has {instead}")
@@ -136,41 +119,38 @@ class _Reader:
         for key in ("arms", "rounds", "episodes"):
             if isinstance(fields.get(key), int):
                 fields[key] = (fields[key],)
-        for key in FAMILIES[kind]:
-            fields[key] = tuple(
-                self._entry((key, i), value, kind) for i, value in enumerate(fields[key])
+        for field in FAMILIES[kind]:
+            fields[field] = tuple(
+                self._entry(kind, field, i, value) for i, value in enumerate(fields[field])
             )
         e = Experiment(**fields)
         self._check_sizes(e)
         self._check_settings(e)
         return e
 
-    def _entry(self, path: tuple[str, int], table: Any, kind: str) -> Entry:
-        where = f"{path[0]}[{path[1]}]"
-        known = FAMILIES[kind][path[0]]()
+    def _entry(self, kind: Kind, field: Field, i: int, table: Any) -> Entry:
+        path, where = (field, i), f"{field}[{i}]"
+        valid = known(kind, field)
         if not isinstance(table, Mapping):
             self._fail(path, f"{where} must be a table with a name, got {_short(table)}")
         name = table.get("name")
-        if not isinstance(name, str) or name not in known:
-            what = "needs a name" if name is None else f"has an unknown name {_short(name)}"
-            place: Keys = path if name is None else (*path, "name")
-            for other, families in FAMILIES.items():
-                if (
-                    isinstance(name, str)
-                    and other != kind
-                    and name in families.get(path[0], dict)()
-                ):
-                    need = " and ".join(_SIZES[other])
-                    self._fail(place, f"{where}: {name} is for {other}, which need {need}")
-            self._fail(place, f"{where} {what}; {nearest(name, known)}")
-        parameters = known[name].parameters
+        if name is None:
+            self._fail(path, f"{where} needs a name; {nearest(name, valid)}")
+        if not isinstance(name, str) or name not in valid:
+            other = _other(kind)
+            place = (*path, "name")
+            if isinstance(name, str) and field in FAMILIES[other] and name in known(other, field):
+                need = " and ".join(_SIZES[other])
+                self._fail(place, f"{where}: {name} is for {other}, which need {need}")
+            self._fail(place, f"{where} has an unknown name {_short(name)}; {nearest(name, valid)}")
+        parameters = valid[name].parameters
         settings = {}
         for key, value in table.items():
             if key == "name":
                 continue
             at: Keys = (*path, key)
-            if key in _RESERVED and key not in parameters:
-                top = _RESERVED[key]
+            if key in names.SET_ABOVE and key not in parameters:
+                top = names.SET_ABOVE[key]
                 self._fail(at, f"{where}.{key} is set by {top!r} at the top of the experiment")
             if key not in parameters:
                 self._fail(at, f"{name} has no setting {_short(key)}; {nearest(key, parameters)}")
@@ -219,44 +199,47 @@ class _Reader:
                 self._fail(("checkpoints",), str(error))
 
     def _check_settings(self, e: Experiment) -> None:
-        """Make every learner and adversary once: their own checks know what is legal."""
-        if e.worlds:
-            self._check_mdp_settings(e)
-            return
-        for i, entry in enumerate(e.learners):
-            cls = registry.learners()[entry.name].cls
-            for settings in entry.variants():
-                with self._blaming(("learners", i), settings):
-                    for n in e.arms:
-                        cls(n, seed=0, **without_true(settings))
-        for i, entry in enumerate(e.adversaries):
-            cls = registry.adversaries()[entry.name].cls
-            for settings in entry.variants():
-                with self._blaming(("adversaries", i), settings):
-                    adversary = cls(**settings)
-                    for n, rounds in itertools.product(e.arms, e.rounds):
-                        adversary.begin(n, rounds, 0)
+        """Make every learner, adversary and world once: their own checks know what is legal."""
+        check = self._check_mdps if e.kind == "MDPs" else self._check_bandits
+        check(e)
 
-    def _check_mdp_settings(self, e: Experiment) -> None:
+    def _check_bandits(self, e: Experiment) -> None:
+        for cls, settings, blame in self._variants(e, "learners"):
+            with blame:
+                for n in e.arms:
+                    cls(n, seed=0, **names.without_true(settings))
+        for cls, settings, blame in self._variants(e, "adversaries"):
+            with blame:
+                adversary = cls(**settings)
+                for n, rounds in itertools.product(e.arms, e.rounds):
+                    adversary.begin(n, rounds, 0)
+
+    def _check_mdps(self, e: Experiment) -> None:
         built = []
-        for i, entry in enumerate(e.worlds):
-            for settings in entry.variants():
-                with self._blaming(("worlds", i), settings):
-                    built.append(registry.world(entry.name, settings))
-        for i, entry in enumerate(e.learners):
-            for settings in entry.variants():
-                given = without_true(settings)
-                with self._blaming(("learners", i), settings):
-                    for mdp, episodes in itertools.product(built, e.episodes):
-                        registry.mdp_learner(entry.name, given, mdp, episodes, start=False)
-        for i, entry in enumerate(e.adversaries):
-            cls = registry.mdp_adversaries()[entry.name].cls
-            for settings in entry.variants():
-                with self._blaming(("adversaries", i), settings):
-                    cls(**settings)
+        for builder, settings, blame in self._variants(e, "worlds"):
+            with blame:
+                built.append(names.world(builder.__name__, settings))
+        for cls, settings, blame in self._variants(e, "learners"):
+            given = names.without_true(settings)
+            with blame:
+                for mdp, episodes in itertools.product(built, e.episodes):
+                    names.mdp_learner(cls.__name__, given, mdp, episodes, start=False)
+        for cls, settings, blame in self._variants(e, "adversaries"):
+            with blame:
+                cls(**settings)
 
-    def _blaming(self, path: tuple[str, int], settings: Mapping[str, Any]) -> _Blame:
-        return _Blame(self._fail, path, settings)
+    def _variants(
+        self, e: Experiment, field: Field
+    ) -> Iterator[tuple[Any, dict[str, Any], _Blame]]:
+        """What a field names with all its settings, and who is to blame if that is not legal."""
+        for i, entry in enumerate(getattr(e, field)):
+            cls = known(e.kind, field)[entry.name].cls
+            for settings in entry.variants():
+                yield cls, settings, _Blame(self._fail, (field, i), settings)
+
+
+def _other(kind: Kind) -> Kind:
+    return "bandits" if kind == "MDPs" else "MDPs"
 
 
 class _Blame:
@@ -278,21 +261,6 @@ class _Blame:
             where = f"{self._path[0]}[{self._path[1]}]"
             self._fail((*self._path, *named[:1]), f"{where}: {message}")
         return False
-
-
-def nearest(word: Any, valid: Iterable[str]) -> str:
-    """The end of a sentence about a wrong ``word``: what is valid, and the most similar of it."""
-    names = list(valid)
-    if not names:
-        return "it has no settings"
-
-    def likeness(name: str) -> float:
-        return difflib.SequenceMatcher(None, str(word)[:200].lower(), name.lower()).ratio()
-
-    listed = f"(valid: {', '.join(names)})"
-    if word is None:
-        return listed
-    return f"the nearest valid one is {max(names, key=likeness)!r} {listed}"
 
 
 def _short(value: Any) -> str:

@@ -17,13 +17,13 @@ import polars as pl
 from unbounded.lab import task
 from unbounded.lab.engine import Engine, EngineError, open_engine
 from unbounded.lab.grid import Cell
-from unbounded.lab.names import adversaries
+from unbounded.lab.names import known
 from unbounded.lab.store import Failure, Store, failure_of, frame_of, in_order, missing
 from unbounded.lab.task import Outcome, Settings, Span
 
 _LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end
 _MOST_ROWS = 1 << 18  # of one task, so that neither memory nor a loss of work grows with speed
-_UNKNOWN_RATE = 1e-6  # seconds a round, where none could be measured
+_UNKNOWN_RATE = 1e-6  # seconds per round, where none could be measured
 _DEATHS = 3  # of workers that a task may cause; at the next it is called a failure
 
 Work = list[tuple[Span, Settings]]
@@ -68,9 +68,9 @@ class Progress:
         self._rounds: dict[Group, int] = defaultdict(int)
         self._measured: dict[tuple[str, int | str], float] = {}
 
-    def measured(self, settings: Settings, seconds_a_round: float) -> None:
+    def measured(self, settings: Settings, seconds_per_round: float) -> None:
         """A first measurement of a learner's speed."""
-        self._measured[settings.learner, settings.size] = seconds_a_round
+        self._measured[settings.learner, settings.size] = seconds_per_round
 
     def started_work(self, work: Work) -> None:
         """Tell that a task was submitted."""
@@ -95,7 +95,7 @@ class Progress:
             self._rounds[group] += span.replicates * settings.rounds
 
     def rate(self, group: Group) -> float:
-        """Seconds a round, as measured so far."""
+        """Seconds per round, as measured so far."""
         if self._rounds[group]:
             return max(self._seconds[group] / self._rounds[group], 1e-12)
         learner, _, size = group
@@ -113,7 +113,7 @@ class Progress:
 
 
 def _group(settings: Settings) -> Group:
-    """Cells of one group are taken to be equally fast, a round."""
+    """Cells of one group are taken to need the same time per round."""
     return settings.learner, settings.adversary, settings.size
 
 
@@ -142,7 +142,7 @@ def run_cells(
 
     Examples
     --------
-    from unbounded.lab import config, grid
+    >>> from unbounded.lab import config, grid
     >>> from unbounded.lab.runner import run_cells
     >>> e = config.experiment({
     ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
@@ -199,12 +199,13 @@ def compile_ahead(plans: Sequence[Sequence[Cell]], workers: int | None = None) -
 
     Otherwise a run with one learner that takes a minute would have the other workers idle.
     """
-    first: dict[str, Settings] = {}
+    first: dict[tuple[str, str], Settings] = {}
     for plan in plans:
         for cell in plan:
-            first.setdefault(cell.settings.learner, cell.settings)
+            first.setdefault((cell.settings.kind, cell.settings.learner), cell.settings)
     engine = open_engine("local", workers)
-    for settings in sorted(first.values(), key=lambda one: one.world is None):  # the slowest first
+    slowest_first = sorted(first.values(), key=lambda one: one.kind == "bandits")
+    for settings in slowest_first:
         _submitted(engine, task.load, settings)
 
 
@@ -283,10 +284,10 @@ class _Loop:
         of_bandits = {
             settings.adversary
             for span in spans
-            if (settings := self._plan[span.cell].settings).world is None
+            if (settings := self._plan[span.cell].settings).kind == "bandits"
         }
         for name in of_bandits:
-            adversaries()[name].cls.rows()  # ... and compile this meanwhile
+            known("bandits", "adversaries")[name].cls.rows()  # ... and compile this meanwhile
         _error_of(ready)
         for its_spans in of_learner.values():
             sizes: dict[int | str, Settings] = {}

@@ -19,14 +19,14 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import polars as pl
 
-from unbounded.lab import names as registry
 from unbounded.lab.grid import Cell
+from unbounded.lab.names import Kind
 from unbounded.lab.task import Outcome, Span
 
 _TEXT = pl.Categorical
@@ -63,12 +63,26 @@ SCHEMA: dict[str, Any] = {
 }
 """The columns of results. ``seconds`` is the computing time of the replicate."""
 
-_OF_MDPS = ("world", "world_settings", "states", "actions", "horizon", "explored", "reach")
-_BEFORE = {name: kind for name, kind in SCHEMA.items() if name not in _OF_MDPS}
-"""The columns of files written before there were MDPs: the others are null."""
-
 TIMING = ("seconds", "finished")
 """The columns that differ between equal runs."""
+
+
+class Shown(NamedTuple):
+    """Which regret tables and charts show, what they call it, and what it is relative to."""
+
+    column: str
+    name: str
+    unit: str
+
+
+SHOWN: Mapping[Kind, Shown] = {
+    "bandits": Shown("regret", "regret", "range"),
+    "MDPs": Shown("pseudo_regret", "pseudo-regret", "Σℓ∞"),
+}
+"""Of bandits the realised regret; of MDPs the expected one, which is exact and less noisy."""
+
+EXPERIMENT = "experiment.toml"
+"""The file by which a directory of results is known."""
 
 _NAME = re.compile(r"[0-9a-f]{16}-([0-9a-f]{16})\.parquet")
 _PART = ".part"
@@ -112,26 +126,15 @@ def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
 
 def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
     first, count = outcome.span.first, outcome.span.replicates
-    settings = cell.settings
     height = count * outcome.rounds.size
     constant: dict[str, Any] = {
         "cell": cell.key,
-        "learner": settings.learner,
-        "learner_settings": cell.learner_settings,
-        "adversary": settings.adversary,
-        "adversary_settings": cell.adversary_settings,
-        "arms": settings.arms,
-        **_world(settings.world, cell.world_settings),
-        "rounds": settings.rounds,
-        "seed": settings.seed,
+        **cell.columns,
         "code": outcome.code,
         "versions": versions(),
         "seconds": outcome.seconds / count,
         "finished": datetime.now(UTC),
     }
-    if not settings.pseudo_regret:
-        constant |= {"pseudo_regret": None, "relative_pseudo_regret": None}
-    constant |= dict.fromkeys({"threshold", "explored", "reach"} - set(outcome.columns))
     changing = {
         "replicate": np.repeat(np.arange(first, first + count), outcome.rounds.size),
         "round": np.tile(outcome.rounds, count),
@@ -139,25 +142,14 @@ def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
     }
 
     def series(name: str) -> pl.Series:
-        if name in constant:
-            one = pl.Series(name, [constant[name]], dtype=SCHEMA[name])
-            return one.new_from_index(0, height)
-        # What a learner does not have is null; of the other columns nan would be a fault.
-        return pl.Series(name, changing[name], dtype=SCHEMA[name], nan_to_null=name == "reach")
+        if name in changing:  # before its exploration is over a learner has no reach: null
+            values = changing[name]
+            return pl.Series(name, values, dtype=SCHEMA[name], nan_to_null=name == "reach")
+        # What was not followed, or what a learner does not have, is null too.
+        one = pl.Series(name, [constant.get(name)], dtype=SCHEMA[name])
+        return one.new_from_index(0, height)
 
     return pl.DataFrame([series(name) for name in SCHEMA])
-
-
-@cache
-def _world(name: str | None, settings: str | None) -> dict[str, Any]:
-    """What rows say of the world, of these settings as JSON."""
-    if name is None or settings is None:
-        return dict.fromkeys(("world", "world_settings", "states", "actions", "horizon"))
-    layers = registry.world(name, msgspec.json.decode(settings)).layers
-    return {
-        "world": name, "world_settings": settings, "states": sum(layers.sizes),
-        "actions": layers.n_actions, "horizon": layers.horizon,
-    }  # fmt: skip
 
 
 def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
@@ -213,6 +205,8 @@ class Store:
 
     Attributes
     ----------
+    experiment : Path
+        The file of the experiment whose results these are.
     set_aside : list of (Path, str)
         The files that were not what they should be, and why.
 
@@ -232,6 +226,7 @@ class Store:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.directory = Path(directory)
         self.set_aside: list[tuple[Path, str]] = []
+        self.experiment = self.directory / EXPERIMENT
         self._results = self.directory / "results"
         self._failed = self.directory / "failed"
         self._aside = self.directory / "set-aside"
@@ -256,6 +251,11 @@ class Store:
             for part in self._results.glob(f"*{_PART}"):
                 part.unlink(missing_ok=True)  # of a run that was killed
             yield
+
+    def keep_experiment(self, text: str) -> None:
+        """Write the experiment beside its results."""
+        with self.locked():
+            write_whole(self.experiment, text.encode())
 
     # ---------------------------------------------------------------- results
 
@@ -361,21 +361,11 @@ def checked_content(path: Path) -> bytes | str:
         schema = pl.read_parquet_schema(io.BytesIO(content))
     except Exception as error:  # not ours after all: polars may raise anything
         return f"not Parquet: {error}"
-    known = dict(schema) in (SCHEMA, _BEFORE)
-    return content if known else "its columns are not those of results"
+    return content if dict(schema) == SCHEMA else "its columns are not those of results"
 
 
-def _frame(contents: Sequence[bytes]) -> pl.DataFrame:
-    now: list[bytes] = []
-    before: list[bytes] = []
-    for content in contents:
-        columns = pl.read_parquet_schema(io.BytesIO(content))
-        (now if len(columns) == len(SCHEMA) else before).append(content)
-    frames = [pl.read_parquet(part) for part in (now, before) if part]
-    absent = [pl.lit(None, dtype=SCHEMA[name]).alias(name) for name in _OF_MDPS]
-    if before:
-        frames[-1] = frames[-1].with_columns(absent).select(list(SCHEMA))
-    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
+def _frame(contents: list[bytes]) -> pl.DataFrame:
+    return pl.read_parquet(contents) if contents else pl.DataFrame(schema=SCHEMA)
 
 
 def _hash(content: bytes | memoryview) -> str:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from unbounded._arguments import recorded_rounds
 from unbounded._jit import source_hash
-from unbounded.lab import names as registry
-from unbounded.lab.names import TRUE, adversaries, learners, without_true
+from unbounded.lab import names
+from unbounded.lab.names import TRUE, Kind, known
 from unbounded.play.simulate import Simulation, simulate
 
 Array = NDArray[Any]
@@ -55,6 +55,11 @@ class Settings(NamedTuple):
     world_settings: Mapping[str, Any] = MappingProxyType({})
 
     @property
+    def kind(self) -> Kind:
+        """Whose learner and adversary it names."""
+        return "bandits" if self.world is None else "MDPs"
+
+    @property
     def size(self) -> int | str:
         """What the speed of a round depends on, beside the learner and the adversary."""
         if self.arms is not None:
@@ -75,24 +80,21 @@ class Outcome(NamedTuple):
 
 
 @cache
-def code_version(learner: str, adversary: str, *, mdp: bool = False) -> str:
+def code_version(kind: Kind, learner: str, adversary: str) -> str:
     """A hash of the sources that a result comes from, and of the versions beneath them."""
-    modules: tuple[str, ...]
-    if mdp:
-        modules = (
-            registry.mdp_learners()[learner].cls.__module__,
-            registry.mdp_adversaries()[adversary].cls.__module__,
-            "unbounded.worlds",
-            "unbounded.play.simulate_mdp",
-        )
-    else:
-        modules = (
-            learners()[learner].cls.__module__,
-            adversaries()[adversary].cls.__module__,
-            "unbounded.play.simulate",
-        )
+    modules = [
+        known(kind, "learners")[learner].cls.__module__,
+        known(kind, "adversaries")[adversary].cls.__module__,
+        *_SIMULATORS[kind],
+    ]
     sources = " ".join(source_hash(module) for module in modules)
     return hashlib.sha256(sources.encode()).hexdigest()[:16]
+
+
+_SIMULATORS: Mapping[Kind, tuple[str, ...]] = {
+    "bandits": ("unbounded.play.simulate",),
+    "MDPs": ("unbounded.worlds", "unbounded.play.simulate_mdp"),
+}
 
 
 def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
@@ -103,8 +105,7 @@ def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
 def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
-        mdp = settings.world is not None
-        code = code_version(settings.learner, settings.adversary, mdp=mdp)
+        code = code_version(settings.kind, settings.learner, settings.adversary)
         load(settings)
         started = time.perf_counter()
         columns = play(settings, span.first, span.replicates)
@@ -123,7 +124,7 @@ def failed(span: Span, error: str, trace: str = "", seconds: float = 0.0) -> Out
 
 def play(settings: Settings, first: int, count: int) -> dict[str, Array]:
     """Columns of replicates ``first`` .. ``first + count - 1`` of a cell."""
-    one = _play_bandit if settings.world is None else _play_mdp
+    one = _play_bandit if settings.kind == "bandits" else _play_mdp
     if settings.learner_settings.get("loss_range") != TRUE:
         return one(settings, first, count)
     parts = [one(_told(settings, r), r, 1) for r in range(first, first + count)]
@@ -131,15 +132,45 @@ def play(settings: Settings, first: int, count: int) -> dict[str, Array]:
 
 
 def _play_bandit(settings: Settings, first: int, count: int) -> dict[str, Array]:
-    assert settings.arms is not None
-    learner = learners()[settings.learner].cls(settings.arms, **settings.learner_settings)
-    return columns_of(_simulated(settings, learner, first, count))
+    learner = known("bandits", "learners")[settings.learner].cls
+    result = _simulated(settings, learner(settings.arms, **settings.learner_settings), first, count)
+    columns = {
+        "regret": result.regret,
+        "relative_regret": result.relative_regret("range"),
+        "low": result.low,
+        "high": result.high,
+        "clipped": result.clipped,
+        "threshold": result.threshold,
+    }
+    if settings.pseudo_regret:
+        columns["pseudo_regret"] = result.pseudo_regret
+        columns["relative_pseudo_regret"] = result.relative_regret("range", pseudo=True)
+    return columns
+
+
+def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
+    mdp = _world(settings)
+    learner = names.mdp_learner(settings.learner, settings.learner_settings, mdp, settings.rounds)
+    result = _simulated_mdp(settings, learner, mdp, first, count)
+    explored = result.explored[:, None]
+    over = explored <= result.checkpoints
+    return {
+        "regret": result.regret,
+        "pseudo_regret": result.pseudo_regret,
+        "relative_regret": result.relative_regret(),
+        "relative_pseudo_regret": result.relative_regret(pseudo=True),
+        "low": result.low.min(axis=2),
+        "high": result.high.max(axis=2),
+        "clipped": result.clipped,
+        "explored": np.minimum(explored, result.checkpoints),
+        "reach": np.where(over, result.reach[:, None], np.nan),
+    }
 
 
 def _simulated(settings: Settings, learner: Any, first: int, count: int) -> Simulation:
     return simulate(
         learner,
-        adversaries()[settings.adversary].cls(**settings.adversary_settings),
+        _adversary(settings),
         settings.rounds,
         count,
         settings.seed,
@@ -150,61 +181,30 @@ def _simulated(settings: Settings, learner: Any, first: int, count: int) -> Simu
     )
 
 
-def columns_of(result: Simulation) -> dict[str, Array]:
-    """The numbers that are kept of a simulation of bandits."""
-    return {
-        "regret": result.regret,
-        "pseudo_regret": result.pseudo_regret,
-        "relative_regret": result.relative_regret("range"),
-        "relative_pseudo_regret": result.relative_regret("range", pseudo=True),
-        "low": result.low,
-        "high": result.high,
-        "clipped": result.clipped,
-        "threshold": result.threshold,
-    }
-
-
-def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
-    mdp = built(settings)
-    learner = registry.mdp_learner(
-        settings.learner, settings.learner_settings, mdp, settings.rounds
-    )
-    result = _simulated_mdp(settings, learner, mdp, first, count)
-    explored = np.minimum(result.explored[:, None], result.checkpoints)
-    over = result.explored[:, None] <= result.checkpoints
-    return {
-        "regret": result.regret,
-        "pseudo_regret": result.regret,
-        "relative_regret": result.scaled_regret,
-        "relative_pseudo_regret": result.scaled_regret,
-        "low": result.low.min(axis=2),
-        "high": result.high.max(axis=2),
-        "clipped": result.clipped,
-        "explored": explored,
-        "reach": np.where(over, result.reach[:, None], np.nan),
-    }
-
-
 def _simulated_mdp(settings: Settings, learner: Any, mdp: Any, first: int, count: int) -> Any:
     from unbounded.play.simulate_mdp import simulate_mdp  # late: bandits need not wait for it
 
     return simulate_mdp(
         learner,
         mdp,
-        registry.mdp_adversaries()[settings.adversary].cls(**settings.adversary_settings),
+        _adversary(settings),
         settings.rounds,
         count,
         settings.seed,
         first_replicate=first,
-        checkpoints=recorded_rounds(settings.checkpoints, settings.rounds).tolist(),
+        checkpoints=settings.checkpoints,
         workers=1,
     )
 
 
-def built(settings: Settings) -> Any:
-    """The world of a cell."""
+def _adversary(settings: Settings) -> Any:
+    cls = known(settings.kind, "adversaries")[settings.adversary].cls
+    return cls(**settings.adversary_settings)
+
+
+def _world(settings: Settings) -> Any:
     assert settings.world is not None
-    return registry.world(settings.world, settings.world_settings)
+    return names.world(settings.world, settings.world_settings)
 
 
 def _told(settings: Settings, replicate: int) -> Settings:
@@ -214,23 +214,20 @@ def _told(settings: Settings, replicate: int) -> Settings:
     it did to uniform play, in an MDP for every layer what it did in any.
     """
     last = settings._replace(checkpoints=[settings.rounds], pseudo_regret=False)
-    if settings.world is None:
-        uniform = learners()["Uniform"].cls(settings.arms)
+    told: Any
+    if settings.kind == "bandits":
+        uniform = known("bandits", "learners")["Uniform"].cls(settings.arms)
         met = _simulated(last, uniform, replicate, 1)
-        told: Any = _wide(float(met.low[0, -1]), float(met.high[0, -1]))
+        told = _wide(float(met.low[0, -1]), float(met.high[0, -1]))
     else:
-        mdp = built(settings)
-        uniform = registry.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
+        mdp = _world(settings)
+        uniform = names.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
         met = _simulated_mdp(last, uniform, mdp, replicate, 1)
         low, high = met.low[0, -1], met.high[0, -1]
-        if (
-            registry.mdp_adversaries()[settings.adversary]
-            .cls(**settings.adversary_settings)
-            .adaptive
-        ):
+        if _adversary(settings).looks:
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
-    return settings._replace(learner_settings=without_true(settings.learner_settings, told))
+    return settings._replace(learner_settings=names.without_true(settings.learner_settings, told))
 
 
 def _wide(low: float, high: float) -> tuple[float, float]:
@@ -251,15 +248,15 @@ def leave_with_driver(driver: int) -> None:
 
 def warm(cells: Sequence[Settings]) -> list[float]:
     """Compile what these cells need, and measure how many seconds a round of each takes."""
-    return [_seconds_a_round(settings) for settings in cells]
+    return [_seconds_per_round(settings) for settings in cells]
 
 
-_loaded: set[tuple[str, str]] = set()  # learners and adversaries that this process has run
+_loaded: set[tuple[Kind, str, str]] = set()  # learners and adversaries that this process has run
 
 
 def load(settings: Settings) -> None:
     """Compile what a cell needs, or load it from the cache, so that it is not timed."""
-    pair = settings.learner, settings.adversary
+    pair = settings.kind, settings.learner, settings.adversary
     if pair not in _loaded:
         rounds = _few(settings)
         play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
@@ -268,11 +265,11 @@ def load(settings: Settings) -> None:
 
 def _few(settings: Settings) -> int:
     """Rounds that are soon over, and enough for an MDP to be explored and played."""
-    least = 32 if settings.world is None else 8 * sum(built(settings).layers.sizes)
+    least = 32 if settings.kind == "bandits" else 8 * sum(_world(settings).layers.sizes)
     return min(least, settings.rounds)
 
 
-def _seconds_a_round(settings: Settings) -> float:
+def _seconds_per_round(settings: Settings) -> float:
     """What a round costs, without what a play costs whatever its length."""
     load(settings)
     rounds = few = _few(settings)

@@ -41,16 +41,24 @@ class Params(NamedTuple):
     bonus: Bonus
 
 
-class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
+class Progress(NamedTuple):
+    """How far the search is."""
+
     version: int
     target: int  # which state is being sought, 0 .. S - 1; S: all are done
     spent: int  # episodes spent on it
     visits: int  # ... of which so many reached it
     began: int  # the first policy of the library that belongs to the target
     current: int  # the policy that is being played
+    size: int  # of the library
     explored: int  # episodes of exploration in all
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    version: int
+    progress: Progress
     model: Model
     library: Library
     zeros: Vector  # layers: no reward is to be estimated, as the reward is known
@@ -58,12 +66,11 @@ class State(NamedTuple):
 
 def init(layers: Layers, params: Params) -> State:
     """The first state is sought."""
-    state = State(
-        t=1, clipped=0, version=0, target=0, spent=0, visits=0, began=0, current=0, explored=0,
-        model=optimism.new_model(layers), library=explorers.new_library(layers),
-        zeros=np.zeros(layers.horizon),
-    )  # fmt: skip
-    return _planned(layers.table, params, state)
+    model, library = optimism.new_model(layers), explorers.new_library(layers)
+    nothing = Progress(0, 0, 0, 0, 0, 0, 0, 0)
+    progress = _planned(layers.table, params, nothing, model, library)
+    library = library._replace(size=progress.size)
+    return State(1, 0, 0, progress, model, library, np.zeros(layers.horizon))
 
 
 def grown(state: State) -> State:
@@ -77,7 +84,12 @@ def grown(state: State) -> State:
 @kernel
 def done(lay: Integers, state: State) -> bool:
     """Whether every state has had its episodes."""
-    return state.target >= lay[STATE, horizon(lay) + 1] - 1
+    return state.progress.target >= _n_states(lay)
+
+
+@kernel
+def _n_states(lay: Integers) -> int:
+    return lay[STATE, horizon(lay) + 1] - 1  # without s_0
 
 
 @kernel
@@ -89,7 +101,7 @@ def room(state: State) -> bool:
 @kernel
 def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
     """The policy that seeks the target; when all states are done, one of those found."""
-    k = state.current
+    k = state.progress.current
     if done(lay, state):
         k = explorers.draw(state.library, uniform(word))
     explorers.fill_component(lay, state.library, k, pi)
@@ -105,74 +117,73 @@ def distribution(
     if done(lay, state):
         explorers.mean_occupancy(lay, library, P, cache.pi, cache.mass, cache.explorers, q)
     else:
-        explorers.fill_component(lay, library, state.current, cache.pi)
+        explorers.fill_component(lay, library, state.progress.current, cache.pi)
         roll_forward(lay, P, cache.pi, cache.mass, q)
 
 
-@subroutine
+@kernel
 def update(
     lay: Integers, params: Params, state: State, solver: int, memo: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode of the current policy; losses are ignored."""
-    if done(lay, state):
-        return State(
-            state.t + 1, 0, state.version, state.target, state.spent, state.visits, state.began,
-            state.current, state.explored, state.model, state.library, state.zeros,
-        )  # fmt: skip
-    layer, s = explorers.place(lay, state.target)
-    reached = 1 if states[layer - 1] == s else 0
-    state.library.weight[state.current] += 1.0
-    state = State(
-        state.t + 1, 0, state.version, state.target, state.spent + 1, state.visits + reached,
-        state.began, state.current, state.explored + 1, state.model, state.library, state.zeros,
-    )  # fmt: skip
-    renewed = _observe(lay, params, state, states, actions)
-    if state.spent >= params.N or (params.m > 0 and state.visits >= params.m):
-        return _next_target(lay, params, state)  # Alg. 3, line 4; Alg. 6, line 2
-    if renewed:
-        return _planned(lay, params, state)
-    return state
+    model, library, progress = state.model, state.library, state.progress
+    if not done(lay, state):
+        renewed = _observe(lay, params, model, states, actions, state.zeros)
+        progress = _sought(lay, params, progress, model, library, states, renewed)
+    library = Library(progress.size, library.choice, library.weight, library.target)
+    return State(state.t + 1, 0, progress.version, progress, model, library, state.zeros)
 
 
 @subroutine
 def _observe(
-    lay: Integers, params: Params, state: State, states: Integers, actions: Integers
+    lay: Integers, params: Params, model: Model, states: Integers, actions: Integers, zeros: Vector
 ) -> bool:
     if params.explorer == UCBVI:
-        return ucbvi.observe(lay, state.model, states, actions, state.zeros)
-    return mvp.observe(lay, state.model, states, actions, state.zeros)
+        return ucbvi.observe(lay, model, states, actions, zeros)
+    return mvp.observe(lay, model, states, actions, zeros)
 
 
 @subroutine
-def _next_target(lay: Integers, params: Params, state: State) -> State:
-    """The target's policies become a uniform mixture; the next state is sought, if there is one."""
-    library, S = state.library, lay[STATE, horizon(lay) + 1] - 1
-    for k in range(state.began, library.size):
-        library.weight[k] /= float(state.spent) * S
-    following = State(
-        state.t, 0, state.version + 1, state.target + 1, 0, 0, library.size, state.current,
-        state.explored, state.model, library, state.zeros,
-    )  # fmt: skip
-    if done(lay, following):
-        return following
-    if not params.share:
-        optimism.forget(state.model)
-    return _planned(lay, params, following)
+def _sought(
+    lay: Integers, params: Params, progress: Progress, model: Model, library: Library,
+    states: Integers, renewed: bool,
+) -> Progress:  # fmt: skip
+    """One episode of the current policy was played: plan again, or go on to the next state."""
+    version, target, spent, visits, began, current, size, explored = progress
+    layer, s = explorers.place(lay, target)
+    library.weight[current] += 1.0
+    spent += 1
+    explored += 1
+    if states[layer - 1] == s:
+        visits += 1
+    if spent >= params.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
+        for k in range(began, size):  # Alg. 3, line 2: a uniform mixture
+            library.weight[k] /= float(spent) * _n_states(lay)
+        following = Progress(version + 1, target + 1, 0, 0, size, current, size, explored)
+        if following.target >= _n_states(lay):
+            return following
+        if not params.share:
+            optimism.forget(model)
+        return _planned(lay, params, following, model, library)
+    so_far = Progress(version, target, spent, visits, began, current, size, explored)
+    return _planned(lay, params, so_far, model, library) if renewed else so_far
 
 
 @subroutine
-def _planned(lay: Integers, params: Params, state: State) -> State:
+def _planned(
+    lay: Integers, params: Params, progress: Progress, model: Model, library: Library
+) -> Progress:
     """Plan for the target (Alg. 3, lines 1 and 2); the policy is stored if it is new."""
-    S = lay[STATE, horizon(lay) + 1]
-    model, library = state.model, state.library
-    layer, s = explorers.place(lay, state.target)
+    version, target, spent, visits, began, current, size, explored = progress
+    layer, s = explorers.place(lay, target)
     if params.explorer == UCBVI:
         ucbvi.plan(lay, params.bonus, model, layer, s)
     else:
         mvp.plan(lay, params.bonus, model, layer, s)
-    current = state.began
-    while current < library.size:
+    S = _n_states(lay) + 1
+    current = began
+    while current < size:
         same = True
         for k in range(1, lay[STATE, layer]):  # later layers do not matter: uniform actions
             if library.choice[current * S + k] != model.choice[k]:
@@ -181,15 +192,12 @@ def _planned(lay: Integers, params: Params, state: State) -> State:
         if same:
             break
         current += 1
-    if current == library.size:
+    if current == size:
         library.choice[current * S : (current + 1) * S] = model.choice
         library.weight[current] = 0.0
-        library.target[current] = state.target
-        library = Library(current + 1, library.choice, library.weight, library.target)
-    return State(
-        state.t, 0, state.version + 1, state.target, state.spent, state.visits, state.began,
-        current, state.explored, model, library, state.zeros,
-    )  # fmt: skip
+        library.target[current] = target
+        size += 1
+    return Progress(version + 1, target, spent, visits, began, current, size, explored)
 
 
 class RFELP(MDPLearner):
@@ -264,7 +272,7 @@ class RFELP(MDPLearner):
             explorer=who,
             bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / sum(shape.sizes)),
         )  # erratum E33: delta for each state
-        self._start(shape, params, locals(), seed)
+        self._begin(shape, params, locals(), seed)
 
     @property
     def done(self) -> bool:
@@ -274,7 +282,7 @@ class RFELP(MDPLearner):
     @property
     def exploring(self) -> tuple[int, int] | None:
         """The state ``(h, s)`` being sought, h = 0 .. H - 1."""
-        target = int(self._scalar("target"))
+        target = int(self._scalar("progress.target"))
         if target == sum(self.layers.sizes):
             return None
         h, s = explorers.place(self.layers.table, target)
@@ -283,7 +291,7 @@ class RFELP(MDPLearner):
     @property
     def episodes_explored(self) -> int:
         """Episodes of exploration so far."""
-        return int(self._scalar("explored"))
+        return int(self._scalar("progress.explored"))
 
     def policy(self) -> Markov:
         """Uniform actions: this learner looks for policies and has none of its own."""
@@ -292,4 +300,4 @@ class RFELP(MDPLearner):
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The mixture found for each state ``(h, s)`` that is done."""
         state = self._state()
-        return explorers.mixtures(self.layers, state.library, state.target)
+        return explorers.mixtures(self.layers, state.library, state.progress.target)

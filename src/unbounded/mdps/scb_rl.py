@@ -54,7 +54,8 @@ def init(layers: Layers, params: Params) -> State:
     play = uob_reps_ex.init(layers, params.play)
     if params.P.size == 0:
         return State(1, 0, 0, True, windows, search, play)
-    search = search._replace(library=explorers.oracle(layers, params.P), target=layers.n_states - 1)
+    done = search.progress._replace(target=sum(layers.sizes))
+    search = search._replace(progress=done, library=explorers.oracle(layers, params.P))
     keep = not params.literal
     play = uob_reps_ex.begin(lay, params.play, play, programs.ftrl(), windows, keep)
     return State(1, 0, 0, False, windows, search, play)
@@ -286,7 +287,7 @@ class SCBRL(MDPLearner):
             P=P,
         )
         kept = {"transitions": P.tolist() if P.size else None, **constants._asdict()}
-        self._start(shape, params, arguments | kept, seed)
+        self._begin(shape, params, arguments | kept, seed)
 
     @property
     def phase(self) -> str:
@@ -301,7 +302,7 @@ class SCBRL(MDPLearner):
     @property
     def episodes_explored(self) -> int:
         """Episodes of exploration so far."""
-        return int(self._scalar("search.explored"))
+        return int(self._scalar("search.progress.explored"))
 
     @property
     def thresholds(self) -> Vector:
@@ -317,7 +318,7 @@ class SCBRL(MDPLearner):
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
         search = self._state().search
-        return explorers.mixtures(self.layers, search.library, search.target)
+        return explorers.mixtures(self.layers, search.library, search.progress.target)
 
 
 def _oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike | None) -> Vector:

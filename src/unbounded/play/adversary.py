@@ -53,6 +53,18 @@ class Adversary:
     ----------
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import Uniform, simulate
+    >>> from unbounded.adversaries import Adversary
+    >>> class InTurn(Adversary):
+    ...     def fill(params, state, t, last_arm, q, out):
+    ...         out[:] = 0.0
+    ...         out[t % out.size] = 1.0
+    >>> result = simulate(Uniform(n_arms=2), InTurn(scale=3.0), rounds=10, seed=0)
+    >>> float(result.pseudo_regret[0, -1])
+    0.0
     """
 
     fill: ClassVar[Callable[..., None]]
@@ -130,6 +142,19 @@ class MDPAdversary:
     ----------
     scale : float
         Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import MDPAdversary, UniformPolicy, simulate_mdp, worlds
+    >>> class FirstPair(MDPAdversary):
+    ...     def fill(params, t, q, lay, out):
+    ...         out[:] = 0.0
+    ...         out[1] = params[0]
+    >>> mdp = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([1, 2], 2), mdp, FirstPair(scale=3.0), 10, seed=0)
+    >>> result.high[0, -1].tolist()
+    [3.0, 0.0]
     """
 
     fill: ClassVar[Callable[..., None]]

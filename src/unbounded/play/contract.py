@@ -64,6 +64,7 @@ class Spec:
         "Params", "State", "init", "distribution", "act", "update",
     )  # fmt: skip
 
+    module: str
     name: str
     reference: str
     Params: Any
@@ -72,7 +73,6 @@ class Spec:
     distribution: Callable[..., None]
     act: Callable[..., Any]
     update: Callable[..., Any]
-    module: str = ""
     scale_free: bool = False
     examples: tuple[Mapping[str, Any], ...] = ({},)
 
@@ -102,7 +102,7 @@ class Spec:
 
         Under the GIL it is one indivisible action for other threads.
         """
-        function.__module__ = self.module or self.State.__module__
+        function.__module__ = self.module
         function.__qualname__ = f"{self.name}.{function.__name__}"
         return kernel(function, nogil=nogil)
 

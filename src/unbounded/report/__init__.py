@@ -1,7 +1,8 @@
 """From directories of results to one page, and to figures for print.
 
-Data flow: `source` reads the store, `data` prepares the rows, `views` (`curves`, `comparisons`)
-make charts of plain numbers (`model`), and `page` and `figures` draw those.
+Data flow: `source` reads the store, `data` prepares the rows, `views` (`curves`, `comparisons`,
+both of `panels`) make charts of plain numbers (`model`), `sections` puts them together, and `page`
+and `figures` draw those. `labels` are the names and numbers that people read.
 """
 
 from __future__ import annotations
@@ -80,9 +81,8 @@ def contents(directory: str | os.PathLike[str]) -> Report:
     """The numbers of a report, before they are drawn."""
     found = [read(path) for path in directories(directory)]
     if all(results.frame.height == 0 for results in found):
-        file = found[0].directory / "experiment.toml"
         raise StoreError(
-            f"no results are stored in {directory}: `unbounded run {file} --out "
+            f"no results are stored in {directory}: `unbounded run {found[0].file} --out "
             f"{found[0].directory}` makes them"
         )
     return assembled(found, Path(directory))

@@ -1,4 +1,7 @@
-"""Charts that compare: slopes, the heat map, pairs of learners, bounds, exploration."""
+"""Charts that compare: slopes, the heat map, pairs of learners, bounds, exploration.
+
+Each public function is the view of its name: it makes a chart, or says what it would need.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from unbounded.bounds import DELTA
-from unbounded.report.curves import cases, largest, saying
 from unbounded.report.data import HIGH, LOW, Data, by_replicate, losses_of
 from unbounded.report.model import Axis, Chart, Column, Panel, Series, number
+from unbounded.report.panels import cases, largest, saying
 from unbounded.report.statistics import RESAMPLES, mean_interval, slope_interval
 
 _MOST_PAIRS = 20_000
@@ -38,11 +41,11 @@ def slopes(data: Data) -> Chart | str:
     first = panels[0].keys["slope in"]
     runs = "runs" if data.count("rounds") > 1 else "checkpoints from T/100 on"
     return Chart(
-        "slopes", "How fast regret grows",
-        f"The slope of log(mean regret / {data.unit}) against log T (over {runs}) and the logs of "
-        f"other sizes, by least squares, with 95% bootstrap intervals ({RESAMPLES} resamples of "
-        "whole replicates). The dashed line is the theorem's exponent. No dot: mean regret is not "
-        "positive everywhere.",
+        "slopes", f"How fast {data.regret} grows",
+        f"The slope of log(mean {data.regret} / {data.unit}) against log T (over {runs}) and the "
+        f"logs of other sizes, by least squares, with 95% bootstrap intervals ({RESAMPLES} "
+        "resamples of whole replicates). The dashed line is the theorem's exponent. No dot: mean "
+        f"{data.regret} is not positive everywhere.",
         "dots", Axis("slope"), band="95% bootstrap interval", panels=panels,
         start=largest([panel for panel in panels if panel.keys["slope in"] == first]),
     )  # fmt: skip
@@ -82,7 +85,7 @@ def _dot(learner: int, value: float, low: float, high: float, replicates: int) -
                   replicates=replicates)  # fmt: skip
 
 
-def heat_map(data: Data) -> Chart | str:
+def heatmap(data: Data) -> Chart | str:
     """Learners by adversaries."""
     if data.count("learner") < 2 or len(data.adversaries) * max(1, len(data.worlds)) < 2:
         return "needs two learners, and two adversaries or worlds"
@@ -104,7 +107,7 @@ def heat_map(data: Data) -> Chart | str:
         panels.append(Panel(data.keys(case), learners=learners, columns=names, heat=heat))
     return Chart(
         "heatmap", "Learner against adversary",
-        f"Mean regret at the last round, divided by {data.norm}. Stronger colour is worse.",
+        f"Mean {data.regret} at the last round, divided by {data.norm}. Stronger colour is worse.",
         "heat", panels=panels, start=largest(panels),
     )  # fmt: skip
 
@@ -143,8 +146,8 @@ def paired(data: Data) -> Chart | str:
         "paired", "Paired comparisons",
         "The difference to the reference in the same replicate (against adversaries that do not "
         f"look: on the same losses), in units of {data.norm}; below 0 is better than the "
-        "reference. Mean with Student's 95% interval, and the share of replicates with less regret "
-        "than the reference (ties count half)."
+        "reference. Mean with Student's 95% interval, and the share of replicates with less "
+        f"{data.regret} than the reference (ties count half)."
         + (" Too many pairs: only the first learner can be the reference." if only_first else ""),
         "paired",
         columns=[

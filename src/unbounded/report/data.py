@@ -13,8 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unbounded.bounds import Bound, Losses, bound_of
+from unbounded.lab.names import Kind, known
+from unbounded.lab.store import SHOWN
+from unbounded.report.labels import Variant, settings_of, short_names, thousands
 from unbounded.report.model import Series
-from unbounded.report.names import Variant, settings_of, short_names, thousands
 
 Array = NDArray[Any]
 
@@ -43,12 +45,12 @@ class Data:
     Attributes
     ----------
     frame : polars.DataFrame
-        ``relative`` is the regret over the range of the losses (in an MDP, over the sum of the
-        layers' largest losses); ``norm`` is sqrt(n t) (in an MDP, S sqrt(A t)).
+        ``relative`` is the regret over the range of the losses (in an MDP, the pseudo-regret over
+        the sum of the layers' largest losses); ``norm`` is sqrt(n t) (in an MDP, S sqrt(A t)).
     learners : mapping of int to (name, settings)
         By the position in the page's list.
     adversaries, worlds : list of (name, settings)
-    mdp : bool
+    kind : {"bandits", "MDPs"}
     replicates : int
         How many the experiment asks for.
     """
@@ -57,8 +59,13 @@ class Data:
     learners: Mapping[int, Variant]
     adversaries: Sequence[Variant]
     worlds: Sequence[Variant]
-    mdp: bool
+    kind: Kind
     replicates: int
+
+    @property
+    def mdp(self) -> bool:
+        """Whether it is about MDPs."""
+        return self.kind == "MDPs"
 
     @cached_property
     def last(self) -> pl.DataFrame:
@@ -96,7 +103,8 @@ class Data:
     @cached_property
     def names(self) -> dict[str, list[str]]:
         """Of the adversaries and worlds."""
-        adversaries, worlds = short_names(self.adversaries), short_names(self.worlds)
+        adversaries = short_names(self.adversaries, known(self.kind, "adversaries"))
+        worlds = short_names(self.worlds, known("MDPs", "worlds")) if self.worlds else {}
         return {
             "adversary": [adversaries[variant] for variant in self.adversaries],
             "world": [worlds[variant] for variant in self.worlds],
@@ -141,9 +149,22 @@ class Data:
         return {i: bound for i, bound in found.items() if bound is not None}
 
     @property
+    def regret(self) -> str:
+        """Which regret it is, for people."""
+        return SHOWN[self.kind].name
+
+    @property
+    def regret_in_words(self) -> str:
+        """The same, and over what."""
+        return (
+            "Pseudo-regret (expected, exact by occupancy measures) over episodes" if self.mdp
+            else "Realised regret over rounds"
+        )  # fmt: skip
+
+    @property
     def unit(self) -> str:
         """What the regret is divided by, in ``relative``."""
-        return "Σℓ∞" if self.mdp else "range"
+        return SHOWN[self.kind].unit
 
     @property
     def unit_in_words(self) -> str:
@@ -182,14 +203,16 @@ def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates
         positions[what] = joined.replace_strict(texts, numbers, return_dtype=pl.Int32)
     width = pl.col("high") / 2.0 - pl.col("low") / 2.0  # halves, because the range may overflow
     largest = pl.max_horizontal(pl.col("low").abs(), pl.col("high").abs())
-    mdp = frame.height > 0 and frame["states"].null_count() == 0
-    size, actions = (pl.col("states"), pl.col("actions")) if mdp else (pl.lit(1), pl.col("arms"))
+    kind: Kind = "MDPs" if frame.height and frame["states"].null_count() == 0 else "bandits"
+    size, actions = pl.lit(1), pl.col("arms")
+    if kind == "MDPs":
+        size, actions = pl.col("states"), pl.col("actions")
     slim = frame.select(
         *(expression.alias(what) for what, expression in positions.items()),
         pl.col("world").cast(pl.String).alias("world_name"),
         "cell", "arms", "rounds", "replicate", "round", "threshold",
         "states", "actions", "horizon", "explored", "reach",
-        pl.col("relative_regret").alias("relative"),
+        pl.col(f"relative_{SHOWN[kind].column}").alias("relative"),
         (size * (actions.cast(pl.Float64) * pl.col("round")).sqrt()).alias("norm"),
         pl.col("low").alias("low_loss"),
         pl.col("high").alias("high_loss"),
@@ -201,7 +224,7 @@ def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates
         learners={learner_ids[variant]: variant for variant in variants["learner"]},
         adversaries=variants["adversary"],
         worlds=variants["world"],
-        mdp=mdp,
+        kind=kind,
         replicates=replicates,
     )
 

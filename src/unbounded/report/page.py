@@ -1,6 +1,6 @@
 """A report as one HTML page that needs nothing else: no network, no library, no font.
 
-Text is escaped here; numbers travel as JSON and are drawn by ``page.js``.
+Text is escaped here; numbers travel as JSON and are drawn by the scripts in ``web``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ from unbounded.report.model import Chart, Report, Section
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
+_SCRIPTS = ("basics.js", "curves.js", "tables.js", "page.js")  # one function, in this order
+
+
+def _web(name: str) -> str:
+    return (files("unbounded.report") / "web" / name).read_text(encoding="utf-8")
+
+
 def html(report: Report) -> str:
     """The page."""
-    own = files("unbounded.report")
-    style = (own / "page.css").read_text(encoding="utf-8")
-    script = (own / "page.js").read_text(encoding="utf-8")
+    style = _web("page.css")
+    script = "\n".join(['"use strict";', "(() => {", *map(_web, _SCRIPTS), "})();"])
     several = len(report.sections) > 1
     parts = [
         "<!doctype html>",

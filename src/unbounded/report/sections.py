@@ -11,19 +11,22 @@ from pathlib import Path
 import polars as pl
 
 from unbounded.lab.display import span_of
-from unbounded.lab.names import FAMILIES
+from unbounded.lab.names import known
 from unbounded.report.data import prepared
+from unbounded.report.labels import Known, Variant, brief, learner_names, settings_of, thousands
 from unbounded.report.model import Report, Section
-from unbounded.report.names import Variant, brief, learner_names, settings_of, thousands
 from unbounded.report.source import Results
-from unbounded.report.views import charts, checked
+from unbounded.report.views import charts
 
 _MOST_LINES = 12  # of warnings of one kind
 
 
 def assembled(found: Sequence[Results], directory: Path) -> Report:
     """A report with a section for each experiment."""
-    names = [learner_names(_learners(results)) for results in found]
+    names = [
+        learner_names(_learners(results), known(results.experiment.kind, "learners"))
+        for results in found
+    ]
     labels = list(dict.fromkeys(label for own in names for label in own.values()))
     place = {label: i for i, label in enumerate(labels)}
     sections = [
@@ -55,27 +58,24 @@ def _learners(results: Results) -> list[Variant]:
 def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Variant, str]) -> Section:
     e, frame = results.experiment, results.frame
     own = _learners(results)
-    claim = e.claim
-    views = checked(e.views, f"{results.directory / 'experiment.toml'}: views")
     data = prepared(frame, ids, e.replicates)
-    drawn = charts(data, views) if frame.height else []
-    others = [*zip(data.adversaries, data.names["adversary"], strict=True),
-              *zip(data.worlds, data.names["world"], strict=True)]  # fmt: skip
+    drawn = charts(data, e.views) if frame.height else []
+    settings = [_described(variant, names[variant], known(e.kind, "learners")) for variant in own]
+    for variant, name in zip(data.adversaries, data.names["adversary"], strict=True):
+        settings.append(_described(variant, name, known(e.kind, "adversaries")))
+    for variant, name in zip(data.worlds, data.names["world"], strict=True):
+        settings.append(_described(variant, name, known("MDPs", "worlds")))
     return Section(
         id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
         title=e.title or e.name,
-        claim=[" ".join(part.split()) for part in re.split(r"\n\s*\n", claim) if part.strip()],
+        claim=[" ".join(part.split()) for part in re.split(r"\n\s*\n", e.claim) if part.strip()],
         facts=_facts(results),
         warnings=_warnings(results),
         learners=[ids[variant] for variant in own],
-        settings=[
-            *(_described(variant, names[variant]) for variant in own),
-            *(_described(variant, name) for variant, name in others),
-        ],
+        settings=settings,
         charts=drawn,
         command=shlex.join(
-            ["unbounded", "run", str(results.directory / "experiment.toml"),
-             "--out", str(results.directory)]
+            ["unbounded", "run", str(results.file), "--out", str(results.directory)]
         ),
         experiment=results.text,
         versions=sorted(set(frame["versions"].cast(pl.String).unique().to_list())),
@@ -127,11 +127,10 @@ def _some(lines: list[str]) -> list[str]:
     return [*lines[:_MOST_LINES], f"and {more} more"] if more > 0 else lines
 
 
-def _described(variant: Variant, name: str) -> list[str]:
+def _described(variant: Variant, name: str, known: Known) -> list[str]:
     """The name on the page, all settings, the reference."""
     settings = ", ".join(f"{key}={brief(value)}" for key, value in settings_of(variant[1]).items())
-    known = [family()[variant[0]] for family in FAMILIES.values() if variant[0] in family()]
-    return [name, settings, known[0].reference if known else ""]
+    return [name, settings, known[variant[0]].reference if variant[0] in known else ""]
 
 
 def _code(frame: pl.DataFrame) -> list[list[str]]:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
-from unbounded.lab import config, grid
-from unbounded.lab.config import Experiment
+from unbounded import lab
+from unbounded.lab import Experiment, StoreError
 from unbounded.lab.grid import Cell
-from unbounded.lab.store import Failure, Store, StoreError, in_order, missing
-
-_FILE = "experiment.toml"
-_SETTINGS = (
-    "learner", "learner_settings", "adversary", "adversary_settings", "world", "world_settings",
-    "arms", "rounds", "seed",
-)  # fmt: skip
+from unbounded.lab.store import EXPERIMENT, Failure, in_order, missing
 
 
 class Results(NamedTuple):
@@ -33,6 +27,7 @@ class Results(NamedTuple):
     """
 
     directory: Path
+    file: Path
     experiment: Experiment
     text: str
     frame: pl.DataFrame
@@ -47,24 +42,21 @@ def directories(directory: str | os.PathLike[str]) -> list[Path]:
     top = Path(directory)
     if not top.is_dir():
         raise StoreError(f"{top} is not a directory: give one that `unbounded run` has written to")
-    if (top / _FILE).is_file():
+    if (top / EXPERIMENT).is_file():
         return [top]
-    found = sorted(path.parent for path in top.glob(f"*/{_FILE}"))
+    found = sorted(path.parent for path in top.glob(f"*/{EXPERIMENT}"))
     if not found:
         raise StoreError(
-            f"there is no {_FILE} in {top} nor in the directories in it: give a directory that "
-            "`unbounded run` has written to, such as out/NAME"
+            f"there is no {EXPERIMENT} in {top} nor in the directories in it: give a directory "
+            "that `unbounded run` has written to, such as out/NAME"
         )
     return found
 
 
 def read(directory: Path) -> Results:
     """All that is stored of the experiment in one directory."""
-    file = directory / _FILE
-    e = config.load(file)
-    store = Store(directory)
+    e, cells, store = lab.opened(directory)
     everything = store.read()
-    cells = grid.cells(e)
     plan, other_code = _with_stored_keys(everything, cells)
     frame = in_order(everything, plan, e.replicates)
     counts: dict[int, int] = {}
@@ -72,8 +64,9 @@ def read(directory: Path) -> Results:
         counts[span.cell] = counts.get(span.cell, 0) + span.replicates
     return Results(
         directory=directory,
+        file=store.experiment,
         experiment=e,
-        text=file.read_text(encoding="utf-8-sig"),
+        text=store.experiment.read_text(encoding="utf-8-sig"),
         frame=frame,
         missing=[(cells[i].label, count) for i, count in counts.items()],
         failures=store.failures(),
@@ -88,7 +81,7 @@ def _with_stored_keys(frame: pl.DataFrame, plan: Sequence[Cell]) -> tuple[list[C
     A report shows what was measured, also after the code that measured it has changed.
     """
     stored = (
-        frame.group_by("cell", *_SETTINGS)
+        frame.group_by("cell", *plan[0].columns)
         .agg(pl.col("finished").max())
         .sort("finished")
         .with_columns(pl.col(pl.Categorical).cast(pl.String))
@@ -97,16 +90,7 @@ def _with_stored_keys(frame: pl.DataFrame, plan: Sequence[Cell]) -> tuple[list[C
     newest = {tuple(row[1:-1]): row[0] for row in stored.iter_rows()}
     found = []
     for cell in plan:
-        key = cell.key if cell.key in keys else newest.get(_settings_of(cell), cell.key)
-        found.append(cell._replace(key=key))
+        same = newest.get(tuple(cell.columns.values()), cell.key)
+        found.append(cell if cell.key in keys else cell._replace(key=same))
     others = sum(a.key != b.key for a, b in zip(plan, found, strict=True))
     return found, others
-
-
-def _settings_of(cell: Cell) -> tuple[Any, ...]:
-    s = cell.settings
-    return (
-        s.learner, cell.learner_settings, s.adversary, cell.adversary_settings,
-        s.world, cell.world_settings,
-        s.arms, s.rounds, s.seed,
-    )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from unbounded._arguments import checked_within
 from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import loses
-from unbounded.core.random import Word, stream_of
+from unbounded.core.random import stream_of
 from unbounded.play.adversary import Adversary
 
 
@@ -18,20 +18,16 @@ def _size(params: Any, t: int) -> float:
 
 
 @kernel
-def _loss(params: Any, stream: Word, size: float, k: int) -> float:
-    return size if loses(stream, k, 0, params[2]) else -size
-
-
-@kernel
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    size, stream = _size(params, t), stream_of(state[0], t)
+    size, gap, stream = _size(params, t), params[2], stream_of(state[0], t)
     for k in range(out.size):
-        out[k] = _loss(params, stream, size, k)
+        out[k] = size if loses(stream, k, 0, gap) else -size
 
 
 @kernel
 def _entry(params: Any, state: Any, t: int, k: int) -> float:
-    return _loss(params, stream_of(state[0], t), _size(params, t), k)
+    size, gap = _size(params, t), params[2]
+    return size if loses(stream_of(state[0], t), k, 0, gap) else -size
 
 
 class Growth(Adversary):
@@ -45,6 +41,14 @@ class Growth(Adversary):
         By how much arm 0 is less likely to lose, at most 1/2.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Growth
+    >>> result = simulate(SCB(n_arms=4), Growth(doublings=10), rounds=1000, seed=0)
+    >>> float(result.largest_loss[0, -1])
+    1.0
     """
 
     fill = _fill

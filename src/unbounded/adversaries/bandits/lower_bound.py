@@ -35,6 +35,14 @@ class LowerBound(Adversary):
         The gap is ``min(1/4, factor * sqrt(n / rounds))``.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import LowerBound
+    >>> result = simulate(SCB(n_arms=4), LowerBound(), rounds=1000, seed=0)
+    >>> float(result.low[0, -1]), float(result.high[0, -1])
+    (0.0, 1.0)
     """
 
     fill = _fill

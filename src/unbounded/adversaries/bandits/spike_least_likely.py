@@ -6,7 +6,7 @@ from typing import Any
 
 from unbounded._arguments import checked_share, checked_within
 from unbounded._jit import kernel
-from unbounded.adversaries.bandits._coins import toss
+from unbounded.adversaries.bandits._coins import loses
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
 
@@ -15,9 +15,9 @@ from unbounded.play.adversary import Adversary
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     rate, height, gap = params[0], params[1], params[2]
     stream = stream_of(state[0], t)
-    toss(stream, 0, gap, 1.0, out)
     hidden = 0
-    for k in range(1, out.size):
+    for k in range(out.size):
+        out[k] = 1.0 if loses(stream, k, 0, gap) else 0.0
         if q[k] < q[hidden]:
             hidden = k
     if uniform_at(stream, out.size) < rate:
@@ -37,6 +37,14 @@ class SpikeLeastLikely(Adversary):
         By how much arm 0 is better, at most 1/2.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import SpikeLeastLikely
+    >>> result = simulate(SCB(n_arms=4), SpikeLeastLikely(rate=0.1), rounds=1000, seed=0)
+    >>> float(result.low[0, -1])
+    -8.0
     """
 
     fill = _fill

@@ -34,6 +34,14 @@ class StochasticGap(Adversary):
         The better arm.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import StochasticGap
+    >>> result = simulate(SCB(n_arms=4), StochasticGap(gap=0.3), rounds=1000, seed=0)
+    >>> float(result.low[0, -1]), float(result.high[0, -1])
+    (0.0, 1.0)
     """
 
     fill = _fill

@@ -41,6 +41,14 @@ class Switch(Adversary):
         When, as a share of the rounds.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Switch
+    >>> result = simulate(SCB(n_arms=4), Switch(at=0.25), rounds=1000, seed=0)
+    >>> float(result.low[0, -1]), float(result.high[0, -1])
+    (0.0, 1.0)
     """
 
     fill = _fill

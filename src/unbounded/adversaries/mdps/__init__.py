@@ -7,7 +7,7 @@ occupancy measure q_t.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unbounded.play.adversary import MDPAdversary
 from unbounded.play.discovery import discovered
@@ -25,11 +25,10 @@ def adversaries() -> dict[str, type[MDPAdversary]]:
     return discovered(__name__, MDPAdversary)
 
 
-def __getattr__(name: str) -> Any:
-    if name[0] != "_" and name in (found := adversaries()):
-        return found[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+globals().update(adversaries())
 
+__all__ = ["MDPAdversary", "adversaries", *adversaries()]
 
-def __dir__() -> list[str]:
-    return ["MDPAdversary", "adversaries", *adversaries()]
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # what was found

@@ -44,7 +44,7 @@ _TRIES = 25  # of a line search
 
 
 @subroutine
-def _assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
+def assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
     """The Newton matrix into W.D, W.E and its diagonal into W.inverse."""
     H = horizon(lay)
     for k in range(W.D.size):
@@ -209,7 +209,7 @@ def newton(
         if steps >= limit:
             break
         steps += 1
-        _assemble(lay, lo, hi, _DAMPING * size, W)
+        assemble(lay, lo, hi, _DAMPING * size, W)
         slope = direction(lay, W)
         value, tried, accepted = _line_search(lay, lo, hi, value, slope, v, theta, P0, W)
         inner += tried

@@ -1,0 +1,142 @@
+// Draws the charts of a report from the numbers in #report-data. All text goes in as text.
+// The other scripts stand before this one, in one function: see page.py.
+
+// ------------------------------------------------------------------ a chart's frame
+
+function mount(figure, section, chart) {
+  const plot = figure.querySelector(".plot");
+  const controls = figure.querySelector(".controls");
+  const view = { panel: chart.start || 0, log: null, reference: null };
+  if (chart.kind === "none") return;
+  const draw = () => {
+    if (chart.kind === "lines") drawLines(plot, chart, view);
+    else if (chart.kind === "dots") drawDots(plot, chart, view);
+    else if (chart.kind === "heat") drawHeat(plot, chart, view);
+    else drawTable(plot, chart, view, section);
+    redrawNumbers();
+  };
+  const names = [...new Set(chart.panels.flatMap((panel) => Object.keys(panel.keys)))];
+  const selects = new Map();
+  for (const name of names) {
+    const values = [...new Set(chart.panels.map((panel) => panel.keys[name]).filter((v) => v !== undefined))];
+    if (values.length < 2) continue;
+    const select = html("select", { onchange: () => { view.panel = nearestPanel(name, select.value); settle(); } },
+      ...values.map((value) => html("option", { value }, value)));
+    selects.set(name, select);
+    controls.append(html("label", {}, name, select));
+  }
+  function nearestPanel(name, value) { // not every combination need exist
+    const now = chart.panels[view.panel].keys;
+    let best = view.panel, most = -1;
+    chart.panels.forEach((panel, i) => {
+      if (panel.keys[name] !== value) return;
+      const same = Object.keys(now).filter((k) => panel.keys[k] === now[k]).length;
+      if (same > most) { most = same; best = i; }
+    });
+    return best;
+  }
+  function settle() {
+    const keys = chart.panels[view.panel].keys;
+    for (const [name, select] of selects) {
+      if (keys[name] !== undefined) select.value = keys[name];
+      select.parentElement.hidden = keys[name] === undefined;
+    }
+    draw();
+  }
+  if (chart.kind === "lines" || (chart.kind === "dots" && chart.x.scale === "auto")) {
+    const button = html("button", { type: "button", onclick: () => { view.log = !view.isLog; draw(); } }, "");
+    controls.append(button);
+    view.said = () => { button.textContent = view.isLog ? "linear axis" : "log axis"; };
+  }
+  let redrawNumbers = () => {};
+  if (chart.kind === "lines" || chart.kind === "dots") {
+    const place = html("div", {});
+    const details = html("details", {}, html("summary", {}, "Numbers as a table"), place);
+    redrawNumbers = () => {
+      place.replaceChildren();
+      if (details.open) place.append(numbersOf(chart, chart.panels[view.panel]));
+    };
+    details.addEventListener("toggle", () => redrawNumbers());
+    figure.append(details);
+  }
+  redraws.push(draw);
+  settle();
+  let width = plot.clientWidth;
+  new ResizeObserver(() => {
+    if (Math.abs(plot.clientWidth - width) > 4) { width = plot.clientWidth; draw(); }
+  }).observe(plot);
+}
+
+function numbersOf(chart, panel) {
+  const dots = chart.kind === "dots";
+  const median = panel.series.some((s) => s.median && s.median.length);
+  const head = ["learner", ...(dots ? [] : [chart.x.label]), dots ? chart.x.label : median ? "mean" : "value",
+    ...(median ? ["median"] : []), "from", "to", "replicates"];
+  const rows = panel.series.flatMap((s) => s.mean.map((m, i) => [
+    data.learners[s.learner], ...(dots ? [] : [whole(s.x[i])]), text(m, 5), ...(median ? [text(s.median[i], 5)] : []),
+    text(s.low[i], 5), text(s.high[i], 5), whole(s.replicates || 0)]));
+  return html("div", { class: "scroll", tabindex: 0 },
+    html("table", {},
+      html("caption", { class: "aside" }, `${describe(panel)}; from and to: ${chart.band}`),
+      html("thead", {}, html("tr", {}, ...head.map((h, i) => html("th", { scope: "col", class: i ? "n" : "" }, h)))),
+      html("tbody", {}, ...rows.map((row) => html("tr", {}, ...row.map((c, i) =>
+        i ? html("td", { class: "n" }, c) : html("th", { scope: "row" }, c)))))));
+}
+const describe = (panel) => Object.entries(panel.keys).map(([k, v]) => `${k} ${v}`).join(", ");
+
+// ------------------------------------------------------------------ legends
+
+function mountLegend(place, section) {
+  if (!section.charts.some((chart) => chart.kind !== "none")) { place.remove(); return; }
+  const buttons = section.learners.map((i) => {
+    const button = html("button", { type: "button", "data-learner": i, title: "Show or hide; with shift: show only this one" },
+      swatch(i), data.learners[i]);
+    button.addEventListener("click", (event) => {
+      if (event.shiftKey) {
+        const alone = section.learners.every((j) => shown.hidden.has(j) === (j !== i));
+        for (const j of section.learners) if (alone || j === i) shown.hidden.delete(j); else shown.hidden.add(j);
+      } else if (!shown.hidden.delete(i)) shown.hidden.add(i);
+      redrawAll();
+    });
+    return button;
+  });
+  const options = html("div", { class: "options", role: "group", "aria-label": "What the charts show" });
+  const option = (label, read, write) => {
+    const button = html("button", { type: "button", onclick: () => { write(); redrawAll(); } }, label);
+    options.append(button);
+    return () => button.setAttribute("aria-pressed", String(read()));
+  };
+  const states = [];
+  if (section.charts.some((c) => c.kind === "lines")) {
+    states.push(option("mean", () => shown.centre === "mean", () => { shown.centre = "mean"; }),
+      option("median", () => shown.centre === "median", () => { shown.centre = "median"; }),
+      option("bands", () => shown.bands, () => { shown.bands = !shown.bands; }));
+    if (section.charts.some((c) => c.panels?.some((p) => p.bounds?.length))) {
+      states.push(option("bounds", () => shown.bounds, () => { shown.bounds = !shown.bounds; }));
+    }
+  }
+  const every = html("button", { type: "button", class: "every", onclick: () => {
+    const none = section.learners.every(visible);
+    for (const i of section.learners) if (none) shown.hidden.add(i); else shown.hidden.delete(i);
+    redrawAll();
+  } }, "all");
+  options.append(every);
+  place.append(...buttons, options);
+  const draw = () => {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(visible(+button.dataset.learner)));
+    every.textContent = section.learners.every(visible) ? "hide all" : "show all";
+    for (const state of states) state();
+  };
+  redraws.push(draw);
+  draw();
+}
+const redrawAll = () => { for (const redraw of redraws) redraw(); };
+
+for (const place of document.querySelectorAll("section.experiment")) {
+  const section = data.sections[+place.dataset.section];
+  mountLegend(place.querySelector(".legend"), section);
+  for (const figure of place.querySelectorAll("figure.chart")) {
+    mount(figure, section, section.charts[+figure.dataset.chart]);
+  }
+}
+document.documentElement.dataset.ready = "true";

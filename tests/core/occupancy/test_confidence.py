@@ -1,0 +1,164 @@
+"""Confidence sets: counts, epochs and boxes."""
+
+import numpy as np
+import pytest
+
+from occupancy_reference import boxes_as_arrays
+from unbounded import worlds
+from unbounded.core.occupancy.confidence import (
+    JIN,
+    PAPER,
+    ConfidenceSet,
+    check_boxes,
+    known,
+    log_term,
+)
+from unbounded.core.occupancy.layout import PAIR, TRIPLE, Layers
+
+
+def width(M, N, ln_, c1, c2):
+    """Of one pair's box: the formula of the paper, written out."""
+    n = max(1, N - 1)
+    return c1 * np.sqrt(M / N * ln_ / n) + c2 * ln_ / n
+
+
+@pytest.mark.parametrize(("constants", "c1", "c2"), [(PAPER, 4, 28 / 3), (JIN, 2, 14 / 3)])
+def test_boxes_follow_the_formula(constants, c1, c2):
+    rng = np.random.default_rng(0)
+    layers = Layers([3, 2, 4], n_actions=2)
+    sets = ConfidenceSet(layers, episodes=500, delta=0.2, constants=constants, nested=False)
+    sizes, lay = [1, *layers.sizes], layers.table
+    inside = []
+    for low, high in ((1, 4), (300, 600), (2_000, 200_000)):
+        for h in range(layers.horizon):
+            for s in range(sizes[h]):
+                for a in range(layers.n_actions if h else 1):
+                    N = int(rng.integers(low, high))
+                    p = layers.index(h, s, a)
+                    sets.N[p] = N
+                    start = lay[TRIPLE, h] + p - lay[PAIR, h]
+                    m = sizes[h] * (layers.n_actions if h else 1)
+                    shares = rng.dirichlet(np.full(sizes[h + 1], 2.0))
+                    sets.M[start : lay[TRIPLE, h + 1] : m] = rng.multinomial(N, shares)
+        sets.refresh()
+        ln_ = np.log(500 * 9 * 2 / 0.2)
+        assert sets.log_term == log_term(layers, 500, 0.2) == pytest.approx(ln_, rel=1e-15)
+        Ms, lows, highs = (boxes_as_arrays(layers, x) for x in (sets.M, sets.lo, sets.hi))
+        for M, lo, hi in zip(Ms, lows, highs, strict=True):
+            for s, a in np.ndindex(M.shape[:2]):
+                N = M[s, a].sum()
+                eps = width(M[s, a], N, ln_, c1, c2)
+                assert np.allclose(lo[s, a], np.maximum(M[s, a] / N - eps, 0), rtol=1e-14, atol=0)
+                assert np.allclose(hi[s, a], np.minimum(M[s, a] / N + eps, 1), rtol=1e-14, atol=0)
+        inside.append(np.mean((sets.lo > 0) & (sets.hi < 1)))
+    assert inside[0] == 0  # after one to three visits
+    assert inside[2] > 0.8  # so that a wrong constant is seen
+
+
+def test_epochs_start_when_visits_double_and_at_every_first_visit():
+    layers = Layers([1], n_actions=1)
+    sets = ConfidenceSet(layers, episodes=100, delta=0.1)
+    starts = [t for t in range(1, 33) if sets.observe([0], [0])]
+    assert starts == [1, 2, 4, 8, 16, 32]
+    layers = Layers([2, 2], n_actions=2)
+    sets = ConfidenceSet(layers, episodes=100, delta=0.1)
+    for _ in range(3):
+        sets.observe([0, 0], [0, 0])
+    assert sets.observe([0, 1], [0, 0])  # a first visit in the last layer
+
+
+def test_counts_follow_the_trajectory():
+    layers = Layers([2, 3], n_actions=2)
+    sets = ConfidenceSet(layers, episodes=100, delta=0.1)
+    sets.observe([1, 2], [0, 1])
+    sets.observe([1, 0], [0, 1])
+    initial, (inner,) = layers.unpack_transitions(sets.M)
+    assert initial.tolist() == [0, 2]
+    assert inner[1, 0].tolist() == [1, 0, 1]
+    assert sets.M.sum() == 4
+    assert sets.N[layers.index(0, 0)] == 2
+    assert sets.N[layers.index(2, 2, 1)] == 1
+
+
+def test_e13_boxes_are_nested_and_never_empty():
+    rng = np.random.default_rng(1)
+    mdp = worlds.dirichlet([2, 3, 2], 2, rng)
+    sets = ConfidenceSet(mdp.layers, 2000, 0.1)
+    lo, hi = sets.lo.copy(), sets.hi.copy()
+    for _ in range(2000):
+        states, actions, s = [], [], None
+        for h in range(3):
+            p = mdp.initial if h == 0 else mdp.transitions[h - 1][s, actions[-1]]
+            s = int(rng.choice(len(p), p=p))
+            states.append(s)
+            actions.append(int(rng.integers(2)))
+        if sets.observe(states, actions):
+            assert np.all(sets.lo >= lo)
+            assert np.all(sets.hi <= hi)
+            lo, hi = sets.lo.copy(), sets.hi.copy()
+            check_boxes(mdp.layers, lo, hi)
+    assert sets.contains(mdp.P)
+    assert np.mean(hi - lo < 1) > 0.2  # it has learned something
+
+
+def test_e13_an_empty_intersection_falls_back_to_the_new_box():
+    layers = Layers([2], n_actions=1)
+    sets = ConfidenceSet(layers, episodes=10, delta=0.5, constants=(1e-3, 1e-3))
+    sets.N[0], sets.M[:] = 1000, [1000, 0]
+    sets.refresh()
+    assert sets.lo[0] > 0.99
+    sets.N[0], sets.M[:] = 2000, [1000, 1000]  # contradicts the first box
+    sets.refresh()
+    assert sets.hi[0] < 0.6
+    assert sets.lo[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_e22_no_visits_means_the_whole_simplex():
+    sets = ConfidenceSet(Layers([2, 3], 2), 100, 0.1)
+    sets.refresh()
+    assert not sets.lo.any()
+    assert np.all(sets.hi == 1)
+
+
+def test_wrong_arguments_are_refused():
+    layers = Layers([2], 2)
+    with pytest.raises(ValueError, match="delta must be in"):
+        ConfidenceSet(layers, 10, 1.5)
+    with pytest.raises(ValueError, match="episodes must be"):
+        ConfidenceSet(layers, 0, 0.5)
+    with pytest.raises(ValueError, match="constants must be positive"):
+        ConfidenceSet(layers, 10, 0.5, constants=(1.0, 0.0))
+    sets = ConfidenceSet(layers, 10, 0.5)
+    for states, actions in (([2], [0]), ([0], [-1]), ([0.5], [0]), ([0, 0], [0])):
+        with pytest.raises(ValueError, match="must"):
+            sets.observe(states, actions)
+    assert not sets.N.any()  # nothing was counted
+    with pytest.raises(ValueError, match="0 <= lo <= hi <= 1"):
+        check_boxes(layers, [0.5, 0.0], [0.4, 1.0])
+
+
+def test_known_transitions_are_boxes_of_no_width():
+    mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
+    lo, hi = known(mdp)
+    assert np.array_equal(lo, mdp.P)
+    assert np.array_equal(hi, mdp.P)
+    assert lo is not hi
+
+
+def test_a_set_contains_what_lies_in_every_box_up_to_rounding():
+    layers = Layers([2], n_actions=1)
+    sets = ConfidenceSet(layers, episodes=10, delta=0.5, constants=(1e-3, 1e-3))
+    sets.N[0], sets.M[:] = 1000, [250, 750]
+    sets.refresh()
+    assert sets.contains([0.25, 0.75])
+    assert sets.contains([sets.hi[0] + 1e-13, sets.lo[1]])
+    assert not sets.contains([sets.hi[0] + 1e-11, sets.lo[1]])
+    assert not sets.contains([0.25, sets.lo[1] - 1e-11])
+
+
+def test_boxes_that_hold_no_distribution_are_refused():
+    layers = Layers([2, 2], n_actions=1)
+    with pytest.raises(ValueError, match=r"layer 1, pair 1 holds no distribution: sum\(lo\) = 0.2"):
+        check_boxes(layers, [0.0, 0.0, 0.0, 0.1, 0.0, 0.1], [1.0, 1.0, 1.0, 0.4, 1.0, 0.5])
+    with pytest.raises(ValueError, match=r"layer 0, pair 0 holds no distribution: sum\(lo\) = 1.2"):
+        check_boxes(layers, [0.6, 0.6, 0.0, 0.0, 0.0, 0.0], np.ones(6))

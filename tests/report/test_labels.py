@@ -1,0 +1,60 @@
+"""Names and numbers for people."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("polars")
+
+from unbounded.lab.names import known
+from unbounded.report.labels import brief, learner_names, short_names, thousands
+
+
+def named(make, kind, field, *variants):
+    pairs = [(name, json.dumps(settings)) for name, settings in variants]
+    return list(make(pairs, known(kind, field)).values())
+
+
+def test_only_what_tells_adversaries_apart():
+    gap = "StochasticGap"
+    assert named(short_names, "bandits", "adversaries", (gap, {"gap": 0.3, "scale": 1.0})) == [gap]
+    assert named(
+        short_names, "bandits", "adversaries",
+        (gap, {"gap": 0.3, "scale": 1.0}), (gap, {"gap": 0.3, "scale": 1e-6}), ("Switch", {}),
+    ) == [gap, f"{gap} scale=1e-6", "Switch"]  # fmt: skip
+
+
+def test_learners_have_all_that_is_not_the_default():
+    assert named(
+        learner_names, "bandits", "learners",
+        ("SCB", {"clip": "scale", "rate": 1.0}), ("SCB", {"clip": "range", "rate": 2.0}),
+        ("TsallisINF", {"loss_range": [0.0, 1.0]}), ("TsallisINF", {"loss_range": [0, 5]}),
+    ) == [
+        "SCB", "SCB clip=range, rate=2", "TsallisINF", "TsallisINF loss_range=[0, 5]",
+    ]  # fmt: skip
+
+
+def test_a_name_that_is_not_known_has_all_its_settings():
+    assert named(learner_names, "bandits", "learners", ("Old", {"a": 1, "on": True})) == ["Old a=1"]
+
+
+def test_long_values_have_numbers():
+    phases = [{"losses": [[0.125, 0.25], [k, 1.0], [0.5, 0.75]]} for k in (1, 2)]
+    assert named(
+        short_names, "bandits", "adversaries", *(("Replay", one) for one in (*phases, phases[0]))
+    ) == ["Replay losses 1", "Replay losses 2"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "yes"), (False, "no"), (None, "none"), (1e6, "1e6"), (1e-6, "1e-6"), (2.0, "2"),
+     (0.1234567, "0.1234567"), ([0.0, 1.0], "[0, 1]"), ("range", "range"), (3, "3")],
+)  # fmt: skip
+def test_values(value, text):
+    assert brief(value) == text
+
+
+def test_thousands():
+    assert thousands(20_000) == "20,000"
