@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from unbounded.mdps.seekers import RFELP
-from unbounded.play.sections import LIBRARY, carve, length
 
 from unbounded import worlds
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.mdps import explorer_bounds, rf_elp
+from unbounded.mdps.seekers import RFELP
+from unbounded.play.sections import LIBRARY, carve, length
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from unbounded.mdps.seekers import MVP, RFELP
 
 from mdp_play import play, reach, reached
 from unbounded import worlds
@@ -12,6 +11,7 @@ from unbounded.core.occupancy.layout import STATE
 from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
 from unbounded.mdps import mvp, rf_elp
 from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.seekers import MVP, RFELP
 
 LOCK3 = worlds.combination_lock(3, 2, np.random.default_rng(1))
 LOCK5 = worlds.combination_lock(5, 3, np.random.default_rng(2))

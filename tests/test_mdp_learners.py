@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
-from unbounded.mdps.seekers import MVP, RFELP
 
 from mdp_play import play, random_losses
 from occupancy_reference import Program, clarabel_solve
@@ -11,8 +9,10 @@ from unbounded import worlds
 from unbounded.core.occupancy.confidence import known
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import best_policy, occupancy
+from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.o_reps import OREPS
 from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.seekers import MVP, RFELP
 from unbounded.mdps.uob_reps import UOBREPS
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
