@@ -209,6 +209,7 @@ class AskTell(Generic[T]):
         if not cls.spec.packing.same_params(buffer, learner._buffer):
             raise ValueError("its state does not fit its settings")
         learner._buffer[:] = buffer
+        learner._params = cls.spec.packing.python.params(learner._buffer)
         learner._checked_state()
         learner._bits.state = {
             "bit_generator": "PCG64",
