@@ -2,7 +2,7 @@
 
 1. ask + tell against the Exp3 of River and of pymab;
 2. the simulator against the same loop in C (scb_loop.c, gcc -O3);
-3. cost a round against the number of arms;
+3. cost per round against the number of arms;
 4. a fresh process: import and first decision with a warm cache.
 
 Every pair is timed in turns, and each figure is the median over the turns: machines are shared.
@@ -52,7 +52,7 @@ def ask_and_tell(turns: int) -> None:
     from pymab.policies import EXP3Policy
     from river import bandit
 
-    print("\n1. ask + tell, microseconds a round (median), and peer / SCB")
+    print("\n1. ask + tell, microseconds per round (median), and peer / SCB")
     for n in (10, 100):
         rounds = 2000
         rewards = np.random.default_rng(0).random((rounds, n)).tolist()
@@ -112,7 +112,7 @@ def some_losses(n: int) -> np.ndarray:
 
 
 def simulator_against_c(turns: int) -> None:
-    print("\n2. simulator / C (gcc -O3), SCB against a replayed matrix, ns a round (median)")
+    print("\n2. simulator / C (gcc -O3), SCB against a replayed matrix, ns per round (median)")
     with tempfile.TemporaryDirectory() as directory:
         play_c = c_loop(Path(directory))
         for n, rounds in ((10, 300_000), (100, 60_000), (1000, 10_000), (10_000, 2000)):
@@ -137,7 +137,7 @@ def simulator_against_c(turns: int) -> None:
 
 
 def cost_against_n(turns: int) -> None:
-    print("\n3. cost a round against n, ns (median)")
+    print("\n3. cost per round against n, ns (median)")
     for n in (10, 100, 1000, 10_000, 100_000, 1_000_000):
         rounds = max(20, min(100_000, 3_000_000 // n))
         losses = some_losses(n)[: max(1, min(64, 4_000_000 // n))]
@@ -148,7 +148,7 @@ def cost_against_n(turns: int) -> None:
             )
 
         ns = 1e9 * statistics.median(interleaved({"SCB": play}, turns)["SCB"]) / rounds
-        print(f"   n = {n:<9,} {ns:14,.0f}   {ns / n:8.2f} an arm")
+        print(f"   n = {n:<9,} {ns:14,.0f}   {ns / n:8.2f} per arm")
 
 
 def fresh_process(turns: int) -> None:

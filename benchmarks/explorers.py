@@ -1,4 +1,4 @@
-"""RF-ELP: from how many episodes a state it keeps its promise, and how long RF-ELP-ES takes.
+"""RF-ELP: from how many episodes per state it keeps its promise, and how long RF-ELP-ES takes.
 
     python benchmarks/explorers.py             # about 3 minutes of CPU time
     python benchmarks/explorers.py --quick     # N up to 1000, two seeds
@@ -9,21 +9,14 @@ not used to choose any constant.
 """
 
 import argparse
-import sys
-from pathlib import Path
 
 import numpy as np
+from scb_rl_table import WORLDS
 
 from unbounded import worlds
 from unbounded.adversaries.mdps import Stochastic
-from unbounded.mdps.seekers import RFELP
+from unbounded.mdps.rf_elp import RFELP
 from unbounded.play.simulate_mdp import simulate_mdp
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
-from scb_rl_table import WORLDS
-
-from mdp_play import reach, reached
 
 ALL = {
     **WORLDS,
@@ -40,27 +33,15 @@ FIRST_SEED = 2000
 SEEDS = 5
 
 
-class Remembered(RFELP):
-    """RF-ELP that can be looked at after a simulation."""
-
-    player: RFELP
-
-    def _prepare(self, state):
-        super()._prepare(state)
-        Remembered.player = self
-
-
 def explore(mdp, N, seed, **settings):
     """Smallest ratio over the states that can be reached, and the episodes it took."""
-    learner = Remembered(mdp.layers.sizes, mdp.layers.n_actions, N, **settings)
+    learner = RFELP(mdp.layers.sizes, mdp.layers.n_actions, N, **settings)
     most = N * sum(mdp.layers.sizes)
     for T in (min(50_000, most), most):  # the first is often enough when it stops early
-        simulate_mdp(learner, mdp, Stochastic(), T, seed=seed, checkpoints=[T], workers=1)
-        if Remembered.player.done:
+        result = simulate_mdp(learner, mdp, Stochastic(), T, seed=seed, checkpoints=[T], workers=1)
+        if not np.isnan(result.reach[0]):
             break
-    best = reach(mdp)
-    got = reached(mdp, Remembered.player.policies())
-    return (got[best > 0] / best[best > 0]).min(), Remembered.player.episodes_used
+    return result.reach[0], result.explored[0]
 
 
 def promise(Ns, seeds):

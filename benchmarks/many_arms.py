@@ -1,4 +1,4 @@
-"""Nanoseconds a round against the number of arms: SCB's lazy sampler, its dense solve, and C.
+"""Nanoseconds per round against the number of arms: SCB's lazy sampler, its dense solve, and C.
 
 For each adversary and n, the lazy loop plays T = max(n, 10^6) rounds from the start, anchors
 included. Dense and C then play a window of rounds from the state where it ended. Times are CPU
@@ -25,7 +25,8 @@ from numpy.random import PCG64
 from unbounded import SCB
 from unbounded._jit import kernel
 from unbounded.adversaries import Adversary, StochasticGap, Switch
-from unbounded.core.simplex import lazy_tsallis, proposal, tsallis_arms
+from unbounded.core.simplex import lazy, proposal, tsallis_arms
+from unbounded.play.simulate import _loops
 from unbounded.play.tally import new_book
 
 HERE = Path(__file__).resolve().parent
@@ -101,34 +102,38 @@ class Game:
     ) -> None:
         saved = tsallis_arms.MANY_ARMS
         tsallis_arms.MANY_ARMS = 1 if lazy else n + 1
-        self.learner = SCB(n, **settings)
+        learner = SCB(n, **settings)
+        self.buffer = learner._fresh()
         tsallis_arms.MANY_ARMS = saved
-        self.entries = self.learner.spec.entries
-        self.buffer = self.learner._buffer
+        self.packing = learner.spec.packing
+        _, self.run_on_demand = _loops(learner.spec)
         self.loss_of = adversary.loss_of()
         self.params, self.state = adversary.begin(n, rounds, KEY)
         self.comparators = np.zeros(0, dtype=np.int64)  # the C loop has no comparator either
         self.losses, self.cumulative, self.book = np.zeros(1), np.zeros(1), new_book()
 
     def play(self, words: np.ndarray, t: int) -> float:
-        """Seconds for one round a word."""
+        """Seconds for one round per word."""
         start = time.process_time()
-        self.entries.run_on_demand(
+        self.run_on_demand(
             self.buffer, words, t, self.loss_of, self.params, self.state, self.comparators,
             self.book, self.cumulative, self.losses,
         )  # fmt: skip
         return time.process_time() - start
 
     @property
-    def arms(self) -> Any:
-        return self.entries.state(self.buffer).arms
+    def now(self) -> Any:
+        """The learner's state; its vectors are views."""
+        return self.packing.python.state(self.buffer)
+
+    @property
+    def anchors(self) -> int:
+        return int(self.now.arms.picture[lazy.ANCHORS])
 
     def continue_from(self, other: Game) -> None:
         """Take over the state of a lazy game into this dense one."""
-        scalars = len(self.entries._scalars)
-        at = self.entries._scalars_at
-        self.buffer[at : at + scalars] = other.buffer[at : at + scalars]
-        self.arms.L[:] = other.arms.table[proposal.LOSS :: proposal.RECORD]
+        self.packing.python.pack(self.buffer, other.now)
+        self.now.arms.L[:] = other.now.arms.table[proposal.LOSS :: proposal.RECORD]
 
 
 def play_all(
@@ -148,12 +153,12 @@ def play_all(
 def worst(n: int, adversary: Adversary, rounds: int) -> None:
     """A row of the second table."""
     seconds, settings = {}, {"clip": "range", "rate": 2.0}
-    for lazy in (False, True):
-        Game(n, adversary, rounds, lazy=lazy, **settings).play(PCG64(1).random_raw(2), 1)
-        game, seconds[lazy] = play_all(n, adversary, rounds, lazy=lazy, **settings)
+    for lazily in (False, True):
+        Game(n, adversary, rounds, lazy=lazily, **settings).play(PCG64(1).random_raw(2), 1)
+        game, seconds[lazily] = play_all(n, adversary, rounds, lazy=lazily, **settings)
     print(
         f"| {type(adversary).__name__} | {n:,} | {rounds:,} "
-        f"| {int(game.arms.head[lazy_tsallis.ANCHORS]):,} | {1e9 * seconds[True] / rounds:,.0f} "
+        f"| {game.anchors:,} | {1e9 * seconds[True] / rounds:,.0f} "
         f"| {1e9 * seconds[False] / rounds:,.0f} | {seconds[True] / seconds[False]:.2f} |",
         flush=True,
     )
@@ -164,33 +169,31 @@ def measure(n: int, name: str, adversary: Adversary, kind: int, parameter: float
     rounds = max(n, 1_000_000)
     bits = PCG64(2)
     Game(n, adversary, rounds, lazy=True).play(bits.random_raw(2), 1)  # compiles
-    lazy, seconds = play_all(n, adversary, rounds, lazy=True)
+    lazily, seconds = play_all(n, adversary, rounds, lazy=True)
     t = rounds + 1
     dense = Game(n, adversary, rounds, lazy=False)
-    dense.continue_from(lazy)
+    dense.continue_from(lazily)
     dense.play(bits.random_raw(2), t)
     best = {"dense": np.inf, "c": np.inf}
     per_round = max(2e-7, 3e-9 * n)
     window = max(3, int(WINDOW_SECONDS / per_round))
     saved = dense.buffer.copy()
-    L_saved = lazy.arms.table[proposal.LOSS :: proposal.RECORD].copy()
-    state = lazy.entries.state(lazy.buffer)
-    C = 0.5 * np.ldexp(state.W, state.e)
+    arms, e = lazily.now.arms, lazily.now.window.e
+    L_saved = arms.table[proposal.LOSS :: proposal.RECORD].copy()
+    C = 0.5 * np.ldexp(lazily.now.window.W, e)
     words = bits.random_raw(window)
     for _ in range(WINDOWS):
         dense.buffer[:] = saved
         best["dense"] = min(best["dense"], dense.play(words, t) / window)
-        L, q = np.ldexp(L_saved, state.e), np.empty(n)
+        L, q = np.ldexp(L_saved, e), np.empty(n)
         start = time.process_time()
-        passes = c(
-            n, window, t, C, np.ldexp(state.arms.x, state.e), L, q, kind, parameter, KEY, words
-        )
+        passes = c(n, window, t, C, np.ldexp(arms.anchor.x, e), L, q, kind, parameter, KEY, words)
         best["c"] = min(best["c"], (time.process_time() - start) / (window + 1))
     return {
         "adversary": name, "n": n, "rounds": rounds, "lazy": 1e9 * seconds / rounds,
         "dense": 1e9 * best["dense"], "c": 1e9 * best["c"], "passes": passes,
-        "anchors": int(lazy.arms.head[lazy_tsallis.ANCHORS]),
-        "floats_an_arm": (lazy.buffer.size - dense.buffer.size) / n + 2,
+        "anchors": lazily.anchors,
+        "floats_per_arm": (lazily.buffer.size - dense.buffer.size) / n + 2,
     }  # fmt: skip
 
 
@@ -247,7 +250,7 @@ def draw(rows: list[dict], path: Path) -> None:
     axes.axvline(tsallis_arms.MANY_ARMS, color="0.8", lw=1, zorder=0)
     axes.text(tsallis_arms.MANY_ARMS * 1.1, 5e5, "lazy from here on", color="0.4", size="small")
     axes.set_xlabel("arms")
-    axes.set_ylabel("nanoseconds a round")
+    axes.set_ylabel("nanoseconds per round")
     axes.set_title("SCB, stochastic losses: cost of an exact round")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)

@@ -237,7 +237,7 @@ def main() -> None:
         "## UMAB-G, beside its authors' code": lambda: umab_g_section(args.umab),
         "## Exp3-IX": lambda: [
             "None of the three has it. `Exp3IX` is compared with a slow implementation written",
-            "from the formulas (`tests/test_slow.py`).", "",
+            "from the formulas (`tests/bandits/test_slow_twins.py`).", "",
         ],
         "## Faults met on the way": lambda: [
             "| package | what | outcome |", "|---|---|---|", *river_faults(), "",

@@ -42,9 +42,9 @@ from unbounded.core.occupancy.layout import (  # noqa: E402
     condition,
 )
 from unbounded.core.occupancy.outcome import SOLVED, WARM, Outcome  # noqa: E402
-from unbounded.mdps.baselines import UniformPolicy  # noqa: E402
 from unbounded.mdps.profiles import PRACTICAL  # noqa: E402
 from unbounded.mdps.scb_rl import SCBRL  # noqa: E402
+from unbounded.mdps.uniform_policy import UniformPolicy  # noqa: E402
 from unbounded.play.simulate_mdp import simulate_mdp  # noqa: E402
 
 SIZES = [(3, 3, 2), (5, 5, 4), (5, 10, 4), (8, 20, 8)]
@@ -59,7 +59,7 @@ def at_once(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi):
 class WithoutSolver(SCBRL):
     """SCB-RL whose solver returns at once."""
 
-    spec = replace(SCBRL.spec, program=cache(lambda: Compiled(at_once, programs.FTRL_TYPE)))
+    spec = replace(SCBRL.spec, solver=cache(lambda: Compiled(at_once, programs.FTRL_TYPE)))
 
 
 class CvxpySolver:
@@ -136,7 +136,7 @@ class WithCvxpy(SCBRL):
 
     spec = replace(
         SCBRL.spec,
-        program=cache(lambda: Compiled(kernel(by_cvxpy, nogil=False), programs.FTRL_TYPE)),
+        solver=cache(lambda: Compiled(kernel(by_cvxpy, nogil=False), programs.FTRL_TYPE)),
     )
 
 
@@ -152,7 +152,7 @@ def world(H, n, A):
 
 
 def split(H, n, A, T, skip, repeat):
-    """Microseconds an episode: whole, solver, bounds, exploration, simulation; and the result."""
+    """Microseconds per episode: whole, solver, bounds, exploration, simulation; and the result."""
     sizes, mdp = [n] * H, world(H, n, A)
     whole = bare = exploring = simulation = np.inf
     for _ in range(repeat):
@@ -234,8 +234,8 @@ def beside_cvxpy(sizes, episodes):
             fast, ours = min(runs, key=lambda run: run[0])
             print(
                 f"| {H},{n},{A} | {skip:g} | {E} | {theirs.solves[0]} | {E / fast:,.0f} | "
-                f"{E / slow:,.1f} | {slow / fast:,.0f}x | {ours.regret[0, -1]:.4f} / "
-                f"{theirs.regret[0, -1]:.4f} | {solver.failures} |",
+                f"{E / slow:,.1f} | {slow / fast:,.0f}x | {ours.pseudo_regret[0, -1]:.4f} / "
+                f"{theirs.pseudo_regret[0, -1]:.4f} | {solver.failures} |",
                 flush=True,
             )
 

@@ -1,7 +1,7 @@
 """How the practical constants of SCB-RL were chosen: one change at a time, on worlds of its own.
 
-    python benchmarks/scb_rl_calibrate.py 10000 --replicates 2
-    python benchmarks/scb_rl_calibrate.py 100000 --changes "as it is" "eta x2"
+    python benchmarks/scb_rl_calimixing.py 10000 --replicates 2
+    python benchmarks/scb_rl_calimixing.py 100000 --changes "as it is" "eta x2"
 
 Exact regret / (sum_h l_inf,h S sqrt(A T)) over 5 worlds and all adversaries. Neither these worlds
 nor these seeds are those of benchmarks/scb_rl_table.py.
@@ -28,16 +28,16 @@ WORLDS = {
 }
 CHANGES = {
     "as it is": {},
-    "eta x2": {"eta_factor": 2 * PRACTICAL.eta_factor},
-    "eta /1.5": {"eta_factor": PRACTICAL.eta_factor / 1.5},
-    "gamma x2": {"gamma_factor": 2 * PRACTICAL.gamma_factor},
-    "gamma /3": {"gamma_factor": PRACTICAL.gamma_factor / 3},
-    "beta /2": {"beta_factor": PRACTICAL.beta_factor / 2},
-    "beta /4": {"beta_factor": PRACTICAL.beta_factor / 4},
-    "width x2": {"width_factor": 2 * PRACTICAL.width_factor},
-    "width /2": {"width_factor": PRACTICAL.width_factor / 2},
+    "eta x2": {"rate": 2 * PRACTICAL.rate},
+    "eta /1.5": {"rate": PRACTICAL.rate / 1.5},
+    "gamma x2": {"implicit": 2 * PRACTICAL.implicit},
+    "gamma /3": {"implicit": PRACTICAL.implicit / 3},
+    "beta /2": {"mixing": PRACTICAL.mixing / 2},
+    "beta /4": {"mixing": PRACTICAL.mixing / 4},
+    "width x2": {"width": 2 * PRACTICAL.width},
+    "width /2": {"width": PRACTICAL.width / 2},
     "early stop 8": {"early_stop": 8},
-    "xi /3": {"xi_factor": PRACTICAL.xi_factor / 3},
+    "xi /3": {"exploration": PRACTICAL.exploration / 3},
     "skip 0": {"skip": 0.0},
     "ftrl_only": {"estimator": "ftrl_only"},
     "paper's clipping": {"clip": "scale"},
@@ -53,7 +53,7 @@ def cells(T, replicates, change):
         result = simulate_mdp(
             learner, mdp, ADVERSARIES[against], T, replicates, SEED, checkpoints=[T], workers=1
         )
-        out[world, against] = result.relative_regret()[:, -1].mean()
+        out[world, against] = result.minimax_regret(pseudo=True)[:, -1].mean()
     return out
 
 

@@ -10,6 +10,7 @@ import pytest
 from bandit_examples import EXAMPLES, Example
 from unbounded.bandits import algorithms
 
+
 @pytest.fixture(params=EXAMPLES)
 def example(request: pytest.FixtureRequest) -> Example:
     return request.param

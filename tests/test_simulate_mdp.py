@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
+from unbounded.mdps.seekers import RFELP
 
 from unbounded import worlds
 from unbounded.adversaries.mdps import (
@@ -27,9 +29,7 @@ from unbounded.core.occupancy.layout import (
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, word_at
-from unbounded.mdps.baselines import ExploreThenCommit, IndependentSCB, UniformPolicy
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.seekers import RFELP
 from unbounded.play import episode_loop
 from unbounded.play import simulate_mdp as simulate
 from unbounded.play.simulate_mdp import simulate_mdp

@@ -32,7 +32,9 @@ def floor(learner: Learner) -> float:
     n, t = learner.n_arms, learner.rounds + 1
     if isinstance(learner, SCB):
         return 1.0 / (2 * n + math.sqrt(n * t))
-    iota, cap = learner._params.iota, learner._params.beta_cap
+    delta = learner.settings["delta"]
+    iota = math.log(n) if delta is None else math.log(n / delta)
+    cap = 0.5 if learner.settings["clip"] == "range" else 1.0
     return min(cap, math.sqrt(n * iota / (n * iota + t))) / n if n > 1 else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Clipping windows against exact rational arithmetic, and the errata that concern them."""
+"""Clipping windows against exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -10,8 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbounded import SCB, SCBIX
-from unbounded.core.clipping import EMPTY, LARGEST, LAZY, clip_to_range, clip_to_scale, unclipped
+from unbounded.core.clipping import (
+    EMPTY,
+    LARGEST,
+    LAZY,
+    NONE,
+    RANGE,
+    SCALE,
+    Window,
+    checked_clipping,
+    clip,
+    clip_each,
+    clip_to_range,
+    clip_to_scale,
+    empty_windows,
+    rescale,
+    scale_of,
+    to_unit,
+    unclipped,
+    unit_factor,
+)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 losses_of_many_sizes = st.lists(
@@ -66,63 +84,6 @@ def test_range_window(losses):
         assert (window.W > 0.0) == (exact > 0)
 
 
-def test_e1_lazy_and_largest_thresholds_differ():
-    """Erratum E1: after 1 and 1.5 the pseudo-code has C = 2, the text has C = 3."""
-    lazy, largest = SCB(1), SCB(1, threshold="largest")
-    for learner in (lazy, largest):
-        for loss in (1.0, 1.5):
-            learner.tell(learner.ask(), loss)
-    assert (lazy.scale, largest.scale) == (2.0, 3.0)
-
-
-def test_e1_counterexample_to_the_bands():
-    """Erratum E1: a constant 0.6 after 0.35 never moves C = 0.7, though 0.6 is in (1/2, 1]."""
-    learner = SCB(1)
-    for loss in [0.35] + [0.6] * 50:
-        learner.tell(learner.ask(), loss)
-    assert learner.scale == 0.7
-    assert learner.clipped == 1
-
-
-def test_e4_the_first_loss_other_than_zero_only_sets_the_threshold():
-    learner = SCB(3, seed=0)
-    for _ in range(5):
-        learner.tell(learner.ask(), 0.0)
-        assert learner.probabilities().tolist() == [1 / 3] * 3
-        assert learner.scale == 0.0
-    learner.tell(learner.ask(), -7.0)
-    assert learner.scale == 14.0
-    np.testing.assert_allclose(learner.probabilities(), 1 / 3)
-
-
-def test_the_threshold_is_never_above_twice_the_largest_loss():
-    rng = np.random.default_rng(0)
-    for clip, factor in (("scale", 2.0), ("range", 2.0)):
-        learner, largest = SCB(4, clip=clip, seed=1), 0.0
-        for loss in rng.standard_cauchy(500):
-            largest = max(largest, abs(loss))
-            learner.tell(learner.ask(), loss)
-            assert learner.scale <= factor * largest
-
-
-@pytest.mark.parametrize("clip", ["scale", "range"])
-def test_extreme_jump_of_the_scale(clip):
-    """From 5e-324 to 1.8e308 and back: what was learned before the jump weighs nothing."""
-    learner = SCB(2, clip=clip, seed=0)
-    for _ in range(20):
-        learner.tell(learner.ask(), 5e-324)
-    for sign in (1.0, -1.0):
-        learner.tell(learner.ask(), sign * 1.7976931348623157e308)
-    q = learner.probabilities()
-    assert np.isfinite(q).all()
-    learner.tell(learner.ask(), -5e-324)
-    assert np.isfinite(learner.probabilities()).all()
-    assert learner.scale == math.inf or learner.scale > 1e308
-
-
-# ------------------------------------------------------------------------- ablations
-
-
 ORDINARY = st.just(0.0) | st.floats(1e-100, 1e100) | st.floats(-1e100, -1e-100)
 
 
@@ -143,55 +104,100 @@ def test_without_clipping_the_loss_is_used_as_it_is(losses, rule):
         C = Fraction(math.ldexp(0.5 * window.W, window.e))
 
 
-@pytest.mark.parametrize("kind", [SCB, SCBIX])
-def test_any_finite_loss_is_legal_without_clipping(kind):
-    learner = kind(3, clip="none", ablation=True, seed=0)
-    for loss in (5e-324, 1.7e308, -1.7e308, 0.0, 1e-300, 3.0):
-        learner.tell(learner.ask(), loss)
-        q = learner.probabilities()
-        assert np.isfinite(q).all()
-        assert q.sum() == pytest.approx(1.0)
+# ------------------------------------------------------------ what users of a window need
 
 
-@pytest.mark.parametrize("n", [5, 100])
-def test_without_clipping_nothing_differs_while_nothing_would_be_clipped(n):
-    plays = {}
-    for clip in ("scale", "none"):
-        learner = SCB(n, clip=clip, ablation=True, seed=1)
-        learner.tell(learner.ask(), 0.0)
-        choice = learner.ask()
-        learner.tell(choice, 1.0)  # exceeds C = 0: l+ is 0 or 1
-        if clip == "scale":
-            reached = learner.scale
-        plays[clip] = learner.probabilities()
-    assert reached == 2.0
-    assert not np.allclose(plays["scale"], plays["none"])
-    assert plays["none"].argmin() == choice.arm
-    assert np.ptp(plays["scale"]) == 0.0
+@pytest.mark.parametrize("rule", [LAZY, LARGEST])
+def test_clip_goes_the_way_that_it_is_told(rule):
+    window = EMPTY
+    for loss in (0.3, -1.1, 0.7, 2.5):
+        for way, expected in (
+            (SCALE, clip_to_scale(window, rule, loss)),
+            (RANGE, clip_to_range(window, loss)),
+            (NONE, unclipped(window, rule, loss)),
+        ):
+            assert clip(window, way, rule, loss) == expected
+        _, _, window = clip_to_scale(window, rule, loss)
+        window = window._replace(low=-2.0, high=1.5)
 
 
-@pytest.mark.parametrize("kind", [SCB, SCBIX])
-def test_what_can_fail_must_be_meant(kind):
+def test_the_scale_is_c_or_the_range():
+    window = Window(0.75, 5, -4.0, 20.0)
+    assert scale_of(window, SCALE) == scale_of(window, NONE) == 12.0
+    assert scale_of(window, RANGE) == 24.0
+    assert scale_of(EMPTY, SCALE) == 0.0
+
+
+def test_unit_factor():
+    small, large = Window(0.5, -3, 0.0, 0.0), Window(0.5, 7, 0.0, 0.0)
+    assert unit_factor(small, large) == 2.0**-10
+    assert unit_factor(large, small) == 2.0**10
+    assert unit_factor(small, small) == 1.0
+    assert unit_factor(EMPTY, large) == 1.0  # nothing is in units of an empty window
+
+
+@given(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=20))
+@settings(deadline=None)
+def test_what_is_rescaled_keeps_its_value(losses):
+    """Kept in units of the window and multiplied by `unit_factor`, a number stays what it was."""
+    window, kept, exact = EMPTY, 0.0, Fraction(0)
+    for loss in losses:
+        _, _, after = clip_to_scale(window, LAZY, loss)
+        kept *= unit_factor(window, after)
+        if after.W > 0.0:
+            kept += 1.0
+            exact += Fraction(2) ** after.e
+            assert kept == pytest.approx(float(exact / Fraction(2) ** after.e), rel=1e-9)
+        window = after
+
+
+def test_rescale():
+    values = np.array([3.0, -0.5, 0.0])
+    rescale(values, 4, 1)
+    assert values.tolist() == [24.0, -4.0, 0.0]
+
+
+def test_each_layer_has_its_window():
+    windows, alone = empty_windows(3), [EMPTY] * 3
+    for losses in ([1.0, -2.0, 0.0], [5.0, -0.1, 0.0], [0.5, -9.0, 1e300]):
+        count = clip_each(windows, SCALE, LAZY, np.array(losses))
+        results = [clip_to_scale(w, LAZY, x) for w, x in zip(alone, losses, strict=True)]
+        assert count == sum(clipped for _, clipped, _ in results)
+        assert windows.l_plus.tolist() == [l_plus for l_plus, _, _ in results]
+        assert windows.e_before.tolist() == [w.e for w in alone]
+        alone = [after for _, _, after in results]
+        columns = zip(windows.W, windows.e, windows.low, windows.high, strict=True)
+        assert [tuple(column) for column in columns] == [tuple(w) for w in alone]
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        (-3.0, (0.0, True)),
+        (-2.0, (0.0, False)),
+        (-1.0, (0.25, False)),
+        (2.0, (1.0, False)),
+        (2.5, (1.0, True)),
+    ],
+)
+def test_a_known_range_is_mapped_to_the_unit_interval(loss, expected):
+    assert to_unit(loss, -2.0, 2.0) == expected
+
+
+def test_a_known_range_may_be_as_wide_as_floats_go():
+    assert to_unit(0.0, -1.7e308, 1.7e308) == (0.5, False)
+    assert to_unit(1.2e308, -1.6e308, 1.6e308)[0] == pytest.approx(0.875)
+
+
+def test_how_to_clip_is_checked():
+    assert checked_clipping("scale", "lazy", 1.0, False) == (SCALE, LAZY, 1.0)
+    assert checked_clipping("range", "largest", 0.5, False) == (RANGE, LARGEST, 0.5)
+    assert checked_clipping("none", "lazy", 0, True) == (NONE, LAZY, 0.0)
+    with pytest.raises(ValueError, match="clip must be one of 'scale', 'range', 'none'"):
+        checked_clipping("both", "lazy", 1.0, False)
+    with pytest.raises(ValueError, match="threshold must be one of 'lazy', 'largest'"):
+        checked_clipping("scale", "eager", 1.0, False)
     with pytest.raises(ValueError, match="clip='none' can fail"):
-        kind(3, clip="none")
+        checked_clipping("none", "lazy", 1.0, False)
     with pytest.raises(ValueError, match="choose mixing above 0, or ablation=True"):
-        kind(3, clip="range", mixing=0.0)
-    with pytest.raises(ValueError, match=r"mixing must be in \[0, 1\]"):
-        kind(3, mixing=1.5)
-    with pytest.raises(TypeError, match="ablation must be True or False"):
-        kind(3, ablation=1)
-    kind(3, clip="range", mixing=0.0, ablation=True)
-    kind(3, mixing=0.0)
-
-
-@pytest.mark.parametrize("kind", [SCB, SCBIX])
-@pytest.mark.parametrize("n", [5, 100])
-def test_without_mixing_there_is_no_floor(kind, n):
-    floor = {}
-    for mixing in (0.0, 0.5, 1.0):
-        learner = kind(n, clip="range", mixing=mixing, ablation=True, seed=0)
-        for _ in range(3000):
-            choice = learner.ask()
-            learner.tell(choice, 0.0 if choice.arm == 0 else 1.0)
-        floor[mixing] = learner.probabilities().min()
-    assert floor[0.0] < 0.5 * floor[0.5] < 0.5 * floor[1.0]
+        checked_clipping("range", "lazy", 0.0, False)

@@ -1,6 +1,6 @@
 """Every bandit algorithm once more: slow, plain, and written from the formulas.
 
-The twin of ``unbounded/bandits/NAME.py`` is ``play(n, **settings)`` in ``slow/NAME.py``: a generator
+The twin of ``unbounded/bandits/NAME.py`` is ``play(n, ...)`` in ``slow/NAME.py``, a generator
 that yields the distribution of the coming round and is sent (arm, losses). It uses none of the
 package's code.
 """

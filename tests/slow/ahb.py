@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, softmax, mixed
+from slow.formulas import Player, mixed, softmax
 
 
 def play(n: int, exploration: float = 2.5) -> Player:

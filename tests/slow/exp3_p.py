@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, softmax, mixed, unit
+from slow.formulas import Player, mixed, softmax, unit
 
 
 def play(n: int, rounds: int, form: str, delta: float = 0.05) -> Player:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, tsallis, mixed
+from slow.formulas import Player, mixed, tsallis
 
 
 def play(

@@ -81,7 +81,7 @@ def bound(n: int, T: int) -> float:
     """For c = 1 and losses of range 1 in every round.
 
     The gap d of a round of range s is at most s and at most s^2 eta / 8, eta = 1 / (c D), so that
-    D_T^2 grows by 2 D d + d^2 <= (1 / (4 c) + 1) s^2 a round; and regret <= D_T (c ln n + 1).
+    D_T^2 grows by 2 D d + d^2 <= (1 / (4 c) + 1) s^2 per round; and regret <= D_T (c ln n + 1).
     """
     return (1.0 + math.log(n)) * math.sqrt(1.25 * T)
 

@@ -167,13 +167,16 @@ def empty_windows(n: int) -> Windows:
     return Windows(np.zeros(n), np.zeros(n), low, high, np.zeros(n), np.zeros(n))
 
 
+_clip_one = clip
+
+
 @subroutine
-def clip_each(windows: Windows, clip_to: int, rule: int, losses: Vector) -> int:
+def clip_each(windows: Windows, clip: int, rule: int, losses: Vector) -> int:
     """One observation through each window, in place; how many were clipped."""
     count = 0
     for h in range(losses.size):
         before = Window(windows.W[h], int(windows.e[h]), windows.low[h], windows.high[h])
-        l_plus, clipped, after = clip(before, clip_to, rule, losses[h])
+        l_plus, clipped, after = _clip_one(before, clip, rule, losses[h])
         windows.l_plus[h] = l_plus
         windows.e_before[h] = before.e
         windows.W[h] = after.W

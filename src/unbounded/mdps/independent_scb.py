@@ -146,7 +146,7 @@ class IndependentSCB(MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions)
         params = Params(checked_option("clip", clip, ("scale", "range")))
-        self._start(shape, params, locals(), seed)
+        self._begin(shape, params, locals(), seed)
 
     @property
     def thresholds(self) -> Vector:

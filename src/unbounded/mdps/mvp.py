@@ -168,7 +168,7 @@ class MVP(MDPLearner):
         delta = checked_positive("delta", delta, below=1.0)
         total = self._total = checked_positive("total", total)
         params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
-        self._start(shape, params, locals(), seed)
+        self._begin(shape, params, locals(), seed)
 
     def _checked(self, name: str, values: Any) -> Vector:
         numbers = super()._checked(name, values)

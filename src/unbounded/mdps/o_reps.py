@@ -198,4 +198,4 @@ class OREPS(MDPLearner):
             tolerance=tolerance, unit=int(e.max()), low=low, high=high, W=W,
             e=e.astype(np.float64), P=transitions,
         )  # fmt: skip
-        self._start(shape, params, locals(), seed)
+        self._begin(shape, params, locals(), seed)

@@ -75,10 +75,12 @@ def checked_rewards(learner: str, name: str, numbers: Vector, total: float) -> N
 
 def new_model(layers: Layers) -> Model:
     """No visits."""
-    pairs = [np.zeros(layers.n_pairs) for _ in range(7)]
-    triples = [np.zeros(layers.n_transitions) for _ in range(2)]
-    states = [np.zeros(layers.n_states) for _ in range(2)]
-    return Model(*pairs[:6], *triples, pairs[6], *states)
+    X, T, S = layers.n_pairs, layers.n_transitions, layers.n_states
+    return Model(
+        N_all=np.zeros(X), N=np.zeros(X), theta=np.zeros(X), square=np.zeros(X),
+        reward=np.zeros(X), spread=np.zeros(X), M=np.zeros(T), P=np.zeros(T), Q=np.zeros(X),
+        V=np.zeros(S), choice=np.zeros(S),
+    )  # fmt: skip
 
 
 # Kernels

@@ -272,7 +272,7 @@ class RFELP(MDPLearner):
             explorer=who,
             bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / sum(shape.sizes)),
         )  # erratum E33: delta for each state
-        self._start(shape, params, locals(), seed)
+        self._begin(shape, params, locals(), seed)
 
     @property
     def done(self) -> bool:

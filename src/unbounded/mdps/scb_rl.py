@@ -287,7 +287,7 @@ class SCBRL(MDPLearner):
             P=P,
         )
         kept = {"transitions": P.tolist() if P.size else None, **constants._asdict()}
-        self._start(shape, params, arguments | kept, seed)
+        self._begin(shape, params, arguments | kept, seed)
 
     @property
     def phase(self) -> str:

@@ -60,4 +60,4 @@ class UniformPolicy(MDPLearner):
 
     def __init__(self, layers: Sequence[int], n_actions: int, *, seed: Seed = None) -> None:
         shape = checked_layers(layers, n_actions)
-        self._start(shape, Params(shape.n_actions), locals(), seed)
+        self._begin(shape, Params(shape.n_actions), locals(), seed)

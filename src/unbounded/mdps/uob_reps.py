@@ -204,4 +204,4 @@ class UOBREPS(MDPLearner):
             c2=JIN.c2 * width, log_term=log_term(shape, T, delta), unit=unit,
             low=loss_range[:, 0].copy(), width=np.ldexp(widths, -unit),
         )  # fmt: skip
-        self._start(shape, params, locals(), seed)
+        self._begin(shape, params, locals(), seed)

@@ -45,8 +45,15 @@ class AskTell(Generic[T]):
     spec: ClassVar[Any]
     _Ticket: ClassVar[type[Ticket]]
     _noun: ClassVar[str]  # what a ticket is called
+    _example: ClassVar[str]  # of a learner, for the error message
 
     _outstanding: dict[int, T]
+
+    def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
+        raise TypeError(
+            f"{type(self).__name__} is the base of the learners: make an {self._example}, "
+            "for example"
+        )
 
     def _start(self, params: Any, arguments: Mapping[str, Any], seed: Seed) -> None:
         """Begin with ``params``, made from the constructor's ``arguments`` (its ``locals()``)."""
@@ -205,7 +212,10 @@ class AskTell(Generic[T]):
         learner._checked_state()
         learner._bits.state = {
             "bit_generator": "PCG64",
-            "state": {key: int(document["generator"][key]) for key in ("state", "inc")},
+            "state": {
+                "state": int(document["generator"]["state"]),
+                "inc": int(document["generator"]["inc"]),
+            },
             "has_uint32": 0,
             "uinteger": 0,
         }

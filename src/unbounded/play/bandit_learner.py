@@ -90,9 +90,7 @@ class Learner(AskTell[Choice]):
     spec: ClassVar[BanditSpec]
     _Ticket = Choice
     _noun = "choice"
-
-    def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
-        raise TypeError("Learner is the base of the learners: make an SCB, for example")
+    _example = "SCB"
 
     def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
         super()._start(params, arguments, seed)

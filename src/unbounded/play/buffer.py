@@ -165,7 +165,8 @@ class Packing:
     @cached_property
     def compiled(self) -> Steps:
         """The same as kernels."""
-        return Steps(*(kernel(step) for step in self.python))
+        params, state, pack = self.python
+        return Steps(kernel(params), kernel(state), kernel(pack))
 
     def _expression(self, kind: Any, prefix: str, kinds: dict[str, Any]) -> str:
         """Source that builds a ``kind`` from the buffer; ``kinds`` gets the types that it names."""

@@ -65,14 +65,13 @@ class MDPLearner(AskTell[Plan]):
     layers: Layers
     _Ticket = Plan
     _noun = "plan"
+    _example = "SCBRL"
 
-    def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
-        raise TypeError("MDPLearner is the base of the learners: make an SCBRL, for example")
-
-    def _start(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:  # type: ignore[override]
+    def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
+        """As `_start`, for an MDP of this shape."""
         self.layers = layers
         shape = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
-        super()._start(params, {**arguments, **shape}, seed)
+        self._start(params, {**arguments, **shape}, seed)
 
     def _fresh(self) -> Vector:
         return self.spec.packing.new(self._params, self.spec.init(self.layers, self._params))
