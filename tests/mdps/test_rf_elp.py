@@ -1,207 +1,162 @@
-"""MVP, UCBVI, RF-ELP and RF-ELP-ES: against a slow implementation, and what they reach."""
+"""RF-ELP and RF-ELP-ES: how they go on from state to state, and what they reach."""
 
 import math
 
 import numpy as np
 import pytest
 
-from mdp_play import play, reach, reached
-from unbounded import worlds
-from unbounded.core.occupancy.layout import STATE
-from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
-from unbounded.mdps import mvp, rf_elp
-from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.seekers import MVP, RFELP
+from mdp_play import explore, params_of, reach, reached, state_of, walk
+from unbounded import RFELP, simulate_mdp, worlds
+from unbounded.adversaries.mdps import Stochastic
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.mdps import mvp, ucbvi
 
 LOCK3 = worlds.combination_lock(3, 2, np.random.default_rng(1))
 LOCK5 = worlds.combination_lock(5, 3, np.random.default_rng(2))
 
 
-def explore(mdp, seed=0, **settings):
+def explored(mdp, seed=0, **settings):
     learner = RFELP(mdp.layers.sizes, mdp.layers.n_actions, seed=seed, **settings)
-    rng = np.random.default_rng(seed)
-    H = mdp.layers.horizon
-    while not learner.done:
-        plan = learner.ask()
-        words = rng.bit_generator.random_raw(2 * H)
-        states, actions = simulate_episode(mdp, plan._pi, words)
-        learner.tell(plan, states, actions, np.zeros(H))
-    return learner
-
-
-class SlowMVP:
-    """MVP for one target, from its description, on dictionaries."""
-
-    def __init__(self, sizes, A, bonus, layer, target):
-        self.sizes, self.A, self.bonus = sizes, A, bonus
-        self.layer, self.target = layer, target
-        self.visits = {}
-        self.batch = {}
-        self.model = {}
-
-    def observe(self, states, actions):
-        for h in range(len(self.sizes)):
-            pair = (h + 1, int(states[h]), int(actions[h]))
-            self.visits[pair] = self.visits.get(pair, 0) + 1
-            after = int(states[h + 1]) if h + 1 < len(self.sizes) else None
-            self.batch.setdefault(pair, []).append(after)
-            if math.log2(self.visits[pair]) % 1 == 0:
-                self.model[pair] = self.batch.pop(pair)
-
-    def values(self):
-        b = self.bonus
-        V = [1.0 if s == self.target else 0.0 for s in range(self.sizes[self.layer - 1])]
-        Q = {}
-        for h in range(self.layer - 1, 0, -1):
-            V_here = []
-            for s in range(self.sizes[h - 1]):
-                for a in range(self.A):
-                    seen = self.model.get((h, s, a))
-                    if not seen:
-                        Q[h, s, a] = b.B
-                        continue
-                    v = np.array([V[j] for j in seen])
-                    n = len(seen)
-                    width = b.c1 * np.sqrt(v.var() * b.log_term / n) + b.c3 * b.log_term / n
-                    Q[h, s, a] = min(b.B, v.mean() + width)
-                V_here.append(max(Q[h, s, a] for a in range(self.A)))
-            V = V_here
-        return Q
-
-
-@pytest.mark.parametrize("constant", [0.05, 0.3])
-def test_mvp_agrees_with_a_slow_implementation(constant):
-    rng = np.random.default_rng(3)
-    mdp = worlds.dirichlet([2, 3, 3], 2, rng)
-    layers = mdp.layers
-    bonus = mvp.practical_bonus(layers, 500, 0.1, constant)
-    slow = SlowMVP(layers.sizes, 2, bonus, layer=3, target=1)
-    model = mvp.Model(*(np.zeros(n) for n in mvp.sizes(layers).values()))
-    lay, zeros = layers.table, np.zeros(3)
-    mvp.plan(lay, bonus, model, 3, 1)
-    compared = 0
-    for _ in range(300):
-        pi = np.empty(layers.n_pairs)
-        mvp.fill_policy(lay, model.choice, 3, pi)
-        words = rng.bit_generator.random_raw(6)
-        states, actions = simulate_episode(mdp, pi, words)
-        slow.observe(states, actions)
-        if mvp.observe(lay, bonus.kind, model, states, actions, zeros):
-            mvp.plan(lay, bonus, model, 3, 1)
-            Q = slow.values()
-            for (h, s), value in {k[:2]: 0.0 for k in Q}.items():
-                options = [Q[h, s, a] for a in range(2)]
-                at = lay[STATE, h] + s
-                assert model.V[at] == pytest.approx(max(options), abs=1e-12)
-                if abs(options[0] - options[1]) > 1e-9:
-                    assert model.choice[at] == np.argmax(options)
-                    compared += 1
-                elif options[0] == options[1]:  # ties: the action played less
-                    counts = [slow.visits.get((h, s, a), 0) for a in range(2)]
-                    assert model.choice[at] == np.argmin(counts)
-                del value
-    assert compared > 20
-
-
-@pytest.mark.parametrize("kind", ["mvp", "paper", "ucbvi"])
-def test_values_with_rewards_are_those_of_the_formulas(kind):
-    rng = np.random.default_rng(7)
-    mdp = worlds.dirichlet([2, 3], 2, rng)
-    layers, lay = mdp.layers, mdp.layers.table
-    B = 2.0
-    bonus = {
-        "mvp": mvp.practical_bonus(layers, 400, 0.1, 0.05, B),
-        "paper": mvp.paper_bonus(layers, 400, 0.1, B)._replace(log_term=1e-2),  # below saturation
-        "ucbvi": mvp.ucbvi_bonus(layers, 400, 0.1, 0.02, B),
-    }[kind]
-    model = mvp.Model(*(np.zeros(n) for n in mvp.sizes(layers).values()))
-    seen, used = {}, {}  # (reward, next state) of every visit, and of those in the model
-    uniform = np.concatenate([[1.0], np.full(layers.n_pairs - 1, 0.5)])
-    for _ in range(200):
-        states, actions = simulate_episode(mdp, uniform, rng.bit_generator.random_raw(4))
-        rewards = rng.random(2)
-        renewed = False
-        for h in range(2):
-            pair = (h + 1, int(states[h]), int(actions[h]))
-            visits = seen.setdefault(pair, [])
-            visits.append((rewards[h], int(states[1]) if h == 0 else None))
-            n = len(visits)
-            if n & (n - 1) == 0:
-                used[pair] = visits[:] if kind == "ucbvi" else visits[n // 2 :]
-                renewed = True
-        assert mvp.observe(lay, bonus.kind, model, states, actions, rewards) == renewed
-        if not renewed:
-            continue
-        mvp.plan(lay, bonus, model, 0, 0)
-        V = {}
-        for h, n_states in ((2, 3), (1, 2)):
-            for s in range(n_states):
-                Q = []
-                for a in range(2):
-                    if (h, s, a) not in used:
-                        Q.append(B)
-                        continue
-                    r, after = zip(*used[h, s, a], strict=True)
-                    v = np.array([V[2, j] if h == 1 else 0.0 for j in after])
-                    L = bonus.log_term / len(r)
-                    if kind == "ucbvi":
-                        b = bonus.c1 * B * bonus.log_term / np.sqrt(len(r))
-                    else:
-                        b = bonus.c1 * np.sqrt(v.var() * L) + bonus.c2 * np.sqrt(np.var(r) * L)
-                        b += bonus.c3 * B * L
-                    Q.append(min(B, np.mean(r) + v.mean() + b))
-                V[h, s] = max(Q)
-                assert model.V[lay[STATE, h] + s] == pytest.approx(V[h, s], abs=1e-12)
-    assert min(V.values()) < B
-
-
-@pytest.mark.parametrize("explorer", ["mvp", "ucbvi"])
-def test_mvp_finds_the_best_policy_for_stochastic_rewards(explorer):
-    rng = np.random.default_rng(4)
-    mdp = worlds.dirichlet([2, 3], 2, rng)
-    rewards = rng.random(mdp.layers.n_pairs) / 2
-    learner = MVP([2, 3], 2, 3000, bonus=0.05, explorer=explorer, seed=1)
-    coins = rng.random((3000, mdp.layers.n_pairs)) < rewards
-    play(learner, mdp, -0.5 * coins, seed=2)
-    from unbounded.core.occupancy.policies import best_policy, occupancy
-
-    best, _ = best_policy(mdp, -0.5 * rewards)
-    assert occupancy(mdp, learner.policy())[1:] @ (-0.5 * rewards)[1:] <= best + 0.05
-
-
-def test_mvp_wants_rewards_in_its_range():
-    learner = MVP([1], 2, 10, seed=0)
-    plan = learner.ask()
-    with pytest.raises(ValueError, match="at most total = 1 in an episode"):
-        learner.tell(plan, [0], [0], rewards=[2.0])
-    with pytest.raises(ValueError, match="losses are minus rewards"):
-        learner.tell(plan, [0], [0], losses=[0.5])
-    learner.tell(plan, [0], [0], losses=[-0.5])
-    learner = MVP([1, 1], 2, 10, total=2.0, seed=0)
-    plan = learner.ask()
-    with pytest.raises(ValueError, match="at most total = 2 in an episode"):
-        learner.tell(plan, [0, 0], [0, 0], rewards=[1.5, 1.5])
+    return explore(learner, mdp, seed)
 
 
 @pytest.mark.parametrize("mdp", [LOCK3, LOCK5], ids=["lock3", "lock5"])
-def test_rf_elp_reaches_every_state(mdp):
-    learner = explore(mdp, episodes=300)
-    ratio = reached(mdp, learner.policies()) / reach(mdp)
+def test_reaches_every_state(mdp):
+    learner = explored(mdp, episodes=300)
+    ratio = reached(mdp, learner.explorers()) / reach(mdp)
     assert ratio.min() >= 0.5
-    assert learner.episodes_used == 300 * sum(mdp.layers.sizes)
+    assert learner.episodes_explored == 300 * sum(mdp.layers.sizes)
 
 
-def test_ucbvi_reaches_every_state():
-    learner = explore(LOCK3, episodes=400, explorer="ucbvi", bonus=0.3)
-    assert (reached(LOCK3, learner.policies()) / reach(LOCK3)).min() >= 0.5
+def test_with_ucbvi_it_reaches_every_state():
+    learner = explored(LOCK3, episodes=400, explorer="ucbvi", bonus=0.3)
+    assert (reached(LOCK3, learner.explorers()) / reach(LOCK3)).min() >= 0.5
 
 
-def test_rf_elp_without_sharing_reaches_every_state():
-    learner = explore(LOCK3, episodes=1000, share_counts=False, bonus=0.3)
-    assert (reached(LOCK3, learner.policies()) / reach(LOCK3)).min() >= 0.5
+def test_without_sharing_it_reaches_every_state():
+    learner = explored(LOCK3, episodes=1000, share_counts=False, bonus=0.3)
+    assert (reached(LOCK3, learner.explorers()) / reach(LOCK3)).min() >= 0.5
 
 
-def test_paper_constants_saturate():
+@pytest.mark.parametrize("share", [True, False])
+def test_counts_are_shared_or_forgotten(share):
+    mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(3))
+    learner = RFELP([2, 3], 2, 10, share_counts=share, seed=0)
+    rng = np.random.default_rng(4)
+    for t in range(1, 50):
+        plan = learner.ask()
+        states, actions = walk(mdp, plan, rng.random(2))
+        learner.tell(plan, states, actions, [0.0, 0.0])
+        visits = state_of(learner).model.N_all.sum()
+        assert visits == 2 * (t if share else t % 10)
+
+
+def test_each_state_takes_its_episodes_in_turn():
+    learner = RFELP([1, 2], 2, 4, seed=0)
+    sought = []
+    while not learner.done:
+        sought.append(learner.exploring)
+        plan = learner.ask()
+        learner.tell(plan, [0, 0], [plan.act(0, 0), 0], [0.0, 0.0])
+    assert sought == [(0, 0)] * 4 + [(1, 0)] * 4 + [(1, 1)] * 4
+    assert learner.exploring is None
+    assert learner.episodes_explored == 12
+    assert learner.made_for == 12
+
+
+def test_e26_early_stopping_at_the_first_episode_with_enough_visits():
+    """The first M with m visits; the printed argmin over M of the same thing is no number."""
+    learner = RFELP([1, 2], 2, 100, early_stop=3, seed=0)
+    rng = np.random.default_rng(5)
+    visits, spent, order = 0, 0, []
+    while not learner.done:
+        target = learner.exploring
+        plan = learner.ask()
+        states = [0, int(rng.random() < 0.3)]  # whatever is played
+        learner.tell(plan, states, [plan.act(0, 0), 0], [0.0, 0.0])
+        visits += states[target[0]] == target[1]
+        spent += 1
+        assert (learner.exploring != target) == (visits == 3)
+        if learner.exploring != target:
+            order.append(spent)
+            visits = spent = 0
+    assert order[0] == 3
+    assert order[2] > 3
+    assert learner.episodes_explored == sum(order) < 300
+
+
+def test_e26_the_confidence_is_for_the_cap_and_not_for_the_stopping_time():
+    with_, without = (RFELP([1, 2], 2, 100, early_stop=m) for m in (3, 0))
+    assert params_of(with_).bonus == params_of(without).bonus
+    assert params_of(RFELP([1, 2], 2, 200, early_stop=3)).bonus != params_of(with_).bonus
+
+
+def test_e26_the_mixture_is_uniform_over_the_episodes_played():
+    """A policy that was played in k of M episodes has weight k/M; of all, k/(M S)."""
+    mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(6))
+    learner = RFELP([2, 3], 2, 30, early_stop=9, bonus=0.05, seed=0)
+    rng = np.random.default_rng(7)
+    played = {}
+    while not learner.done:
+        plan = learner.ask()
+        played.setdefault(learner.exploring, []).append(plan.component)
+        states, actions = walk(mdp, plan, rng.random(2))
+        learner.tell(plan, states, actions, [0.0, 0.0])
+    library = state_of(learner).library
+    several = 0
+    for target, mixture in learner.explorers().items():
+        numbers, counts = np.unique(played[target], return_counts=True)
+        M = len(played[target])
+        several += len(numbers) > 1
+        for k, count in zip(numbers, counts, strict=True):
+            assert library.weight[k] == pytest.approx(count / (M * 5), rel=1e-15)
+        weights = [w for w in mixture.weights if w > 0]
+        assert sorted(weights) == pytest.approx(sorted(counts / M), rel=1e-14)
+    assert several > 0
+    assert library.weight[: library.size].sum() == pytest.approx(1.0, rel=1e-14)
+
+
+def test_e33_each_state_has_its_share_of_delta():
+    """The lemma is for one state, and Theorem 3 needs it for all at once."""
+    layers = Layers([2, 3], 2)
+    assert params_of(RFELP([2, 3], 2, 40, 0.1)).bonus == mvp.practical_bonus(layers, 40, 0.1 / 5)
+    assert params_of(RFELP([2, 3], 2, 40, 0.1)).bonus != mvp.practical_bonus(layers, 40, 0.1)
+    paper = params_of(RFELP([2, 3], 2, 40, 0.1, constants="paper")).bonus
+    assert paper == mvp.paper_bonus(layers, 40, 0.1 / 5)
+    other = params_of(RFELP([2, 3], 2, 40, 0.1, explorer="ucbvi", bonus=0.2)).bonus
+    assert other == ucbvi.hoeffding_bonus(layers, 40, 0.1 / 5, 0.2)
+
+
+def test_e24_the_total_reward_of_a_search_is_at_most_one():
+    """RF-ELP's reward is 1 at the target and 0 elsewhere, so B = 1 and not H."""
+    for settings in ({}, {"constants": "paper"}, {"explorer": "ucbvi"}):
+        assert params_of(RFELP([2, 3, 2], 2, 40, **settings)).bonus.B == 1.0
+
+
+def test_e33_policies_play_uniformly_at_their_target_in_every_component():
+    for (h, s), mixture in explored(LOCK3, episodes=40).explorers().items():
+        assert np.sum(mixture.weights) == pytest.approx(1.0)
+        for policy in mixture.policies:
+            assert policy.tables[h][s].tolist() == [0.5, 0.5]
+
+
+def test_e27_how_often_a_state_is_visited():
+    """Every 2 S/(beta q) episodes: the explorer of s has the share beta/S and reaches s with q/2
+    at least. With q inside the root, as printed, the number would be too small."""
+    S, A, T = 9, 3, 100_000
+    learner = explored(LOCK5, episodes=200)
+    q, got = reach(LOCK5), reached(LOCK5, learner.explorers())
+    beta = math.sqrt(S * A / T)
+    assert np.all(got >= q / 2)
+    assert np.all(1 / (beta / S * got) <= 2 * math.sqrt(S * T / A) / q)
+    rare = 0.01  # a state that is reached with this probability at most
+    visited = beta / S * rare  # per episode, even by its best explorer
+    assert 1 / visited > 2 * math.sqrt(S * T / (A * rare))
+    assert 1 / visited <= 2 * math.sqrt(S * T / A) / rare
+
+
+def test_the_papers_constants_saturate():
     """MVP's own constants: every value is 1 until counts reach thousands, so nothing is learned."""
     mdp = worlds.hard_to_reach([2, 3, 3], 2, np.random.default_rng(6), reach=0.1)
     for constants, saturated in (("paper", True), ("practical", False)):
@@ -209,78 +164,122 @@ def test_paper_constants_saturate():
         rng = np.random.default_rng(0)
         for _ in range(500 * 8 - 1):  # the last state's last episode is not told
             plan = learner.ask()
-            states, actions = simulate_episode(mdp, plan._pi, rng.bit_generator.random_raw(6))
+            states, actions = walk(mdp, plan, rng.random(3))
             learner.tell(plan, states, actions, np.zeros(3))
-        optimistic = learner._state.model.V[1 : 1 + 2 + 3]  # of the layers before the target's
+        optimistic = state_of(learner).model.V[1 : 1 + 2 + 3]  # of the layers before the target's
         assert np.all(optimistic == 1.0) == saturated
 
 
 def test_a_state_that_is_hard_or_impossible_to_reach_does_no_harm():
     for r in (0.0, 1e-3):
         mdp = worlds.hard_to_reach([2, 3, 3], 2, np.random.default_rng(5), reach=r)
-        learner = explore(mdp, episodes=150, early_stop=16)
+        learner = explored(mdp, episodes=150, early_stop=16)
         best = reach(mdp)
-        got = reached(mdp, learner.policies())
+        got = reached(mdp, learner.explorers())
         easy = best > 0.05
         assert easy.sum() >= 7
         assert np.all(got[easy] >= 0.5 * best[easy])
-        assert learner.episodes_used <= 8 * 150
+        assert learner.episodes_explored <= 8 * 150
 
 
 def test_early_stopping_does_not_depend_on_the_budget():
-    used = [explore(LOCK3, episodes=N, early_stop=16).episodes_used for N in (500, 5000)]
+    used = [explored(LOCK3, episodes=N, early_stop=16).episodes_explored for N in (500, 5000)]
     assert used[0] <= used[1] <= used[0] + 40  # the bonus has ln N in it
     assert used[1] < 0.1 * 5000
 
 
-def test_policies_play_uniformly_at_their_target():
-    for (h, s), mixture in explore(LOCK3, episodes=40).policies().items():
-        assert np.sum(mixture.weights) == pytest.approx(1.0)
-        for policy in mixture.policies:
-            assert policy.tables[h][s].tolist() == [0.5, 0.5]
-
-
 def test_there_are_few_distinct_policies():
-    learner = explore(LOCK5, episodes=200)
+    learner = explored(LOCK5, episodes=200)
     S, A = 9, 3
-    count = sum(len(m.policies) for m in learner.policies().values())
+    count = sum(len(m.policies) for m in learner.explorers().values())
     assert count <= S * (1 + S * A * (1 + math.log2(200 * S)))
-    weights = learner._state.library.weight
-    assert weights.sum() == pytest.approx(1.0)
+    library = state_of(learner).library
+    assert count == library.size
+    assert library.weight.sum() == pytest.approx(1.0)
+    before = [slice(1, 1 + sum(LOCK5.layers.sizes[:h])) for h in range(5)]
+    for number in range(S):  # those of one state differ before its layer
+        h = np.searchsorted(np.cumsum(LOCK5.layers.sizes), number, side="right")
+        own = np.flatnonzero(library.target[: library.size] == number)
+        rows = {tuple(library.choice[k * 10 : k * 10 + 10][before[h]]) for k in own}
+        assert len(rows) == len(own)
 
 
-def test_the_oracle_reaches_every_state_as_often_as_possible():
-    mdp = worlds.dirichlet([2, 3, 2], 3, np.random.default_rng(6))
-    learner = SCBRL([2, 3, 2], 3, 50, explorer="oracle", transitions=mdp.P, seed=0)
-    assert learner.phase == "playing"
-    assert reached(mdp, learner.explorers()) == pytest.approx(reach(mdp), abs=1e-12)
+def test_when_all_states_are_done_policies_are_drawn():
+    learner = explored(LOCK3, episodes=10)
+    library = state_of(learner).library
+    drawn = []
+    for _ in range(400):
+        plan = learner.ask()
+        drawn.append(plan.component)
+        learner.forget(plan)
+    share = np.bincount(drawn, minlength=library.size) / 400
+    assert np.all(np.abs(share - library.weight[: library.size]) < 5 * 0.5 / 20)
+    plan = learner.ask()
+    learner.tell(plan, [0, 0, 0], [0, 0, 0], [0.0, 0.0, 0.0])
+    assert learner.episodes_explored == 50
+    assert learner.episodes_told == 51
+
+
+def growing(seed=3):
+    return RFELP([3, 3], 4, 400, share_counts=False, bonus=0.05, seed=seed)
 
 
 def test_the_library_grows():
     """More policies than fit at first: nothing is lost, and a saved learner still resumes."""
     mdp = worlds.dirichlet([3, 3], 4, np.random.default_rng(7))
-    learner = RFELP([3, 3], 4, 400, share_counts=False, bonus=0.05, seed=3)
+    learner, copy = growing(), None
+    first = state_of(learner).library.weight.size
     rng = np.random.default_rng(8)
-    copy = None
+    seen = {}
     while not learner.done:
         plan = learner.ask()
-        states, actions = simulate_episode(mdp, plan._pi, rng.bit_generator.random_raw(4))
+        states, actions = walk(mdp, plan, rng.random(2))
+        policy = seen.setdefault((learner.exploring, plan.component), plan.policy)
+        assert all(map(np.array_equal, policy, plan.policy))
         learner.tell(plan, states, actions, [0.0, 0.0])
         if copy is not None:
-            plan = copy.ask()
-            copy.tell(plan, states, actions, [0.0, 0.0])
-        elif learner.episodes_told == 1500:
+            copy.tell(copy.ask(), states, actions, [0.0, 0.0])
+        elif state_of(learner).library.weight.size > first:
             copy = RFELP.load(learner.save())
-    assert learner._capacity > 32
-    assert copy is not None
-    a, b = learner._state, copy._state
-    assert np.array_equal(a.head, b.head)
-    n = int(a.head[rf_elp.LIBRARY])
-    assert np.array_equal(a.library.weight[:n], b.library.weight[:n])
-    assert a.library.weight[:n].sum() == pytest.approx(1.0)
+    a, b = state_of(learner), state_of(copy)
+    assert a.library.size > first == 32
+    assert a.library.weight.size >= 2 * first
+    assert a.progress == b.progress
+    for one, other in zip(a.library, b.library, strict=True):
+        assert np.array_equal(one, other)
+    assert a.library.weight.sum() == pytest.approx(1.0)
+    found = learner.explorers()
+    for (target, _), policy in seen.items():  # whatever was played is still there
+        tables = [p.tables for p in found[target].policies]
+        assert any(all(map(np.array_equal, policy, other)) for other in tables)
+
+
+def test_the_library_grows_in_the_simulator_too():
+    mdp = worlds.dirichlet([3, 3], 4, np.random.default_rng(7))
+    result = simulate_mdp(growing(), mdp, Stochastic(), seed=2, checkpoints=[2400])
+    by_hand = growing(seed=result.seed(0))
+    assert by_hand.made_for == 2400
+    assert result.explored[0] == 2400
+    assert result.reach[0] > 0.5
 
 
 def test_one_action_one_state():
     mdp = LayeredMDP([1.0], [[[[1.0]]]])
-    learner = explore(mdp, episodes=3)
-    assert reached(mdp, learner.policies()).tolist() == [1.0, 1.0]
+    learner = explored(mdp, episodes=3)
+    assert reached(mdp, learner.explorers()).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"episodes": 0}, "episodes"),
+        ({"early_stop": -1}, "early_stop"),
+        ({"explorer": "x"}, "explorer must be one of 'mvp', 'ucbvi'"),
+        ({"constants": "x"}, "constants must be one of"),
+        ({"delta": 0.0}, "delta"),
+        ({"bonus": -1.0}, "bonus"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        RFELP(**{"layers": [1], "n_actions": 2, "episodes": 5} | settings)
