@@ -59,6 +59,7 @@ def instances():
         for spread in (0.0, 1e-9, 1.0, 1e3, 1e9):
             yield n, rng.exponential(size=n) * spread, 10.0 ** rng.uniform(-4, 2)
         yield n, np.where(np.arange(n) == 0, 0.0, 1e12), 1.0  # one arm far ahead
+        yield n, np.where(np.arange(n) == n - 1, 0.0, 1e12), 1.0  # the last one
 
 
 @pytest.mark.parametrize(("n", "L", "eta"), list(instances()))
