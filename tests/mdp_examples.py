@@ -28,7 +28,9 @@ class MDPExample:
         parameters = signature(self.cls).parameters
         if "episodes" in parameters:
             given.setdefault("episodes", EPISODES)
-        needed = "transitions" in parameters and parameters["transitions"].default is Parameter.empty
+        needed = (
+            "transitions" in parameters and parameters["transitions"].default is Parameter.empty
+        )
         if needed or self.settings.get("explorer") == "oracle":
             given["transitions"] = MDP.P
         return self.cls(**given, seed=seed)

@@ -13,9 +13,7 @@ LAY = LAYERS.table
 
 def visit(model, states, actions, rewards):
     states, actions = np.array(states), np.array(actions)
-    return [
-        optimism.count_visit(LAY, model, h, states, actions, rewards[h - 1]) for h in (1, 2)
-    ]
+    return [optimism.count_visit(LAY, model, h, states, actions, rewards[h - 1]) for h in (1, 2)]
 
 
 def test_a_model_is_due_at_powers_of_two():

@@ -23,13 +23,13 @@ def test_rates_are_the_papers_times_the_factors():
     assert theory.eta == pytest.approx(eta, rel=1e-14)
     assert theory.gamma == pytest.approx(eta, rel=1e-14)
     assert theory.beta == pytest.approx(math.sqrt(14 / T), rel=1e-14)
-    assert theory.N == math.ceil(math.sqrt(14 * T))
+    assert math.ceil(math.sqrt(14 * T)) == theory.N
     constants = THEORY._replace(rate=0.5, implicit=0.25, mixing=2.0, exploration=0.125)
     other = of(T, constants)
     assert other.eta == pytest.approx(0.5 * eta, rel=1e-14)
     assert other.gamma == pytest.approx(0.25 * eta, rel=1e-14)
     assert other.beta == pytest.approx(2.0 * math.sqrt(14 / T), rel=1e-14)
-    assert other.N == math.ceil(0.125 * math.sqrt(14 * T))
+    assert math.ceil(0.125 * math.sqrt(14 * T)) == other.N
 
 
 def test_e17_beta_is_at_most_one_half():
@@ -48,8 +48,8 @@ def test_e18_exploration_is_part_of_t_and_at_most_a_fraction_of_it(cap):
     for T in (100, 150, 1000):
         found = of(T, cap=cap)
         wanted = math.ceil(math.sqrt(14 * T))
-        assert found.N == max(1, min(wanted, math.floor(cap * T / S)))
-        assert S * found.N <= cap * T or found.N == 1
+        assert max(1, min(wanted, math.floor(cap * T / S))) == found.N
+        assert cap * T >= S * found.N or found.N == 1
         assert found.capped == (wanted > found.N)
     assert S * math.ceil(math.sqrt(14 * 100)) > 100  # uncapped, there would be no time left
     assert of(100, cap=cap).capped
@@ -59,8 +59,8 @@ def test_e18_exploration_is_part_of_t_and_at_most_a_fraction_of_it(cap):
 
 def test_e24_tight_exploration_is_for_the_widest_layer():
     T = 100_000
-    assert of(T, tight=True).N == math.ceil(math.sqrt(3 * 2 * T))
-    assert of(T, tight=False).N == math.ceil(math.sqrt(7 * 2 * T))
+    assert math.ceil(math.sqrt(3 * 2 * T)) == of(T, tight=True).N
+    assert math.ceil(math.sqrt(7 * 2 * T)) == of(T, tight=False).N
     assert of(T, tight=True)[:3] == of(T, tight=False)[:3]
 
 

@@ -156,7 +156,7 @@ def test_e18_exploration_is_part_of_t(T):
     for cap in (0.5, 0.2):
         learner = make(T=T, profile="theory", exploration_cap=cap)
         N = learner.explored.per_state
-        assert N == min(math.ceil(math.sqrt(14 * T)), math.floor(cap * T / 7))
+        assert min(math.ceil(math.sqrt(14 * T)), math.floor(cap * T / 7)) == N
         assert learner.explored.capped == (math.ceil(math.sqrt(14 * T)) > N)
         play(learner, MDP, random_losses(LAYERS, T, seed=8), seed=9)
         assert learner.episodes_told == T  # it was made for that many, exploration included
@@ -247,6 +247,36 @@ def test_e3_absolute_values():
         learner = make(clip="scale")
         learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [sign * 5.0, 0.0, sign])
         assert learner.thresholds.tolist() == [10.0, 0.0, 2.0]
+
+
+def test_e23_what_is_clipped_exceeds_the_threshold_of_its_layer():
+    """l' is not zero only if |l| > C_{t,h}: 1[C < |l|], and no band."""
+    learner, errors = make(clip="scale"), []
+
+    def before(learner, plan, states, actions, seen):
+        C = learner.thresholds
+        error = seen - np.clip(seen, -C, C)
+        assert np.array_equal(error != 0.0, np.abs(seen) > C)
+        errors.append((learner.clipped, np.count_nonzero(error)))
+
+    losses = random_losses(LAYERS, 300, seed=40) * 1.02 ** np.arange(300)[:, None]
+    play(learner, MDP, losses, seed=41, before=before)
+    told, counts = zip(*errors, strict=True)
+    assert list(told) == np.cumsum([0, *counts])[:-1].tolist()
+    assert learner.clipped == sum(counts) > 20
+
+
+def test_e23_inequalities_of_its_proof():
+    """For 0 < X < 1: (1 - c)^X <= 1 - c X <= exp(-c X), so the printed product has it reversed;
+    an outlier that is first seen in episode m was missed in the m - 1 episodes before."""
+    for c in (0.01, 0.3, 0.9):
+        for X in (0.01, 0.5, 0.99):
+            assert (1 - c) ** X < 1 - c * X < math.exp(-c * X)
+    reach = np.array([0.5, 0.2, 0.4])
+    first_at = [np.prod(1 - reach[:m]) * reach[m] for m in range(3)]
+    missed_before = [np.prod(1 - reach[:m]) for m in range(3)]  # m - 1 of them, counted from 1
+    assert np.all(np.array(first_at) <= missed_before)
+    assert missed_before[1] > np.prod(1 - reach[:2])  # a product to m would be too small
 
 
 def test_e31_it_needs_t_and_delta():

@@ -1,4 +1,4 @@
-"""SCB-RL's interface: saving and loading, plans, what is refused."""
+"""Learners for MDPs: plans, what is refused, saving and loading, growing."""
 
 import base64
 import json
@@ -6,13 +6,19 @@ import json
 import numpy as np
 import pytest
 
-from mdp_play import play, random_losses
-from test_scb_rl import LAYERS, MDP, make
-from unbounded import worlds
+from mdp_play import play, random_losses, walk
+from unbounded import RFELP, SCBRL, MDPLearner, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Stochastic
-from unbounded.mdps import profiles
-from unbounded.mdps.scb_rl import SCBRL
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.core.occupancy.layout import Layers
+from unbounded.play.mdp_learner import checked_layers
+
+MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
+LAYERS = MDP.layers
+GOOD = ([0, 0, 0], [0, 0, 0], [0.0, 0.0, 0.0])
+
+
+def make(T=300, seed=1, **settings):
+    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **settings)
 
 
 @pytest.mark.parametrize("at", [5, 150, 299])
@@ -24,45 +30,33 @@ def test_a_saved_learner_resumes_exactly(at, tmp_path):
     plan = first.ask()
     second = SCBRL.load(first.save(tmp_path / "learner.json"))
     from_file = SCBRL.load(tmp_path / "learner.json")
-    assert np.array_equal(second.outstanding.policy[1], plan.policy[1])
+    assert np.array_equal(second.outstanding[plan.id].policy[1], plan.policy[1])
     for learner in (first, second, from_file):
         for t in range(at, 300):
-            plan = learner.outstanding or learner.ask()
-            assert np.array_equal(plan._pi, policies[t])
+            plan = next(iter(learner.outstanding.values()), None) or learner.ask()
+            assert np.array_equal(LAYERS.pack_pairs(plan.policy, first=1.0), policies[t])
             learner.tell(plan, *told[t][1:])
-        assert np.array_equal(learner._state.head, whole._state.head)
         assert np.array_equal(learner.policy().pi, whole.policy().pi)
+    assert second.save() == first.save() == from_file.save()
 
 
-def test_what_cannot_be_loaded():
-    saved = make().save()
-    size = make()._buffer.size
+def test_what_no_saved_learner_can_have():
+    document = json.loads(make().save())
+    buffer = np.frombuffer(base64.b64decode(document["buffer"])).copy()
     for change, message in [
-        ({"version": 99}, "version"),
         ({"algorithm": "MVP"}, "use MVP.load"),
-        ({"format": "x"}, "format"),
-        ({"buffer": ""}, "does not fit"),
-        ({"buffer": base64.b64encode(np.full(size, np.nan).tobytes()).decode()}, "no policy"),
+        ({"outstanding": [[1, 2]]}, "outstanding plan does not fit"),
+        ({"buffer": base64.b64encode(buffer[:-1].tobytes()).decode()}, "does not fit"),
+        ({"buffer": base64.b64encode(np.full_like(buffer, np.nan).tobytes()).decode()}, "fit"),
     ]:
         with pytest.raises(ValueError, match=message):
-            SCBRL.load(json.dumps(json.loads(saved) | change))
-
-
-def test_a_saved_learner_keeps_the_constants_of_its_profile(monkeypatch):
-    first = make()
-    saved = first.save()
-    other = profiles.PRACTICAL._replace(eta_factor=7.0, skip=3.0, bonus="paper")
-    monkeypatch.setitem(profiles.PROFILES, "practical", other)
-    assert SCBRL.load(saved)._params == first._params
-    assert make()._params != first._params
-
-
-def test_numpy_scalars_can_be_saved():
-    learner = SCBRL(
-        np.array([2, 3]), np.int64(2), np.int32(100), np.float32(0.25), literal=np.bool_(True),
-        early_stop=np.int64(3), skip=np.float64(0.5),
-    )  # fmt: skip
-    assert SCBRL.load(learner.save()).settings == learner.settings
+            SCBRL.load(json.dumps(document | change))
+    uniform = json.loads(UniformPolicy([1], 2).save())
+    buffer = np.frombuffer(base64.b64decode(uniform["buffer"])).copy()
+    buffer[-2:] = [0.25, 0.5]  # the policy
+    wrong = {"buffer": base64.b64encode(buffer.tobytes()).decode()}
+    with pytest.raises(ValueError, match="they must be >= 0 and sum to 1"):
+        UniformPolicy.load(json.dumps(uniform | wrong))
 
 
 def test_a_plan_can_be_told_to_a_restored_learner():
@@ -73,24 +67,51 @@ def test_a_plan_can_be_told_to_a_restored_learner():
     with pytest.raises(ValueError, match="not outstanding"):
         restored.tell(plan, [0, 0, 0], [0, 0, 0], [1.0, 2.0, 3.0])
     learner.tell(plan, [0, 0, 0], [0, 0, 0], [1.0, 2.0, 3.0])
-    assert np.array_equal(learner._buffer, restored._buffer, equal_nan=True)
+    assert restored.save() == learner.save()
 
 
-def test_more_episodes_than_it_was_made_for_are_remarked_upon():
+def test_plans_are_numbered():
+    """By how often was asked, also where a plan was forgotten, also after loading."""
+    learner = UniformPolicy([1], 2, seed=0)
+    numbers = []
+    for t in range(6):
+        plan = learner.ask()
+        numbers.append(plan.id)
+        if t % 2:
+            learner.forget(plan)
+        else:
+            learner.tell(plan, [0], [0], [0.0])
+        learner = UniformPolicy.load(learner.save())
+    assert numbers == [0, 1, 2, 3, 4, 5]
+    assert learner.episodes_told == 3
+
+
+def test_more_episodes_than_it_was_made_for_are_remarked_upon(recwarn):
     mdp = worlds.dirichlet([2], 2, np.random.default_rng(33))
     learner = SCBRL([2], 2, 5, seed=34)
     play(learner, mdp, random_losses(mdp.layers, 5, seed=35))
-    with pytest.warns(UserWarning, match="made for 5 episodes"):
+    simulate_mdp(learner, mdp, Stochastic(), 5)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="SCBRL was made for 5 episodes"):
         learner.ask()
     with pytest.warns(UserWarning, match="made for 5 episodes"):
         simulate_mdp(learner, mdp, Stochastic(), 6)
 
 
+def test_who_may_go_on_for_ever(recwarn):
+    seeker = RFELP([1], 2, 2, seed=0)
+    assert seeker.made_for == 2
+    for learner in (seeker, UniformPolicy([1], 2, seed=0)):
+        for _ in range(5):
+            learner.tell(learner.ask(), [0], [0], [0.0])
+        assert learner.episodes_told == 5
+    assert not recwarn.list
+
+
 def test_errors_change_nothing():
     learner = make()
     plan = learner.ask()
-    buffer = learner._buffer.copy()
-    good = ([0, 0, 0], [0, 0, 0], [0.0, 0.0, 0.0])
+    before = learner.save()
     for k, bad, message in [
         (0, [0, 3, 0], "states must be whole numbers"),
         (0, [0, 0], "shape"),
@@ -103,67 +124,91 @@ def test_errors_change_nothing():
         (1, [0, 0, 2], "actions must be whole numbers"),
         (2, [0.0, np.nan, 0.0], "losses must be finite"),
         (2, [0.0, 0.0], "losses must have shape"),
+        (2, [True, False, True], "losses must be real numbers"),
         (2, None, "either losses= or rewards="),
     ]:
-        arguments = [bad if i == k else x for i, x in enumerate(good)]
+        arguments = [bad if i == k else x for i, x in enumerate(GOOD)]
         with pytest.raises((ValueError, TypeError), match=message):
             learner.tell(plan, *arguments)
-    with pytest.raises(RuntimeError, match="outstanding"):
+    with pytest.raises(TypeError, match="either losses= or rewards="):
+        learner.tell(plan, *GOOD, rewards=[0.0, 0.0, 0.0])
+    with pytest.raises(RuntimeError, match=r"tell\(\) or forget\(\) it first"):
         learner.ask()
     with pytest.raises(ValueError, match="another learner"):
-        make().tell(plan, *good)
+        make().tell(plan, *GOOD)
     with pytest.raises(TypeError, match="what ask"):
-        learner.tell(3, *good)
-    assert np.array_equal(learner._buffer, buffer, equal_nan=True)
-    learner.tell(plan, *good)
+        learner.tell(3, *GOOD)
+    assert learner.save() == before
+    learner.tell(plan, *GOOD)
     with pytest.raises(ValueError, match="not outstanding"):
-        learner.tell(plan, *good)
+        learner.tell(plan, *GOOD)
     learner.forget(learner.ask())
     assert learner.episodes_told == 1
 
 
-def test_an_action_is_asked_for_a_state_that_there_is():
-    plan = make().ask()
-    for h, state, message in [
-        (3, 0, r"h must be in 0 .. 2, got 3"),
-        (-1, 0, "h must be at least 0"),
-        (1, 3, r"layer 1 has states 0 .. 2, got 3"),
-        (1, -1, "state must be at least 0"),
-        (0, 0.5, "state must be a whole number"),
-        (0.0, 0, "h must be a whole number"),
-    ]:
-        with pytest.raises((ValueError, TypeError), match=message):
-            plan.act(h, state)
-    assert plan.act(np.int64(2), np.uint8(1)) in (0, 1)
-    plan.policy[0][:] = 7.0  # a copy
-    assert plan.policy[0].max() <= 1.0
+def test_rewards_are_minus_losses():
+    losses = random_losses(LAYERS, 60, seed=3)
+    one, other = make(T=60), make(T=60)
+    _, told = play(one, MDP, losses, seed=4)
+    for _, states, actions, seen in told:
+        other.tell(other.ask(), states, actions, rewards=-seen)
+    assert np.array_equal(one.policy().pi, other.policy().pi)
+    assert np.array_equal(one.thresholds, other.thresholds)
+
+
+def test_numbers_of_every_kind_are_fine():
+    learner = make()
+    learner.tell(learner.ask(), (0, 1, 1), np.array([0.0, 1.0, 0.0]), [1, -2, 3])
+    learner.tell(learner.ask(), np.uint8([0, 1, 1]), [0, 0, 0], np.float32([0.5, 0.5, 0.5]))
+    assert learner.episodes_told == 2
+
+
+def test_what_it_says_before_it_was_asked():
+    learner = UniformPolicy([2, 3], 2, seed=0)
+    assert learner.episodes_told == learner.episodes_explored == learner.clipped == 0
+    assert learner.explorers() == {}
+    assert learner.certificate == (0, 0.0, 0, 0, 0)
+    assert learner.layers == Layers([2, 3], 2)
+    assert learner.made_for is None
+    with pytest.raises(TypeError, match="MDPLearner is the base of the learners"):
+        MDPLearner()
+
+
+def test_a_state_that_does_not_grow_says_so():
+    with pytest.raises(ValueError, match="the state of UniformPolicy does not grow"):
+        UniformPolicy([1], 2)._grow()
+
+
+def test_a_learner_that_grew_is_loaded_with_its_room():
+    mdp = worlds.dirichlet([3, 3], 4, np.random.default_rng(7))
+    learner = RFELP([3, 3], 4, 400, share_counts=False, bonus=0.05, seed=3)
+    small, rng = len(learner.save()), np.random.default_rng(8)
+    while not learner.done:
+        plan = learner.ask()
+        states, actions = walk(mdp, plan, rng.random(2))
+        learner.tell(plan, states, actions, [0.0, 0.0])
+    assert len(learner.save()) > small
+    assert RFELP.load(learner.save()).save() == learner.save()
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("layers", "n_actions", "error", "message"),
     [
-        ({"episodes": 7}, "episodes must exceed the 7 states"),
-        ({"delta": 1.0}, "delta"),
-        ({"clip": "none"}, "clip must be one of"),
-        ({"profile": "best"}, "profile must be one of"),
-        ({"beta_factor": 0.0}, "needs exploration"),
-        ({"explorer": "oracle"}, "needs transitions"),
-        ({"transitions": [1.0]}, "explorer='oracle'"),
-        ({"gamma_factor": -1.0}, "gamma_factor"),
-        ({"early_stop": -1}, "early_stop"),
-        ({"n_actions": 0}, "n_actions"),
-        ({"layers": []}, "at least one layer"),
-        ({"explorer": "oracle", "transitions": np.full(26, np.nan)}, "not finite"),
-        ({"explorer": "oracle", "transitions": np.zeros(26)}, "transitions of layer 0"),
+        (3, 2, TypeError, "layers must be whole numbers, one per layer; got 3"),
+        (["a"], 2, TypeError, "whole numbers"),
+        ([1.5], 2, TypeError, "whole numbers"),
+        ([2], 2.0, TypeError, "whole numbers"),
+        ([2], True, TypeError, "whole numbers"),
+        ([0], 2, ValueError, "at least one state"),
+        ([], 2, ValueError, "at least one layer"),
+        ([2], 0, ValueError, "n_actions must be at least 1"),
     ],
 )
-def test_bad_settings(settings, message):
-    arguments = {"layers": [2, 3, 2], "n_actions": 2, "episodes": 100} | settings
-    with pytest.raises(ValueError, match=message):
-        SCBRL(**arguments)
+def test_shapes_are_checked(layers, n_actions, error, message):
+    with pytest.raises(error, match=message):
+        checked_layers(layers, n_actions)
 
 
-@pytest.mark.parametrize("name", ["literal", "tight", "share_counts", "allow_no_exploration"])
-def test_flags_are_true_or_false(name):
-    with pytest.raises(TypeError, match=f"{name} must be True or False"):
-        make(**{name: "no"})
+def test_shapes_of_every_kind_are_fine():
+    for layers in ([2, 3], (2, 3), np.array([2, 3]), [2.0, np.int8(3)]):
+        assert checked_layers(layers, np.int64(2)) == Layers([2, 3], 2)
