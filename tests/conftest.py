@@ -11,7 +11,6 @@ import pytest
 from bandit_examples import EXAMPLES, Example
 
 
-
 @pytest.fixture(params=EXAMPLES)
 def example(request: pytest.FixtureRequest) -> Example:
     return request.param

@@ -160,6 +160,8 @@ class MDPAdversary:
     fill: ClassVar[Callable[..., None]]
     looks: ClassVar[bool] = False
     """Whether ``fill`` uses ``q``; if not, every learner meets the same losses."""
+    draws: ClassVar[bool] = True
+    """Whether the losses depend on the random ``key``."""
 
     def __init__(self, *, scale: float = 1.0) -> None:
         self.scale = float(scale)
