@@ -170,7 +170,7 @@ def test_e11_the_regulariser():
 
 
 def test_e11_how_long_an_outlier_is_missed():
-    """At most ln(1/delta) n/beta rounds with probability at least 1 - delta; it prints "at least"."""
+    """At most ln(1/delta) n/beta rounds with probability 1 - delta; it prints "at least"."""
     n, beta, delta = 10, 0.3, 0.05
     rounds = log(1 / delta) * n / beta
     missed = (1 - beta / n) ** rounds  # the probability of more than that
