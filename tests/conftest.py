@@ -27,12 +27,9 @@ def learners() -> dict[str, str]:
 
 
 def learner_of(nodeid: str) -> str | None:
-    """The learner whose test it is: by an example's id, SCB-0, or by its file, test_scb.py."""
-    for pattern in (r"\[(\w+)-\d", r"/test_(\w+?)(?:_long)?\.py"):
-        found = re.search(pattern, nodeid)
-        if found and found[1] in learners():
-            return learners()[found[1]]
-    return None
+    """The learner whose test it is: by an example's id, SCB-0, or by a file, test_scb.py."""
+    names = re.findall(r"(\w+)-\d", nodeid) + re.findall(r"/(?:test_)?(\w+?)(?:_long)?\.py", nodeid)
+    return next((learners()[name] for name in names if name in learners()), None)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook

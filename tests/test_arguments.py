@@ -128,7 +128,7 @@ def test_distributions():
     ):
         with pytest.raises(ValueError, match=words):
             arguments.checked_distributions(NAME, np.array(wrong))
-    with pytest.raises(ValueError, match="the_name sums to 0.5"):
+    with pytest.raises(ValueError, match=r"the_name sums to 0\.5"):
         arguments.checked_distributions(NAME, np.array([0.25, 0.25]))
 
 

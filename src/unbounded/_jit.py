@@ -135,9 +135,14 @@ if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
 
 
 def _is_ours(function: Callable[..., Any]) -> bool:
-    """Only code inside the package is covered by `source_hash`, so only that is cached."""
-    ours = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
-    return ours and cache_directory() is not None
+    """Only code inside the package is covered by `source_hash`, so only that is cached.
+
+    A function that is made for a user's learner or adversary is written in the package but runs
+    the user's steps; its module is theirs.
+    """
+    written_here = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
+    made_for_us = str(function.__module__).partition(".")[0] == "unbounded"
+    return written_here and made_for_us and cache_directory() is not None
 
 
 @cache

@@ -149,9 +149,8 @@ def test_e10_larger_weights_do_not_make_a_larger_sum():
     """Terms may be negative; but both weights are at most 2 gamma_t, which is what is needed."""
     for n, t in GRID:
         gamma = 0.5 * sqrt(log(n) / (n * t))
-        for beta in (sqrt(n * log(n) / (n * log(n) + t)), 0.5):
-            if beta <= sqrt(n * log(n) / (n * log(n) + t)):
-                assert beta / n <= 2 * gamma * (1 + 1e-12)
+        beta = sqrt(n * log(n) / (n * log(n) + t))
+        assert min(beta, 0.5) / n <= beta / n <= 2 * gamma * (1 + 1e-12)
     terms = np.array([-1.0, 0.25])  # of l_hat - l+: l_hat is 0 where the arm was not drawn
     small, large = np.array([0.1, 0.1]), np.array([0.4, 0.2])
     assert np.all(small <= large)
@@ -170,7 +169,7 @@ def test_e11_the_regulariser():
 
 
 def test_e11_how_long_an_outlier_is_missed():
-    """At most ln(1/delta) n/beta rounds with probability 1 - delta; it prints "at least"."""
+    """At most ln(1/delta) n/beta rounds with probability 1 - delta; "at least" is printed."""
     n, beta, delta = 10, 0.3, 0.05
     rounds = log(1 / delta) * n / beta
     missed = (1 - beta / n) ** rounds  # the probability of more than that

@@ -147,7 +147,7 @@ def test_values_with_rewards_are_those_of_the_formula(kind):
 
 
 def test_the_papers_constants():
-    """c1 = 460/9, c2 = 2 sqrt(2), c3 = 544/9 and ln(200 S A H^2 K^2/delta), S the widest layer's."""
+    """c1 = 460/9, c2 = 2 sqrt(2), c3 = 544/9, ln(200 S A H^2 K^2/delta), S the widest layer's."""
     layers = Layers([2, 5, 3], 4)
     bonus = mvp.paper_bonus(layers, 1000, 0.05, B=3.0)
     assert bonus.c1 == pytest.approx(51.111111, abs=1e-6)

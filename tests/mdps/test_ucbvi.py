@@ -100,7 +100,7 @@ def test_finds_the_best_policy_for_stochastic_rewards():
 def test_wants_rewards_in_its_range():
     learner = UCBVI([1], 2, 10, seed=0)
     plan = learner.ask()
-    with pytest.raises(ValueError, match="UCBVI needs rewards .* at most total = 1"):
+    with pytest.raises(ValueError, match=r"UCBVI needs rewards .* at most total = 1"):
         learner.tell(plan, [0], [0], rewards=[2.0])
     learner.tell(plan, [0], [0], rewards=[0.5])
     with pytest.raises(ValueError, match="constants must be one of"):

@@ -19,9 +19,8 @@ MOST = np.finfo(float).max
 
 def close(value, unit, expected, size):
     """Within rounding of the exact number; ``size`` is that of the terms."""
-    assert (
-        abs(Fraction(float(value)) / Fraction(float(unit)) - expected) <= size * Fraction(2) ** -40
-    )
+    error = Fraction(float(value)) / Fraction(float(unit)) - expected
+    assert abs(error) <= size * Fraction(2) ** -40
 
 
 @pytest.mark.parametrize("scales", [[1.0] * 5, [1e-300, 1.0, 1e-3, 1e300, MOST], [MOST] * 4])

@@ -148,7 +148,7 @@ def test_results_do_not_depend_on_how_many_replicates_or_workers():
 
 @pytest.mark.parametrize("n", [3, 40])
 def test_pseudo_regret_has_the_probabilities_of_every_round(n):
-    """Losses come in blocks of rows; q_t is looked at in each, whether the adversary looks or not."""
+    """Losses come in blocks of rows; q_t is looked at in each, also if the adversary does not."""
     rng = np.random.default_rng(8)
     losses = rng.random((400, n))
     result = simulate(SCB(n), Replay(losses), 400, seed=6, checkpoints=range(1, 401))

@@ -28,9 +28,8 @@ def exact(values):
 
 def close(value, unit, expected, size):
     """Within rounding of the exact number; ``size`` is that of the terms."""
-    assert (
-        abs(Fraction(float(value)) / Fraction(float(unit)) - expected) <= size * Fraction(2) ** -40
-    )
+    error = Fraction(float(value)) / Fraction(float(unit)) - expected
+    assert abs(error) <= size * Fraction(2) ** -40
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, LANES - 1, LANES, LANES + 1, 3 * LANES + 5])
