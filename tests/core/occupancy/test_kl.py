@@ -152,7 +152,8 @@ def test_steps_that_are_too_long_for_newton_are_taken_by_halves(seed):
     assert solution.certificate.solved
     new = solution.q, solution.transitions
     F = divergence_objective(mdp.layers, L, w, new, base)
-    g = dual_value(mdp.layers, L, w, lo, hi, solution.v, base)
+    with np.errstate(over="ignore"):  # of the reference, far from the root
+        g = dual_value(mdp.layers, L, w, lo, hi, solution.v, base)
     assert abs(F - g) <= solution.certificate.gap + 1e-10 * max(1.0, abs(F))
 
 
