@@ -1,7 +1,7 @@
 """How the practical constants of SCB-RL were chosen: one change at a time, on worlds of its own.
 
-    python benchmarks/scb_rl_calimixing.py 10000 --replicates 2
-    python benchmarks/scb_rl_calimixing.py 100000 --changes "as it is" "eta x2"
+    python benchmarks/scb_rl_calibrate.py 10000 --replicates 2
+    python benchmarks/scb_rl_calibrate.py 100000 --changes "as it is" "eta x2"
 
 Exact regret / (sum_h l_inf,h S sqrt(A T)) over 5 worlds and all adversaries. Neither these worlds
 nor these seeds are those of benchmarks/scb_rl_table.py.

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
 
 from bandit_examples import EXAMPLES, Example
-from unbounded.bandits import algorithms
 
 
 @pytest.fixture(params=EXAMPLES)
 def example(request: pytest.FixtureRequest) -> Example:
     return request.param
+
+
+@cache
+def learners() -> dict[str, str]:
+    """Names of all learners, by themselves and by the names of their files."""
+    from unbounded import bandits, mdps
+
+    classes = [*bandits.algorithms().values(), *mdps.algorithms().values()]
+    files = {cls.__module__.rpartition(".")[2]: cls.spec.name for cls in classes}
+    return files | {cls.spec.name: cls.spec.name for cls in classes}
+
+
+def learner_of(nodeid: str) -> str | None:
+    """The learner whose test it is: by an example's id, SCB-0, or by a file, test_scb.py."""
+    names = re.findall(r"(\w+)-\d", nodeid) + re.findall(r"/(?:test_)?(\w+?)(?:_long)?\.py", nodeid)
+    return next((learners()[name] for name in names if name in learners()), None)
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
@@ -23,7 +39,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByLearner(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            match = re.search(r"\[(\w+)-\d", nodeid)
-            return match[1] if match and match[1] in algorithms() else nodeid
+            return learner_of(nodeid) or nodeid
 
     return ByLearner(config, log)

@@ -2,8 +2,23 @@
 
 import numpy as np
 
+from loss_helpers import uniforms
 from unbounded.core.occupancy.layout import PAIR
-from unbounded.core.occupancy.mdp import simulate_episode
+from unbounded.core.occupancy.policies import best_policy, occupancy
+from unbounded.play.contract import Cache
+from unbounded.play.mdp_learner import entries
+
+_TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
+
+
+def state_of(learner):
+    """A learner's State, for the tests of its own module; its vectors are views."""
+    return learner.spec.packing.python.state(learner._buffer)
+
+
+def params_of(learner):
+    """A learner's Params, for the tests of its own module."""
+    return learner.spec.packing.python.params(learner._buffer)
 
 
 def random_losses(layers, T, seed, scale=1.0, shift=0.0):
@@ -13,31 +28,72 @@ def random_losses(layers, T, seed, scale=1.0, shift=0.0):
     return scale * (means + rng.normal(size=(T, layers.n_pairs))) + shift
 
 
+def walk(mdp, plan, numbers):
+    """States and actions of one episode of ``plan``; ``numbers`` in [0, 1) draw the states."""
+    states, actions = [], []
+    transitions, p = mdp.transitions, mdp.initial
+    for h, u in enumerate(numbers):
+        s = int(np.searchsorted(np.cumsum(p), u, side="right"))
+        states.append(min(s, int(np.flatnonzero(p)[-1])))
+        actions.append(plan.act(h, states[h]))
+        if h < len(transitions):
+            p = transitions[h][states[h], actions[h]]
+    return np.array(states), np.array(actions)
+
+
+def walk_of(mdp, plan, key, t):
+    """The same, with the states of episode ``t`` of a simulation whose key is ``key``."""
+    return walk(mdp, plan, uniforms(key + _TRANSITIONS, t, mdp.layers.horizon))
+
+
+def paid(layers, row, states, actions):
+    """The losses of the visited pairs."""
+    return row[layers.table[PAIR, 1:-1] + states * layers.n_actions + actions]
+
+
 def play(learner, mdp, losses, seed=0, before=None):
     """Play the rows of ``losses``; returns the policies, and what was told."""
     rng = np.random.default_rng(seed)
-    lay, A = learner.layers.table, learner.layers.n_actions
-    H = learner.layers.horizon
+    layers = learner.layers
     policies, told = [], []
     for row in losses:
         plan = learner.ask()
-        words = rng.bit_generator.random_raw(2 * H)
-        words[1::2] = plan._words[1:]
-        states, actions = simulate_episode(mdp, plan._pi, words)
-        assert [plan.act(h, int(states[h])) for h in range(H)] == actions.tolist()
-        seen = row[lay[PAIR, 1:-1] + states * A + actions]
+        states, actions = walk(mdp, plan, rng.random(layers.horizon))
+        seen = paid(layers, row, states, actions)
         if before is not None:
             before(learner, plan, states, actions, seen)
-        policies.append(plan._pi)
-        told.append((plan._component, states, actions, seen))
+        policies.append(layers.pack_pairs(plan.policy, first=1.0))
+        told.append((plan.component, states, actions, seen))
         learner.tell(plan, states, actions, seen)
     return np.array(policies), told
 
 
+def explore(learner, mdp, seed=0):
+    """Play an exploring learner, whom losses do not matter, until every state is done."""
+    rng = np.random.default_rng(seed)
+    while not learner.done:
+        plan = learner.ask()
+        states, actions = walk(mdp, plan, rng.random(mdp.layers.horizon))
+        learner.tell(plan, states, actions, np.zeros(mdp.layers.horizon))
+    return learner
+
+
+class Onlooker:
+    """What an adversary may look at: the occupancy measure of what a learner plays next."""
+
+    def __init__(self, mdp):
+        X, S = mdp.layers.n_pairs, mdp.layers.n_states
+        self.mdp, self.q = mdp, np.zeros(X)
+        self.cache = Cache(np.zeros(X), np.zeros(1), np.zeros(X), np.zeros(S))
+
+    def __call__(self, learner):
+        lay = learner.layers.table
+        entries(learner.spec).look(learner._buffer, lay, self.mdp.P, self.cache, self.q)
+        return self.q.copy()
+
+
 def reach(mdp):
     """max over policies of the probability of each state, flat over states 1..S."""
-    from unbounded.core.occupancy.policies import best_policy
-
     out = []
     for h, n in enumerate(mdp.layers.sizes, start=1):
         for s in range(n):
@@ -50,8 +106,6 @@ def reach(mdp):
 
 def reached(mdp, mixtures):
     """Probability with which each state's mixture reaches it."""
-    from unbounded.core.occupancy.policies import occupancy
-
     out = []
     for (h, s), mixture in mixtures.items():
         first = mdp.layers.index(h + 1, s)

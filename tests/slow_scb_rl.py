@@ -120,7 +120,7 @@ class SlowSCBRL:
             if self.mixture:
                 for weight, tables in self.explorers:
                     u += self.beta * weight * self.upper_bound(tables, h, s) * tables[h - 1][s, a]
-            elif component >= 0:
+            elif component is not None:
                 continue
             self.L[h - 1][s, a] += l_plus / (u + self.gamma)
             self.since[h - 1][s, a] += l_plus / (u + self.gamma)

@@ -26,6 +26,18 @@ print(outer(2.0), outer.stats.cache_hits[next(iter(outer.signatures))], cache_di
 """
 
 
+# An adversary or a learner of a user: its own step, and an entry that the package makes of it.
+OUTSIDE = """
+from unbounded._jit import kernel
+from unbounded.bandits_of_test.maker import made_for
+@kernel
+def step(x):
+    return x + {number}
+entry = made_for(step, {module})
+print(entry(2.0), entry.stats.cache_hits.get(next(iter(entry.signatures)), 0))
+"""
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A small package with ours' decorator: a kernel that calls one of another file."""
@@ -41,6 +53,13 @@ def package(tmp_path: Path) -> Path:
         "@kernel\n"
         "def outer(x):\n    return 10.0 * inner(x)\n"
     )
+    (copy / "bandits_of_test" / "maker.py").write_text(
+        "from unbounded._jit import kernel\n"
+        "def made_for(step, module):\n"
+        "    def entry(x):\n        return 10.0 * step(x)\n"
+        "    entry.__module__ = module\n"
+        "    return kernel(entry)\n"
+    )
     return copy
 
 
@@ -50,9 +69,9 @@ def write_callee(package: Path, expression: str) -> None:
     )
 
 
-def run(package: Path, **environment: str) -> list[str]:
+def run(package: Path, program: str = PROGRAM, **environment: str) -> list[str]:
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env=os.environ | {"PYTHONPATH": str(package.parent)} | environment,
         capture_output=True,
         text=True,
@@ -68,6 +87,22 @@ def test_an_edit_of_a_callee_in_another_file_is_seen(package):
     assert run(package)[:2] == ["40.0", "0"]
     write_callee(package, "x + 1.0")
     assert run(package)[0] == "30.0"
+
+
+def test_an_edit_outside_of_the_package_is_seen(package):
+    """What the package makes of a user's step has its code from a file of the package."""
+    for number, expected in (("1.0", "30.0"), ("2.0", "40.0"), ("1.0", "30.0")):
+        program = OUTSIDE.format(number=number, module="__name__")
+        assert run(package, program) == [expected, "0"]
+    assert not list(package.rglob("*entry*.nbc"))
+
+
+def test_what_is_made_for_a_module_of_the_package_is_cached(package):
+    program = OUTSIDE.format(number="1.0", module="'unbounded.bandits_of_test.callee'")
+    assert run(package, program) == ["30.0", "0"]
+    assert run(package, program) == ["30.0", "1"]
+    write_callee(package, "x + 7.0")  # its file has changed, whatever is made for it
+    assert run(package, program) == ["30.0", "0"]
 
 
 def test_no_import_is_overlooked():

@@ -100,24 +100,34 @@ class Compiled(types.WrapperAddressProtocol):
 
 
 @intrinsic
-def borrowed(typing_context: Any, array: Any) -> Any:
-    """In a kernel: the same array without its reference count.
+def borrowed(typing_context: Any, arrays: Any) -> Any:
+    """In a kernel: the same array, or tuple of arrays, without reference counts.
 
     Passing arrays about costs an atomic increment and decrement each time, which at ten arms is
-    most of a round. The caller must keep the array alive for as long as the kernel runs.
+    most of a round. The caller must keep the arrays alive for as long as the kernel runs.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return _without_counts(context, builder, signature.args[0], arguments[0])
+
+    return arrays(arrays), generate
+
+
+def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        view = context.make_array(kind)(context, builder, value)
         view.meminfo = view.meminfo.type(None)
         view.parent = view.parent.type(None)
         return view._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        for i, part in enumerate(kind):
+            one = _without_counts(context, builder, part, builder.extract_value(value, i))
+            value = builder.insert_value(value, one, i)
+    return value
 
-    return array(array), generate
 
-
-def _unchanged(array: Any) -> Any:
-    return array
+def _unchanged(arrays: Any) -> Any:
+    return arrays
 
 
 if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
@@ -125,9 +135,14 @@ if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
 
 
 def _is_ours(function: Callable[..., Any]) -> bool:
-    """Only code inside the package is covered by `source_hash`, so only that is cached."""
-    ours = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
-    return ours and cache_directory() is not None
+    """Only code inside the package is covered by `source_hash`, so only that is cached.
+
+    A function that is made for a user's learner or adversary is written in the package but runs
+    the user's steps; its module is theirs.
+    """
+    written_here = Path(function.__code__.co_filename).is_relative_to(_PACKAGE)
+    made_for_us = str(function.__module__).partition(".")[0] == "unbounded"
+    return written_here and made_for_us and cache_directory() is not None
 
 
 @cache

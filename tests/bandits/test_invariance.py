@@ -96,7 +96,10 @@ def line(example: Example) -> str:
 
 
 def test_the_page_says_what_happens(example):
-    assert line(example) in PAGE.read_text(encoding="utf-8").splitlines()
+    assert line(example) in PAGE.read_text(encoding="utf-8").splitlines(), (
+        "what happens is not what docs/invariance.md says: run "
+        "`PYTHONPATH=tests python tests/bandits/test_invariance.py`, and look at the difference"
+    )
 
 
 def test_claims_agree_with_what_happens(example):

@@ -212,7 +212,7 @@ def test_tasks_last_a_while(rounds: int, replicates: int, monkeypatch: pytest.Mo
     plan = grid.cells(e)
     result = run_cells(plan, replicates)
     assert result.frame.height == len(plan) * replicates
-    assert result.task_seconds == measured.seconds
+    assert sorted(result.task_seconds) == sorted(measured.seconds)
     total = 1e-6 * len(plan) * replicates * rounds
     assert sum(measured.seconds) == pytest.approx(total)
     longest = max(0.6 * 1.1, 1e-6 * rounds)  # a replicate is not cut

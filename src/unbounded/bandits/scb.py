@@ -32,14 +32,14 @@ class Params(NamedTuple):
     n: int
     clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
-    mixing: float  # multiplies beta_t; 1 except in ablations
+    mixing: float  # multiplies beta_t; 1 is the paper's
     rate: float  # c: eta_t = c / (W sqrt(t)); the paper has 1
 
 
 class State(NamedTuple):
     t: int
     clipped: int
-    window: Window  # what losses are clipped to; its width is 2 C_t
+    window: Window  # what losses are clipped to: of width 2 C_t, or the observed range
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
 
@@ -64,13 +64,13 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
-    n, t = params.n, state.t + 1
+    n, t = params.n, state.t + 1  # of the next round
     l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
     arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6
     if n > 1 and window.W > 0.0:
         arms = tsallis_arms.rescale(arms, unit_factor(state.window, window))
         eta = params.rate / (window.W * math.sqrt(t))  # line 8, in units of 2^-e
-        beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))
+        beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))  # line 3
         arms = tsallis_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(t, state.clipped + clipped, window, arms)
 
@@ -104,11 +104,12 @@ class SCB(Learner):
     n_arms : int
         The number of arms.
     clip : {"scale", "range", "none"}
-        "scale" is the paper's: losses are clipped to [-C, C], C twice the largest seen. "range"
-        clips to the range of the losses seen, so that losses in [1000, 1001] are learned as
-        fast as losses in [0, 1]; regret is then O(range * sqrt(n T)). "none" is an ablation: C
-        is learned as in the paper and used in the learning rate, but a loss that exceeds it is
-        used as it is, l + C, so that estimates are unbiased and unbounded, and may be negative.
+        "scale" is the paper's: losses are clipped to [-C, C], C between the largest seen and
+        twice that. "range" clips to the range of the losses seen, so that losses in
+        [1000, 1001] are learned as fast as losses in [0, 1]; regret is then
+        O(range * sqrt(n T)). "none" is an ablation: C is learned as in the paper and used in the
+        learning rate, but a loss that exceeds it is used as it is, l + C, so that estimates are
+        unbiased and unbounded, and may be negative.
     threshold : {"lazy", "largest"}
         With ``clip="scale"``: whether C changes only when a loss exceeds it, as in the paper's
         pseudo-code, or is always twice the largest loss, as in its text.

@@ -34,7 +34,7 @@ class Params(NamedTuple):
     n: int
     clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
-    mixing: float  # multiplies beta_t; 1 except in ablations
+    mixing: float  # multiplies beta_t; 1 is the paper's
     iota: float  # ln n; ln(n / delta) in the delta-aware schedule
     beta_cap: float  # 1: as printed; 1/2: what the proof needs (erratum E9)
 

@@ -149,7 +149,7 @@ class _Reader:
             if key == "name":
                 continue
             at: Keys = (*path, key)
-            if key in names.SET_ABOVE and key not in parameters:
+            if field == "learners" and key in names.SET_ABOVE and key not in parameters:
                 top = names.SET_ABOVE[key]
                 self._fail(at, f"{where}.{key} is set by {top!r} at the top of the experiment")
             if key not in parameters:

@@ -11,7 +11,13 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
+from unbounded._arguments import (
+    checked_at_least,
+    checked_count,
+    checked_flag,
+    checked_option,
+    checked_positive,
+)
 from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, ucbvi
 from unbounded.mdps.optimism import Bonus
@@ -44,16 +50,17 @@ def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
     checked_option("profile", profile, tuple(PROFILES))
     given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
     constants = PROFILES[profile]._replace(**given)
-    for name in ("rate", "implicit", "exploration", "width"):
-        checked_positive(name, getattr(constants, name))
-    for name in ("mixing", "skip"):
-        if getattr(constants, name) != 0.0:
-            checked_positive(name, getattr(constants, name))
-    if not isinstance(constants.bonus, str):
-        checked_positive("bonus", constants.bonus)
-    elif constants.bonus != "paper":
+    if isinstance(constants.bonus, str) and constants.bonus != "paper":
         raise ValueError(f"bonus must be a number above 0 or 'paper', got {constants.bonus!r}")
+    bonus = constants.bonus
     return constants._replace(
+        rate=checked_positive("rate", constants.rate),
+        implicit=checked_positive("implicit", constants.implicit),
+        exploration=checked_positive("exploration", constants.exploration),
+        width=checked_positive("width", constants.width),
+        bonus=bonus if isinstance(bonus, str) else checked_positive("bonus", bonus),
+        mixing=checked_at_least("mixing", constants.mixing, 0.0),
+        skip=checked_at_least("skip", constants.skip, 0.0),
         early_stop=checked_count("early_stop", constants.early_stop, least=0),
         share_counts=checked_flag("share_counts", constants.share_counts),
     )

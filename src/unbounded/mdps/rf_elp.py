@@ -4,7 +4,7 @@ For each state s in turn an explorer (MVP, or UCBVI) seeks the reward 1{. = s} f
 is returned is the uniform mixture of the policies it played, drawn once per episode (erratum E12),
 with uniform actions at s in every component (E33). RF-ELP-ES stops at the first episode that brings
 the visits of s to m (E26). Guarantee: q(s) of the mixture is at least half of the best possible one
-for every state that can be reached with probability above 9 C^2 S A H/N.
+for every state that can be reached with probability above 9 C^2 S A H/N, C logarithmic (E25).
 
 A policy is planned when a model is renewed and not before, so there are few: repeated ones get more
 weight.
@@ -130,7 +130,7 @@ def update(
     model, library, progress = state.model, state.library, state.progress
     if not done(lay, state):
         renewed = _observe(lay, params, model, states, actions, state.zeros)
-        progress = _sought(lay, params, progress, model, library, states, renewed)
+        progress = _after_episode(lay, params, progress, model, library, states, renewed)
     library = Library(progress.size, library.choice, library.weight, library.target)
     return State(state.t + 1, 0, progress.version, progress, model, library, state.zeros)
 
@@ -145,7 +145,7 @@ def _observe(
 
 
 @subroutine
-def _sought(
+def _after_episode(
     lay: Integers, params: Params, progress: Progress, model: Model, library: Library,
     states: Integers, renewed: bool,
 ) -> Progress:  # fmt: skip
@@ -158,7 +158,7 @@ def _sought(
     if states[layer - 1] == s:
         visits += 1
     if spent >= params.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
-        for k in range(began, size):  # Alg. 3, line 2: a uniform mixture
+        for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
             library.weight[k] /= float(spent) * _n_states(lay)
         following = Progress(version + 1, target + 1, 0, 0, size, current, size, explored)
         if following.target >= _n_states(lay):
@@ -270,8 +270,9 @@ class RFELP(MDPLearner):
             m=checked_count("early_stop", early_stop, least=0),
             share=checked_flag("share_counts", share_counts),
             explorer=who,
+            # erratum E33: delta for each state
             bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / sum(shape.sizes)),
-        )  # erratum E33: delta for each state
+        )
         self._begin(shape, params, locals(), seed)
 
     @property

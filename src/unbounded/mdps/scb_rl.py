@@ -40,7 +40,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int
-    version: int
+    version: int  # changes with what is played
     exploring: bool
     windows: Windows  # layers: C_{t,h}
     search: rf_elp.State
@@ -97,7 +97,7 @@ def update(
     lay: Integers, params: Params, state: State, solver: Any, component: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
-    """Learn from one episode of the policy ``component``."""
+    """Learn from one episode (line 6) of what `act` returned: an explorer's number, or OWN."""
     exploring, clipped = state.exploring, state.clipped
     windows, search, play = state.windows, state.search, state.play
     if exploring:
@@ -161,15 +161,16 @@ class SCBRL(MDPLearner):
         set changed. A policy that is older than that by a constant lets an adversary that watches
         it gain linearly in T.
     estimator : {"mixture", "ftrl_only"}
-        Erratum E12.
+        Whether losses are divided by a bound on the occupancy of the whole mixture, or only
+        episodes of the learner's own policy count (erratum E12).
     explorer : {"mvp", "ucbvi", "oracle"}
         The last knows the ``transitions`` and needs no exploration phase: for tests.
     exploration_cap : float, default 0.5
         At most this fraction of the episodes is exploration.
     tight : bool, default False
-        The shorter exploration of erratum E24.
+        Explore for sqrt(max_h |S_h| A T) instead of sqrt(S A T) episodes per state (erratum E24).
     threshold : {"lazy", "largest"}
-        Rule of the paper's threshold (erratum E1).
+        Whether the paper's threshold moves only when it is exceeded (erratum E1).
     kappa, tolerance : float
         Floor of the weights (E16); certified accuracy of each solve.
     ablation : bool
@@ -186,7 +187,7 @@ class SCBRL(MDPLearner):
     (2, 2)
     >>> action = plan.act(0, 0)
     >>> learner.tell(plan, states=[0, 1], actions=[action, 0], losses=[1e9, -3.0])
-    >>> learner.phase, learner.thresholds.tolist()
+    >>> learner.phase, learner.thresholds.tolist()  # one loss has no range yet
     ('exploring', [0.0, 0.0])
     """
 
@@ -286,7 +287,11 @@ class SCBRL(MDPLearner):
             ),
             P=P,
         )
-        kept = {"transitions": P.tolist() if P.size else None, **constants._asdict()}
+        kept = {
+            "episodes": T, "delta": delta, "exploration_cap": cap, "kappa": params.play.kappa,
+            "tolerance": params.play.tolerance, "transitions": P.tolist() if P.size else None,
+            **constants._asdict(),
+        }  # fmt: skip
         self._begin(shape, params, arguments | kept, seed)
 
     @property

@@ -19,7 +19,8 @@ def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Matrix:
             f"loss_range must be (low, high), or {layers.horizon} such pairs; "
             f"got shape {ranges.shape}"
         )
-    width = ranges[:, 1] - ranges[:, 0]
+    with np.errstate(over="ignore", invalid="ignore"):  # found below
+        width = ranges[:, 1] - ranges[:, 0]
     if not (np.all(np.isfinite(width)) and np.all(width > 0)):
         raise ValueError(f"loss_range needs finite low < high, got {ranges.tolist()}")
     return ranges

@@ -38,7 +38,7 @@ class Params(NamedTuple):
     eta: float
     gamma: float
     tolerance: float
-    c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N
+    c1: float  # width of the boxes: c1 sqrt(P log_term/N) + c2 log_term/N
     c2: float
     log_term: float
     unit: int  # the widest range is below 2^unit: at any scale nothing overflows

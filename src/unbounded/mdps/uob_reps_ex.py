@@ -1,7 +1,7 @@
 """UOB-REPS-EX: FTRL over occupancy measures with explicit exploration (Chen & Zhang 2024, Alg. 5).
 
-Losses of layer h come as l+ in [0, W_h], with the width W_h = 2 C_h of their window. With upper
-occupancy bounds u over the confidence set,
+Losses of layer h come as l+ in [0, W_h], with the width W_h of their window: 2 C_h, or the range.
+With upper occupancy bounds u over the confidence set,
 
     L_hat += l+/(u + gamma) on visited pairs,
     q~ = argmin over Delta(boxes) of <q, L_hat> + sum_h w_h sum q ln q,   w_h = W_h/(2 eta),
@@ -46,7 +46,7 @@ class Params(NamedTuple):
     kappa: float  # floor of the weights (E16)
     skip: float  # solve when some pair's lhat since the last solve exceeds this x w_h |S_h| A
     tolerance: float
-    c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N
+    c1: float  # width of the boxes: c1 sqrt(P log_term/N) + c2 log_term/N
     c2: float
     log_term: float
     mixture: bool  # estimator: mixture, else ftrl_only (E12)
@@ -59,23 +59,23 @@ class State(NamedTuple):
     solves: Solves
     N: Vector  # pairs: visits
     N_before: Vector  # pairs: at the beginning of the epoch
-    M: Vector  # triples
+    M: Vector  # triples: transitions seen
     lo: Vector  # triples: the boxes
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
     L_hat: Vector  # pairs
     since: Vector  # pairs: what was added to L_hat since the last solve
     w: Vector  # layers
-    q: Vector  # pairs
+    q: Vector  # pairs: q~
     pi: Vector  # pairs: policy of q~
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
     memory: Vector  # of the solver
-    C: Vector  # scratch, layers
+    C: Vector  # scratch, layers: C_h in units of 2^unit
     w_before: Vector  # scratch, layers
     work: Vector  # scratch of the solver
     values: Vector  # scratch of the upper bounds
-    order: Integers
+    order: Integers  # likewise
     bounds: Scratch  # scratch of the explorers' bounds
 
 
@@ -119,7 +119,8 @@ def distribution(
     lay: Integers, params: Params, state: State, library: Library, P: Vector, cache: Cache,
     q: Vector,
 ) -> None:  # fmt: skip
-    """Occupancy under ``P`` of what `act` plays; the explorers' part is kept in ``cache``."""
+    """Occupancy under ``P`` of what `act` plays; the explorers' part is kept in ``cache``
+    (``q`` is scratch while it is computed)."""
     if params.beta > 0.0 and cache.known[0] == 0.0:
         explorers.mean_occupancy(lay, library, P, cache.pi, cache.mass, q, cache.explorers)
         cache.known[0] = 1.0
@@ -145,7 +146,7 @@ def update(
         due = True
     if due or moved:
         return solved(lay, params, state, epoch, unit, solver)  # line 10
-    return changed(state, epoch, unit, state.version, state.solves)
+    return with_numbers(state, epoch, unit, state.version, state.solves)
 
 
 @kernel
@@ -162,7 +163,7 @@ def begin(
 
 
 @kernel
-def changed(state: State, epoch: int, unit: int, version: int, solves: Solves) -> State:
+def with_numbers(state: State, epoch: int, unit: int, version: int, solves: Solves) -> State:
     """The same arrays with other numbers."""
     return State(
         epoch, unit, version, solves, state.N, state.N_before, state.M, state.lo, state.hi,
@@ -271,4 +272,4 @@ def solved(
     )  # fmt: skip
     state.since[:] = 0.0
     state.u_main[:] = -1.0
-    return changed(state, epoch, unit, state.version + 1, entered(state.solves, outcome))
+    return with_numbers(state, epoch, unit, state.version + 1, entered(state.solves, outcome))

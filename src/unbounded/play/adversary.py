@@ -160,14 +160,16 @@ class MDPAdversary:
     fill: ClassVar[Callable[..., None]]
     looks: ClassVar[bool] = False
     """Whether ``fill`` uses ``q``; if not, every learner meets the same losses."""
+    draws: ClassVar[bool] = True
+    """Whether the losses depend on the random ``key``."""
 
     def __init__(self, *, scale: float = 1.0) -> None:
-        if not math.isfinite(scale * self.largest):
+        self.scale = float(scale)
+        if not math.isfinite(self.scale * self.largest):
             raise ValueError(
                 f"the largest loss, {self.largest:g} times scale, must be finite; got "
                 f"scale={scale!r}"
             )
-        self.scale = float(scale)
 
     @property
     def largest(self) -> float:

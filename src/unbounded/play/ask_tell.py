@@ -56,15 +56,16 @@ class AskTell(Generic[T]):
         )
 
     def _start(self, params: Any, arguments: Mapping[str, Any], seed: Seed) -> None:
-        """Begin with ``params``, made from the constructor's ``arguments`` (its ``locals()``)."""
+        """Begin with ``params``, made from the constructor's ``arguments``: its ``locals()``, with
+        the checked values, which become the settings."""
         self._params = params
         self._settings = _settings(type(self), arguments)
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
         self._outstanding = {}
-        self._name = secrets.token_hex(8)
+        self._identity = secrets.token_hex(8)  # which learner a ticket is of
         self._lock = threading.Lock()
-        self._forgotten = 0
+        self._forgotten = 0  # asks = tells + forgotten + outstanding
 
     # What subclasses fill in.
 
@@ -100,7 +101,7 @@ class AskTell(Generic[T]):
                 f"{self._noun} must be what ask() returned, not {ticket!r}; for a ticket's number "
                 "use learner.outstanding[number]"
             )
-        if ticket._learner != self._name:
+        if ticket._learner != self._identity:
             raise ValueError(
                 f"{ticket!r} was issued by another learner; tell it to the learner that was asked"
             )
@@ -161,7 +162,8 @@ class AskTell(Generic[T]):
         Returns
         -------
         str
-            JSON, for `load`.
+            JSON, for `load`: the algorithm and its settings, the buffer (base64 of little-endian
+            float64), the generator, the outstanding tickets and the identity that they bear.
         """
         buffer, generator, outstanding = self._snapshot()
         document = {
@@ -172,7 +174,7 @@ class AskTell(Generic[T]):
             "buffer": base64.b64encode(buffer.astype("<f8").tobytes()).decode(),
             "generator": {key: str(value) for key, value in generator["state"].items()},
             "forgotten": self._forgotten,
-            "name": self._name,
+            "identity": self._identity,
             "outstanding": [self._record(ticket) for ticket in outstanding],
         }
         text = json.dumps(document)
@@ -209,6 +211,7 @@ class AskTell(Generic[T]):
         if not cls.spec.packing.same_params(buffer, learner._buffer):
             raise ValueError("its state does not fit its settings")
         learner._buffer[:] = buffer
+        learner._params = cls.spec.packing.python.params(learner._buffer)
         learner._checked_state()
         learner._bits.state = {
             "bit_generator": "PCG64",
@@ -220,7 +223,7 @@ class AskTell(Generic[T]):
             "uinteger": 0,
         }
         learner._forgotten = int(document["forgotten"])
-        learner._name = str(document["name"])
+        learner._identity = str(document["identity"])
         for record in document["outstanding"]:
             ticket = learner._reissued(record)
             learner._outstanding[ticket.id] = ticket
@@ -228,7 +231,7 @@ class AskTell(Generic[T]):
 
 
 @cache
-def _names(cls: type) -> tuple[str, ...]:
+def _setting_names(cls: type) -> tuple[str, ...]:
     """Arguments of the constructor of the class that declares the algorithm, the seed apart."""
     owner: Any = next(base for base in cls.__mro__ if "spec" in vars(base))
     return tuple(name for name in signature(owner).parameters if name != "seed")
@@ -236,7 +239,7 @@ def _names(cls: type) -> tuple[str, ...]:
 
 def _settings(cls: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What `save` keeps: JSON knows neither tuples nor NumPy's numbers."""
-    return {name: _plain(arguments[name]) for name in _names(cls)}
+    return {name: _plain(arguments[name]) for name in _setting_names(cls)}
 
 
 def _plain(value: Any) -> Any:

@@ -120,7 +120,7 @@ class Learner(AskTell[Choice]):
             with self._lock:
                 self._draw_words()
             return self.ask()
-        choice = Choice(arm, probability, memo, number, self._name)
+        choice = Choice(arm, probability, memo, number, self._identity)
         self._outstanding[number] = choice
         return choice
 
@@ -129,7 +129,9 @@ class Learner(AskTell[Choice]):
             self._refuse_second()
             self._draw_words()
             arm, probability, memo, number = self._ask(self._buffer)
-            choice = self._outstanding[number] = Choice(arm, probability, memo, number, self._name)
+            choice = self._outstanding[number] = Choice(
+                arm, probability, memo, number, self._identity
+            )
             return choice
 
     def _draw_words(self) -> None:
@@ -263,4 +265,4 @@ class Learner(AskTell[Choice]):
         number, arm, probability, memo = record
         if not 0 <= arm < self.n_arms:
             raise ValueError(f"choice {number} has arm {arm}")
-        return Choice(int(arm), float(probability), float(memo), int(number), self._name)
+        return Choice(int(arm), float(probability), float(memo), int(number), self._identity)

@@ -1,7 +1,7 @@
 """One flat float64 buffer for everything that a learner knows.
 
 Python passes this one array across the Numba boundary, and kernels build the NamedTuples that they
-work with inside: several times faster than passing them. A buffer is also all there is to save.
+work with inside: several times faster than passing them. What was learned is saved as this array.
 
     reserved | scalars of Params | scalars of State | where vectors begin | vectors
 
@@ -27,7 +27,7 @@ from unbounded.core.arrays import Integers, Vector
 _SCALARS = (int, float, bool)
 
 
-class Steps(NamedTuple):
+class Access(NamedTuple):
     """The functions that read a buffer and write to it."""
 
     params: Callable[[Vector], Any]
@@ -116,7 +116,11 @@ class Packing:
         return buffer
 
     def same_params(self, buffer: Vector, other: Vector) -> bool:
-        """Whether two buffers have equal layouts and equal parameters."""
+        """Whether two buffers have equal layouts and equal parameters.
+
+        Vectors of ``Params`` may differ by rounding: a distribution that is normalised again
+        changes its last bits.
+        """
         if buffer.shape != other.shape:
             return False
         kept = [slot for name, slot in self._scalars.items() if name.startswith("params.")]
@@ -124,13 +128,15 @@ class Packing:
         if not np.array_equal(buffer[kept], other[kept]):
             return False
         ours, theirs = self.python.params(buffer), self.python.params(other)
-        names = [name.removeprefix("params.") for name in self._vectors if name[0] == "p"]
+        vectors = [name for name in self._vectors if name.startswith("params.")]
+        names = [name.removeprefix("params.") for name in vectors]
         return all(
-            np.array_equal(attrgetter(name)(ours), attrgetter(name)(theirs)) for name in names
+            np.allclose(attrgetter(name)(ours), attrgetter(name)(theirs), rtol=1e-12, atol=0.0)
+            for name in names
         )
 
     @cached_property
-    def python(self) -> Steps:
+    def python(self) -> Access:
         """The functions as Python runs them."""
         kinds: dict[str, Any] = {}
         params = self._expression(self.Params, "params.", kinds)
@@ -157,16 +163,16 @@ class Packing:
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         namespace = {"np": np, "__name__": self.module, **kinds}
         exec(compile(source, file, "exec"), namespace)
-        steps = [namespace[step] for step in Steps._fields]
+        steps = [namespace[step] for step in Access._fields]
         for step in steps:
             step.__qualname__ = f"{self.name}.{step.__name__}"
-        return Steps(*steps)
+        return Access(*steps)
 
     @cached_property
-    def compiled(self) -> Steps:
+    def compiled(self) -> Access:
         """The same as kernels."""
         params, state, pack = self.python
-        return Steps(kernel(params), kernel(state), kernel(pack))
+        return Access(kernel(params), kernel(state), kernel(pack))
 
     def _expression(self, kind: Any, prefix: str, kinds: dict[str, Any]) -> str:
         """Source that builds a ``kind`` from the buffer; ``kinds`` gets the types that it names."""

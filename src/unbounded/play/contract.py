@@ -1,7 +1,7 @@
 """The contract of an algorithm: what its file defines, and what it says of itself.
 
 An algorithm is a file with ``Params`` (never changes), ``State`` (everything that changes),
-``init`` and three kernels, for bandits and for MDPs alike:
+``init`` and three kernels, for bandits and for MDPs alike (bandits also say their ``scale``):
 
 ============  =================================================  ==========================
 step          bandits                                            MDPs
@@ -83,18 +83,21 @@ class Spec:
         A step that is defined elsewhere is given as a claim.
         """
         defined = vars(sys.modules[module])
-        found = {step: defined[step] for step in cls.steps if step not in claims}
+        wanted = [step for step in cls.steps if step not in claims]
+        missing = [step for step in wanted if step not in defined]
+        if missing:
+            raise TypeError(f"{module} must define {', '.join(missing)} for {claims.get('name')}")
+        found = {step: defined[step] for step in wanted}
         return cls(module=module, **found, **claims)
 
     @cached_property
     def packing(self) -> Packing:
         """The layout of the learner's buffer."""
-        return Packing(
-            self.name, self.module or self.State.__module__, self.Params, self.State, self._reserved
-        )
+        return Packing(self.name, self.module, self.Params, self.State, self._reserved)
 
     @property
     def _reserved(self) -> int:
+        """Slots at the front of the buffer that are not the algorithm's."""
         return 0
 
     def entry(self, function: Callable[..., Any], *, nogil: bool = False) -> Any:
@@ -156,7 +159,7 @@ class BanditSpec(Spec):
 
 
 class Solves(NamedTuple):
-    """What is proved about the solves so far; ``State.solves`` of learners that solve programs."""
+    """What is proved about the solves so far, of learners that solve programs."""
 
     solves: int
     worst_gap: float  # largest certified gap, over the smallest weight of its solve
@@ -175,7 +178,7 @@ def _no_solves(state: Any) -> Solves:
 class Cache(NamedTuple):
     """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
 
-    explorers: Vector  # (n_pairs,): occupancy of what never changes again
+    explorers: Vector  # (n_pairs,): occupancy of a finished library of exploration policies
     known: Vector  # (1,): whether it is filled
     pi: Vector  # (n_pairs,): scratch
     mass: Vector  # (n_states,): scratch

@@ -101,7 +101,7 @@ class MDPLearner(AskTell[Plan]):
         pi = np.empty(self.layers.n_pairs)
         memo = entries(self.spec).ask(self._buffer, self.layers.table, words[0], pi)
         number = self.episodes_told + self._forgotten
-        return Plan(self.layers, pi, memo, words, number, self._name)
+        return Plan(self.layers, pi, memo, words, number, self._identity)
 
     def tell(
         self,

@@ -1,4 +1,4 @@
-"""Bookkeeping of a simulated play: cumulative losses, extremes and regret.
+"""Bookkeeping of a simulated play: cumulative losses and extremes, of which regret is made.
 
 Sums are multiplied by a unit, 1 until a loss exceeds 2^900 and 2^-200 from then on, so that
 regret can be formed even where a sum of losses exceeds the range of float64.

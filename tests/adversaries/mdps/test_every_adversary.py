@@ -58,8 +58,7 @@ def test_losses_are_finite_and_bounded(cls):
 def test_losses_are_a_function_of_key_and_episode(cls):
     losses = played(cls())
     assert np.array_equal(losses, played(cls(), order=range(T, 0, -1)))
-    draws = cls is not mdps.Punish
-    assert np.array_equal(losses, played(cls(), key=KEY - 1)) != draws
+    assert np.array_equal(losses, played(cls(), key=KEY - 1)) != cls.draws
 
 
 def test_only_who_looks_depends_on_the_learner(cls):

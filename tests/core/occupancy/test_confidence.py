@@ -113,6 +113,33 @@ def test_e13_an_empty_intersection_falls_back_to_the_new_box():
     assert sets.lo[0] == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        (([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]), True),
+        (([0.25, 0.0, 0.3], [0.5, 0.36, 1.0]), True),  # sides of the old box and of the new
+        (([0.45, 0.0, 0.0], [1.0, 1.0, 1.0]), False),  # no P(0) is in both
+        (([0.0, 0.0, 0.0], [1.0, 0.3, 0.25]), False),  # together the upper ends are below one
+        (([0.39, 0.3, 0.32], [1.0, 1.0, 1.0]), False),  # together the lower ends are above one
+    ],
+)
+def test_e13_boxes_are_intersected_unless_nothing_is_left(before, kept):
+    layers = Layers([3], n_actions=1)
+    sets = ConfidenceSet(layers, episodes=10, delta=0.5, constants=(1.0, 1.0))
+    sets.N[0], sets.M[:] = 300, [100, 102, 98]
+    sets.nested = False
+    sets.refresh()
+    new = sets.lo.copy(), sets.hi.copy()
+    assert np.all(np.abs(new[0] - 0.25) < 0.03)
+    assert np.all(np.abs(new[1] - 0.41) < 0.03)
+    sets.nested = True
+    sets.lo[:], sets.hi[:] = before
+    sets.refresh()
+    assert np.array_equal(sets.lo, np.maximum(new[0], before[0]) if kept else new[0])
+    assert np.array_equal(sets.hi, np.minimum(new[1], before[1]) if kept else new[1])
+    check_boxes(layers, sets.lo, sets.hi)
+
+
 def test_e22_no_visits_means_the_whole_simplex():
     sets = ConfidenceSet(Layers([2, 3], 2), 100, 0.1)
     sets.refresh()

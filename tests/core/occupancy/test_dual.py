@@ -72,3 +72,13 @@ def test_gradients_are_differences_of_values(seed):
         e[k] = step
         difference = (value(case.v + e) - value(case.v - e)) / (2 * step)
         assert gradient[k] == pytest.approx(difference, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_sum_to_one_also_where_rho_is_small(seed):
+    """(v - theta)/rho carries rounding of order 1e-10 here, which the free entries take up."""
+    case = Case(seed)
+    case.W.rho[:] = 1e-6
+    evaluate(case.lay, case.lo, case.hi, case.v, case.P0, case.theta, case.W)
+    box, _ = violations(case.layers, case.lo, case.hi, np.ones(case.layers.n_pairs), case.W.P)
+    assert box <= 1e-14

@@ -15,7 +15,7 @@ from occupancy_reference import (
 )
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import known
-from unbounded.core.occupancy.kl import LEAST, OccupancyKL
+from unbounded.core.occupancy.kl import LEAST, MAX_STEPS, OccupancyKL
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Markov, occupancy
 
@@ -136,6 +136,24 @@ def test_very_long_steps_are_certified_too(seed):
         assert solution.certificate.solved
         box, flow = violations(mdp.layers, lo, hi, solution.q, solution.transitions)
         assert max(box, flow) <= 1e-14
+
+
+@pytest.mark.parametrize("seed", [39, 61, 136])
+def test_steps_that_are_too_long_for_newton_are_taken_by_halves(seed):
+    rng = np.random.default_rng([seed, 5])
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=3, max_states=4, max_actions=2)
+    w = 10 ** rng.uniform(-2, 0, size=mdp.layers.horizon)
+    learner = OccupancyKL(mdp.layers, lo, hi)
+    base = np.exp(learner.ln_q), np.exp(learner.ln_P)
+    L = rng.exponential(size=mdp.layers.n_pairs) * w.max() * 30
+    L[0] = 0.0
+    solution = learner.step(L, w)
+    assert solution.certificate.newton_steps > MAX_STEPS  # the first attempt failed
+    assert solution.certificate.solved
+    new = solution.q, solution.transitions
+    F = divergence_objective(mdp.layers, L, w, new, base)
+    g = dual_value(mdp.layers, L, w, lo, hi, solution.v, base)
+    assert abs(F - g) <= solution.certificate.gap + 1e-10 * max(1.0, abs(F))
 
 
 @pytest.mark.parametrize("k", SCALES)

@@ -105,7 +105,8 @@ def test_kernels_agree_with_the_definitions_on_ordinary_arrays(seed):
     condition(lay, q, again)
     seen = np.repeat(mass[1:] > 0, layers.n_actions)
     assert np.allclose(again[1:][seen], pi[1:][seen], rtol=1e-12, atol=1e-15)
-    assert np.all(again[1:][~seen] == 1.0 / layers.n_actions)
+    condition(lay, np.zeros(layers.n_pairs), again)
+    assert np.all(again[1:] == 1.0 / layers.n_actions)
 
     losses = rng.normal(size=layers.n_pairs)
     value, best = np.empty(layers.n_states), np.empty(layers.n_pairs)

@@ -69,6 +69,17 @@ def test_newton_comes_to_a_certified_goal_by_itself(seed):
     assert max(violations(case.layers, case.lo, case.hi, W.best_q, W.best_P)) <= 1e-14
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_small_goals_are_reached_by_smaller_gradients(seed):
+    """Known transitions have no slack: nothing is left but to balance the flow further."""
+    case = Case(seed)
+    P = case.mdp.P
+    args = np.zeros(case.v.size), np.zeros(case.theta.size), P.copy(), np.array(PACE)
+    best, _, certificates = newton(case.lay, P, P, 1e-15, np.inf, *args, case.W)
+    assert best <= 1e-15
+    assert certificates <= 8
+
+
 def test_nothing_is_done_where_the_best_is_not_improved():
     case = Case(5)
     case.W.best_q[:] = 7.0

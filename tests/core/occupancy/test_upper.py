@@ -191,6 +191,12 @@ def test_spare_mass_is_what_lo_leaves():
     assert np.all(room >= 0)
 
 
+def test_no_bound_is_above_one_by_the_rounding_of_a_policy():
+    layers = Layers([1, 1], 2)
+    policy = Markov(layers, [1.0, 0.5, 0.5 + 5e-10, 0.25, 0.75])
+    assert upper_occupancy(policy, np.zeros(3), np.ones(3))[3:].tolist() == [0.25, 0.75]
+
+
 def test_wrong_arguments_are_refused():
     layers = Layers([2], 2)
     policy = Markov.uniform(layers)

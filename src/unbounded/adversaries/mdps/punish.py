@@ -45,3 +45,4 @@ class Punish(MDPAdversary):
 
     fill = _fill
     looks = True
+    draws = False

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE
@@ -77,6 +77,7 @@ def couple(lay: Integers, h: int, e: int, next_block: Vector, W: Work) -> None:
 @subroutine
 def direction(lay: Integers, W: Work) -> float:
     """Newton's direction W.dv from the matrix in W.D, W.E; the slope along it."""
+    W = borrowed(W)
     blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
     W.dv[:] = W.grad
     blocktri.solve(lay, W.D, W.E, W.inverse, W.dv)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
 from unbounded.core.occupancy.projection import balance
@@ -25,6 +25,7 @@ def evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector, W: Work
 ) -> float:
     """Smoothed dual value; fills W's P, x, q, r, grad and moves theta."""
+    lay, lo, hi, v, P0, theta, W = borrowed((lay, lo, hi, v, P0, theta, W))
     H = horizon(lay)
     value = 0.0
     W.q[0] = 1.0

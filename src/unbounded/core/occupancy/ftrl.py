@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_vector
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.incumbent import offer
@@ -189,9 +189,9 @@ def solve(
     ``boxes`` is any number that changes when lo, hi do (the epoch). ``memory`` (`new_memory`) is
     the warm start and is updated; ``buffer`` (`work_size`) is scratch.
     """
-    W = carve(lay, buffer)
+    W = borrowed(carve(lay, buffer))
     units = normalise(lay, L, w, W)
-    pace, v, theta, P = _views(lay, memory)
+    pace, v, theta, P = borrowed(_views(lay, memory))
     goal = wanted_gap(units, tol)
     kind = memory[KIND]
     if kind == EMPTY or memory[BOXES] != boxes:

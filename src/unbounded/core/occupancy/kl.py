@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_vector
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.ascent import direction, good_step, imbalance, slope_along, step_to
 from unbounded.core.occupancy.confidence import check_boxes
@@ -151,6 +151,7 @@ def _ascend(
     W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Newton's method until a certified gap is <= goal: the gap, steps and certificates."""
+    lay, lo, hi, ln_P, v, theta, W = borrowed((lay, lo, hi, ln_P, v, theta, W))
     best = math.inf
     steps = 0
     certificates = 0
@@ -190,7 +191,7 @@ def kl_step(
     ``buffer`` has `work_size` entries. The duals come back in units of 2^e, as in `normalise`.
     """
     H = horizon(lay)
-    W = carve(lay, buffer)
+    W = borrowed(carve(lay, buffer))
     units = normalise(lay, L, w, W)
     for h in range(1, H + 1):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import subroutine
+from unbounded._jit import borrowed, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
 from unbounded.core.occupancy.ascent import couple, mass_to_move
@@ -26,6 +26,7 @@ def evaluate(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, ln_P: Vector, theta: Vector, W: Work
 ) -> float:
     """Dual value; fills W's P, x, bound, q, r, grad and theta. W.L has -w ln x0 in it."""
+    lay, lo, hi, v, ln_P, theta, W = borrowed((lay, lo, hi, v, ln_P, theta, W))
     H = horizon(lay)
     value = 0.0
     W.q[0] = 1.0
@@ -77,6 +78,7 @@ def _inner(
     theta: Vector, W: Work,
 ) -> None:  # fmt: skip
     """P, theta and bound = phi(v) of the pairs of layer h."""
+    lay, lo, hi, v, ln_P, theta, W = borrowed((lay, lo, hi, v, ln_P, theta, W))
     m = lay[SIZE, h] * lay[ACTIONS, h]
     n = lay[SIZE, h + 1]
     vn = v[lay[STATE, h + 1] : lay[STATE, h + 1] + n]
@@ -155,6 +157,7 @@ def assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> 
 
     ``damping`` is relative to the mass of a state, so that steps do not depend on that.
     """
+    lay, lo, hi, W = borrowed((lay, lo, hi, W))
     H = horizon(lay)
     for k in range(W.D.size):
         W.D[k] = 0.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
 from unbounded.core.occupancy.ascent import (
@@ -46,6 +46,7 @@ _TRIES = 25  # of a line search
 @subroutine
 def assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
     """The Newton matrix into W.D, W.E and its diagonal into W.inverse."""
+    lay, lo, hi, W = borrowed((lay, lo, hi, W))
     H = horizon(lay)
     for k in range(W.D.size):
         W.D[k] = 0.0
@@ -155,6 +156,8 @@ def newton(
     rho shrinks where that is quick. Small rho needs fewer proximal steps, large rho copes with
     many changes of the active set.
     """
+    lay, lo, hi, v, theta, P0 = borrowed((lay, lo, hi, v, theta, P0))
+    pace, W = borrowed((pace, W))
     H = horizon(lay)
     kappa = min(max(pace[KAPPA], _KAPPA_LOW), 1.0)
     for h in range(H + 1):

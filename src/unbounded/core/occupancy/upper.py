@@ -157,12 +157,17 @@ def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
 @kernel
 def descending(n: int, f: Vector, order: Integers) -> None:
     """order: 0..n-1 by decreasing f, ties by number."""
+    sorted_already = True  # as where nothing is known yet, and all values are equal
     for j in range(n):
-        k = j
-        while k > 0 and f[order[k - 1]] < f[j]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = j
+        order[j] = j
+        sorted_already &= j == 0 or f[j - 1] >= f[j]
+    if sorted_already:
+        return
+    for j in range(n):  # by counting what comes before: no branch depends on f
+        rank = 0
+        for k in range(n):
+            rank += int(f[k] > f[j]) + int((f[k] == f[j]) & (k < j))
+        order[rank] = j
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Ask and tell: tickets, errors, late feedback, threads, saving."""
+"""Bandit learners: losses and rewards, late feedback, random words, threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from unbounded import AHB, SCB, SCBIX, Learner, TsallisINF
+from unbounded import SCB, SCBIX, UMABG, AdaHedge, Learner, TsallisINF, Uniform
+from unbounded.play.contract import WORDS
+from unbounded.play.seeds import bit_generator
 
 BAD_LOSSES = [
     (math.nan, ValueError, "finite"),
@@ -70,27 +72,6 @@ def test_reward_is_minus_loss():
         losses.tell(losses.ask(), losses=[1.0, 2.0, 3.0])
 
 
-def test_wrong_tickets():
-    learner, other = SCB(3, seed=0), SCB(3, seed=0)
-    mine, theirs = learner.ask(), other.ask()
-    with pytest.raises(ValueError, match="another learner"):
-        learner.tell(theirs, 1.0)
-    learner.tell(mine, 1.0)
-    with pytest.raises(ValueError, match="told or forgotten"):
-        learner.tell(mine, 1.0)
-    forgotten = learner.ask()
-    learner.forget(forgotten)
-    with pytest.raises(ValueError, match="told or forgotten"):
-        learner.tell(forgotten, 1.0)
-    with pytest.raises(ValueError, match="told or forgotten"):
-        learner.forget(forgotten)
-    for wrong in (0, "0", None, 1.5):
-        with pytest.raises(TypeError, match=r"what ask\(\) returned"):
-            learner.tell(wrong, 1.0)
-    assert learner.rounds == 1
-    assert not learner.outstanding
-
-
 def test_a_choice_is_an_index():
     choice = SCB(3, seed=0).ask()
     assert ["a", "b", "c"][choice] == "abc"[choice.arm]
@@ -126,17 +107,6 @@ def test_late_feedback_uses_the_probability_of_the_ask():
     )
 
 
-def test_an_algorithm_without_late_feedback_says_so():
-    learner = AHB(3, seed=0)
-    choice = learner.ask()
-    before = state_of(learner)
-    with pytest.raises(RuntimeError, match=r"tell\(\) or forget\(\)"):
-        learner.ask()
-    assert state_of(learner) == before
-    learner.forget(choice)
-    learner.ask()
-
-
 def test_tickets_survive_save_and_load(tmp_path):
     learner = SCBIX(4, seed=1)
     for loss in (0.1, -3.0, 2.0):
@@ -155,26 +125,81 @@ def test_tickets_survive_save_and_load(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_is_not_a_saved_learner(tmp_path):
-    good = SCB(3, seed=0).save()
-    document = json.loads(good)
+def test_what_no_saved_bandit_can_have():
+    document = json.loads(SCB(3, seed=0).save())
     for change, words in [
-        ({"format": "x"}, "format"),
-        ({"version": 99}, "version"),
-        ({"algorithm": "AHB"}, "use AHB.load"),
-        ({"buffer": "AAAA"}, "not a saved SCB"),
         ({"settings": {"n_arms": 4}}, "fit"),
         ({"settings": {"n_arms": 0}}, "n_arms"),
-        ({"settings": {"nonsense": 1}}, "nonsense"),
         ({"outstanding": [[0, 99, 0.5, 0.5]]}, "arm 99"),
-        ({"generator": {}}, "state"),
     ]:
         with pytest.raises(ValueError, match=words):
             SCB.load(json.dumps(document | change))
-    with pytest.raises(ValueError, match="not a saved SCB"):
-        SCB.load(good[: len(good) // 2])
-    with pytest.raises(FileNotFoundError):
-        SCB.load(tmp_path / "missing.json")
+
+
+def test_each_ask_has_the_next_word_of_the_generator():
+    """The n-th ask uses the n-th word, whatever is told or forgotten, across blocks of words."""
+    n = 7  # few enough for plain inversion
+    learner, bits = Uniform(n, seed=5), bit_generator(5)
+    arms = []
+    for i in range(2 * WORDS + 20):
+        choice = learner.ask()
+        arms.append(choice.arm)
+        assert choice.id == i
+        if i % 3:
+            learner.tell(choice, 1.0)
+        elif i % 2:
+            learner.forget(choice)
+        if i == 300:
+            learner = Uniform.load(learner.save())
+    words = bits.random_raw(len(arms))
+    cumulative = np.cumsum(np.full(n, 1.0 / n))
+    numbers = [(int(word) >> 11) * 2.0**-53 for word in words]
+    assert arms == [int(np.searchsorted(cumulative, u, side="right")) for u in numbers]
+
+
+def test_looking_uses_no_word():
+    looked, plain = SCB(5, seed=1), SCB(5, seed=1)
+    for t in range(300):
+        looked.probabilities()
+        looked.save()
+        a, b = looked.ask(), plain.ask()
+        assert a.arm == b.arm
+        looked.tell(a, float(t))
+        plain.tell(b, float(t))
+
+
+def test_full_information_learners_want_all_losses():
+    learner = AdaHedge(3, seed=0)
+    choice = learner.ask()
+    before = state_of(learner)
+    for arguments, error, words in [
+        ({"loss": 1.0}, TypeError, "pass losses=vector"),
+        ({"reward": 1.0}, TypeError, "pass losses=vector"),
+        ({"losses": [1.0, 2.0, 3.0], "loss": 1.0}, TypeError, "pass losses=vector"),
+        ({}, TypeError, "pass losses=vector"),
+        ({"losses": [1.0, 2.0]}, ValueError, r"shape \(3,\), got \(2,\)"),
+        ({"losses": ["a", "b", "c"]}, TypeError, "real numbers"),
+        ({"losses": [True, False, True]}, TypeError, "real numbers"),
+        ({"losses": [1.0, math.nan, 2.0]}, ValueError, "finite"),
+    ]:
+        with pytest.raises(error, match=words):
+            learner.tell(choice, **arguments)
+    assert state_of(learner) == before
+    given = np.array([1, 2, 3])
+    learner.tell(choice, losses=given)
+    assert learner.rounds == 1
+    assert learner.probabilities().argmax() == 0
+
+
+def test_the_largest_loss_that_an_algorithm_takes():
+    learner = UMABG(3, seed=0)
+    limit = learner.spec.largest_loss
+    choice = learner.ask()
+    for loss in (2 * limit, -2 * limit, np.float64(2 * limit)):
+        with pytest.raises(ValueError, match="squares its losses and takes at most 1e"):
+            learner.tell(choice, loss)
+    learner.tell(choice, limit)
+    assert learner.rounds == 1
 
 
 @pytest.mark.parametrize(
@@ -195,6 +220,31 @@ def test_what_is_not_a_saved_learner(tmp_path):
 def test_bad_settings(make, words):
     with pytest.raises((TypeError, ValueError), match=words):
         make()
+
+
+def test_a_learner_may_be_saved_while_others_play():
+    """What is saved is of one moment: as many asks as tells, forgotten and outstanding ones."""
+    learner, done = SCB(4, seed=0), threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            choice = learner.ask()
+            learner.tell(choice, float(choice.arm))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(50):
+            restored = SCB.load(learner.save())
+            late = list(restored.outstanding.values())
+            assert restored.ask().id == restored.rounds + len(late)
+            for choice in late:
+                restored.tell(choice, 1.0)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
 
 
 def test_threads_may_share_a_learner():
@@ -222,13 +272,6 @@ def test_threads_may_share_a_learner():
     assert not learner.outstanding
     assert learner.probabilities().sum() == pytest.approx(1.0)
     assert learner.probabilities().argmax() == 0
-
-
-def test_the_choices_are_independent_of_a_generator_with_the_same_seed():
-    """An environment seeded like the learner must not be correlated with it."""
-    learner, rng = SCB(2, seed=3), np.random.default_rng(3)
-    arms = np.array([learner.ask().arm for _ in range(4000)])
-    assert abs(np.corrcoef(arms, rng.random(4000))[0, 1]) < 5 / math.sqrt(4000)
 
 
 def test_a_shift_costs_nothing_with_range_clipping():

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from unbounded import SCB, Uniform, simulate
+from unbounded import SCB, AdaHedge, Uniform, simulate
 from unbounded.adversaries import (
     Adversary,
     Growth,
@@ -15,9 +15,10 @@ from unbounded.adversaries import (
     Replay,
     SpikeLeastLikely,
     StochasticGap,
+    StudentT,
     Switch,
 )
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.play.seeds import replicate_key, root_of
 
 ADVERSARIES = [
     StochasticGap(), LowerBound(), Switch(), Growth(), SpikeLeastLikely(),
@@ -40,27 +41,31 @@ def test_regret_is_what_it_says():
     result = simulate(SCB(4), Replay(losses), 500, 3, seed=9, checkpoints=[1, 10, 500])
     for r in range(3):
         learner = SCB(4, seed=result.seed(r))
-        played, expected = [], []
+        played, means = [], []
         for row in losses:
-            expected.append(learner.probabilities() @ row)
+            means.append(learner.probabilities() @ row)
             choice = learner.ask()
             played.append(row[choice])
             learner.tell(choice, row[choice])
         for j, t in enumerate([1, 10, 500]):
             best = losses[:t].sum(axis=0).min()
             assert result.regret[r, j] == pytest.approx(sum(played[:t]) - best)
-            assert result.pseudo_regret[r, j] == pytest.approx(sum(expected[:t]) - best)
+            assert result.pseudo_regret[r, j] == pytest.approx(sum(means[:t]) - best)
             assert result.largest_loss[r, j] == np.abs(losses[:t]).max()
             assert result.loss_range[r, j] == np.ptp(losses[:t])
-            assert result.relative_regret("range")[r, j] == pytest.approx(
-                result.regret[r, j] / np.ptp(losses[:t])
-            )
+            for to, size in (("range", np.ptp(losses[:t])), ("scale", np.abs(losses[:t]).max())):
+                for name, pseudo in (("regret", False), ("pseudo_regret", True)):
+                    expected = getattr(result, name)[r, j] / size
+                    found = result.relative_regret(to, pseudo=pseudo)[r, j]
+                    assert found == pytest.approx(expected)
 
 
 def test_replay_starts_again_after_its_last_row():
     losses = np.arange(6.0).reshape(3, 2)
     result = simulate(Uniform(2), Replay(losses), 7, seed=0, checkpoints=[7])
-    assert result._best[0, 0] == losses[[0, 1, 2, 0, 1, 2, 0], 0].sum()
+    rows = losses[[0, 1, 2, 0, 1, 2, 0]]
+    expected = rows.mean(axis=1).sum() - rows[:, 0].sum()
+    assert result.pseudo_regret[0, 0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
@@ -71,9 +76,7 @@ def test_a_python_adversary_equals_the_compiled_one(adversary):
     states = {}
 
     for r in range(2):
-        from unbounded.play.simulate import _key
-
-        states[r] = adversary.begin(n, rounds, _key(compiled._root, r))
+        states[r] = adversary.begin(n, rounds, replicate_key(root_of(3), r))
     replicate = -1
 
     def python(t, last_arm, q, rng):
@@ -111,15 +114,96 @@ def test_an_adversary_sees_q_and_the_last_arm_but_never_the_next():
 
 
 def test_learners_with_equal_seeds_are_paired():
-    a = simulate(SCB(4), StochasticGap(), 400, 5, seed=2, checkpoints=[400])
-    b = simulate(Uniform(4), StochasticGap(), 400, 5, seed=2, checkpoints=[400])
-    assert np.array_equal(a._best, b._best)
+    """They meet the same losses, and different ones in each replicate."""
+    met = []
+
+    def watch(t, last_arm, q, rng):
+        met.append(rng.random())
+        return [met[-1], 0.5]
+
+    for learner in (SCB(2), Uniform(2)):
+        simulate(learner, watch, 50, 3, seed=2)
+    assert met[:150] == met[150:]
+    assert len(set(met[:150])) == 150
+    runs = [
+        simulate(learner, StudentT(), 400, 5, seed=2, checkpoints=range(1, 401))
+        for learner in (SCB(4), Uniform(4))
+    ]
+    for name in ("low", "high"):
+        assert np.array_equal(getattr(runs[0], name), getattr(runs[1], name))
+        assert len(set(getattr(runs[0], name)[:, 0])) == 5
 
 
 def test_results_do_not_depend_on_how_many_replicates_or_workers():
     few = simulate(SCB(4), LowerBound(), 500, 2, seed=4, workers=1)
     many = simulate(SCB(4), LowerBound(), 500, 7, seed=4, workers=4)
     assert np.array_equal(few.regret, many.regret[:2])
+    later = simulate(SCB(4), LowerBound(), 500, 3, seed=4, first_replicate=4)
+    assert np.array_equal(later.regret, many.regret[4:])
+    assert later.seed(0).spawn_key == many.seed(4).spawn_key
+    assert len(set(many.regret[:, -1])) == 7
+    with pytest.raises(ValueError, match="first_replicate must be at least 0"):
+        simulate(SCB(4), LowerBound(), 500, first_replicate=-1)
+
+
+@pytest.mark.parametrize("n", [3, 40])
+def test_pseudo_regret_has_the_probabilities_of_every_round(n):
+    """Losses come in blocks of rows; q_t is looked at in each, also if the adversary does not."""
+    rng = np.random.default_rng(8)
+    losses = rng.random((400, n))
+    result = simulate(SCB(n), Replay(losses), 400, seed=6, checkpoints=range(1, 401))
+    learner, expected = SCB(n, seed=result.seed(0)), 0.0
+    best = np.cumsum(losses, axis=0).min(axis=1)
+    for t, row in enumerate(losses):
+        expected += learner.probabilities() @ row
+        choice = learner.ask()
+        learner.tell(choice, row[choice])
+        assert result.pseudo_regret[0, t] == pytest.approx(expected - best[t], abs=1e-9)
+    without = simulate(
+        SCB(n), Replay(losses), 400, seed=6, checkpoints=range(1, 401), pseudo_regret=False
+    )
+    assert np.array_equal(without.regret, result.regret)
+    assert np.all(np.isnan(without.pseudo_regret))
+
+
+def test_comparators():
+    """Only some arms are followed, and the play is the same."""
+    n, rounds, some = 30, 600, [4, 0, 17]
+    points = range(1, rounds + 1)
+    adversary = StochasticGap(0.3, scale=2.0)
+    every = simulate(SCB(n), adversary, rounds, 2, seed=7, checkpoints=points)
+    few = simulate(SCB(n), adversary, rounds, 2, seed=7, checkpoints=points, comparators=some)
+    assert np.array_equal(every.threshold, few.threshold)
+    assert np.array_equal(every.clipped, few.clipped)
+    assert np.all(np.isnan(few.pseudo_regret))
+    losses = losses_of(adversary, n, rounds, replicate_key(root_of(7), 1))
+    best = np.cumsum(losses[:, some], axis=0).min(axis=1)
+    learner, played = SCB(n, seed=few.seed(1)), []
+    for row in losses:
+        choice = learner.ask()
+        played.append(row[choice])
+        learner.tell(choice, float(row[choice]))
+    assert few.regret[1] == pytest.approx(np.cumsum(played) - best, abs=1e-9)
+    seen = np.column_stack([losses[:, some], played])
+    assert np.array_equal(few.low[1], np.minimum.accumulate(seen.min(axis=1)))
+    assert np.array_equal(few.high[1], np.maximum.accumulate(seen.max(axis=1)))
+
+
+@pytest.mark.parametrize(
+    ("learner", "adversary", "comparators", "words"),
+    [
+        (SCB(3), StochasticGap(), [], "arms to compare with"),
+        (SCB(3), StochasticGap(), [0.5], "arms to compare with"),
+        (SCB(3), StochasticGap(), [3], r"must lie in 0 .. 2"),
+        (SCB(3), StochasticGap(), [-1], r"must lie in 0 .. 2"),
+        (AdaHedge(3), StochasticGap(), [0], "leave comparators out"),
+        (SCB(3), lambda t, a, q, rng: [0.0] * 3, [0], "need a compiled adversary"),
+        (SCB(3), SpikeLeastLikely(), [0], "cannot tell the loss of one arm"),
+    ],
+)
+def test_bad_comparators(learner, adversary, comparators, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        simulate(learner, adversary, 10, comparators=comparators)
 
 
 def test_a_learner_is_taken_as_settings():
@@ -187,6 +271,8 @@ def test_progress_is_reported():
     [
         (lambda: simulate(SCB(2), StochasticGap(), 0), "at least 1"),
         (lambda: simulate(SCB(2), "gap", 10), "Adversary or a function"),
+        (lambda: simulate(SCB(2), StochasticGap(), 10, 0), "replicates must be at least 1"),
+        (lambda: simulate(SCB(2), StochasticGap(), 9).relative_regret("x"), "'scale' or 'range'"),
         (lambda: simulate(SCB(2), lambda t, a, q, rng: [1.0], 10), "2 finite losses"),
         (lambda: simulate(SCB(2), lambda t, a, q, rng: [1.0, math.nan], 10), "2 finite losses"),
         (lambda: simulate(SCB(2), Replay([[1.0, 2.0, 3.0]]), 10), "3 columns for 2 arms"),
@@ -195,18 +281,3 @@ def test_progress_is_reported():
 def test_bad_arguments(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call()
-
-
-def test_random_numbers_are_uniform_and_independent_of_order():
-    def number(t, k):
-        return uniform_at(np.uint64(stream_of(7.0, t)), k)
-
-    numbers = np.array([number(t, k) for t in range(200) for k in range(50)])
-    assert number(3, 4) == numbers[3 * 50 + 4]
-    counts = np.histogram(numbers, bins=20, range=(0, 1))[0]
-    chi2 = ((counts - 500.0) ** 2 / 500.0).sum()
-    assert chi2 < 19 + 5 * math.sqrt(38)
-    table = numbers.reshape(200, 50)
-    for lagged in (np.corrcoef(table[:-1].ravel(), table[1:].ravel()),
-                   np.corrcoef(table[:, :-1].ravel(), table[:, 1:].ravel())):  # fmt: skip
-        assert abs(lagged[0, 1]) < 5 / 100

@@ -1,0 +1,209 @@
+"""What must hold for every MDP learner; a new file in ``unbounded/mdps`` is tested as it is."""
+
+import numpy as np
+import pytest
+
+from loss_helpers import filled
+from mdp_examples import EPISODES, EXAMPLES, MDP, SEEKERS
+from mdp_play import Onlooker, paid, play, walk, walk_of
+from unbounded import simulate_mdp
+from unbounded.adversaries.mdps import Negative, Punish
+from unbounded.core.occupancy.layout import backward_induction
+from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, tally
+from unbounded.play.seeds import replicate_key, root_of
+
+LAYERS = MDP.layers
+# Means of losses scale with them, so it plays the same at every scale; it claims nothing.
+NO_CLAIM = ("ExploreThenCommit",)
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request):
+    return request.param
+
+
+def test_policies_are_distributions(example):
+    learner = example.make()
+    policies, _ = play(learner, MDP, example.losses(), seed=2)
+    for pi in [*policies, learner.policy().pi]:
+        assert pi[0] == 1.0
+        for table in LAYERS.unpack_pairs(pi):
+            assert np.all(table >= 0.0)
+            assert table.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    assert learner.episodes_told == EPISODES
+
+
+def test_same_seed_same_play(example):
+    runs = [play(example.make(seed), MDP, example.losses(), seed=2) for seed in (3, 3, 4)]
+    (one, told), (again, told_again), (_, told_other) = runs
+    assert np.array_equal(one, again)
+    actions = [np.array([episode[2] for episode in t]) for t in (told, told_again, told_other)]
+    assert np.array_equal(actions[0], actions[1])
+    if np.any((one > 0.0) & (one < 1.0)):  # else nothing is drawn
+        assert not np.array_equal(actions[0], actions[2])
+
+
+def test_looking_and_forgetting_change_nothing_that_is_learned(example):
+    plain, looked = example.make(), example.make()
+    losses, onlooker = example.losses(episodes=40), Onlooker(MDP)
+    rng = np.random.default_rng(5)
+    for row in losses:
+        plan = plain.ask()
+        states, actions = walk(MDP, plan, rng.random(2))
+        seen = paid(LAYERS, row, states, actions)
+        plain.tell(plan, states, actions, seen)
+        for look in (looked.policy, looked.explorers, looked.save, looked.__repr__):
+            look()
+        onlooker(looked)
+        looked.forget(looked.ask())
+        looked.tell(looked.ask(), states, actions, seen)
+    assert np.array_equal(onlooker(plain), onlooker(looked))
+    assert np.array_equal(plain.policy().pi, looked.policy().pi)
+    assert looked.certificate == plain.certificate
+    assert looked.clipped == plain.clipped
+    assert looked.episodes_told == plain.episodes_told == 40
+
+
+def test_what_adversaries_see_is_the_mean_of_what_is_played(example):
+    """Plans are asked for and forgotten many times; q_t is the mean of their occupancies."""
+    learner, onlooker = example.make(), Onlooker(MDP)
+    for row in np.array_split(example.losses(), 3):
+        play(learner, MDP, row, seed=7)
+        if learner.episodes_told == EPISODES and learner.made_for == EPISODES:
+            break  # it would warn
+        known, drawn = {}, []
+        for _ in range(300):
+            plan = learner.ask()
+            pi = LAYERS.pack_pairs(plan.policy, first=1.0)
+            if pi.tobytes() not in known:
+                known[pi.tobytes()] = occupancy(MDP, Markov(LAYERS, pi))
+            drawn.append(known[pi.tobytes()])
+            learner.forget(plan)
+        error = np.std(drawn, axis=0) / np.sqrt(len(drawn))
+        assert np.all(np.abs(np.mean(drawn, axis=0) - onlooker(learner)) <= 5 * error + 1e-12)
+
+
+@pytest.mark.parametrize("make", [Negative, Punish])
+def test_a_replicate_is_repeated_by_ask_and_tell_bit_for_bit(example, make):
+    """Expected, paid and best loss after every episode; `Punish` looks at q_t."""
+    adversary = make(scale=0.25)  # of -1 .. 0 for those who want rewards
+    if example.spec.name in SEEKERS:
+        adversary = Negative(scale=0.25)
+    result = simulate_mdp(
+        example.make(), MDP, adversary, EPISODES, replicates=2, seed=5,
+        checkpoints=range(1, EPISODES + 1),
+    )  # fmt: skip
+    lay, value, pi = LAYERS.table, np.empty(LAYERS.n_states), np.empty(LAYERS.n_pairs)
+    for r in range(2):
+        learner, onlooker, book = example.make(result.seed(r)), Onlooker(MDP), new_book(LAYERS)
+        key = replicate_key(root_of(5), r)
+        for t in range(1, EPISODES + 1):
+            q = onlooker(learner)
+            row = filled(adversary, MDP, EPISODES, t, q, key)
+            tally(lay, row, q, book)
+            plan = learner.ask()
+            states, actions = walk_of(MDP, plan, key, t)
+            seen = paid(LAYERS, row, states, actions)
+            unit = book.sums[UNIT]
+            for loss in seen:
+                book.sums[PAID] += loss * unit
+            learner.tell(plan, states, actions, seen)
+            best = backward_induction(lay, MDP.P, book.cumulative, value, pi)
+            assert result.regret[r, t - 1] == (book.sums[PAID] - best) / unit
+            assert result.pseudo_regret[r, t - 1] == (book.sums[EXPECTED] - best) / unit
+            assert result.clipped[r, t - 1] == learner.clipped
+        assert np.array_equal(result.low[r, -1], book.low)
+        assert np.array_equal(result.high[r, -1], book.high)
+        assert result.explored[r] == learner.episodes_explored
+        certificate = learner.certificate
+        assert result.solves[r] == certificate.solves
+        assert result.worst_gap[r] == certificate.worst_gap
+
+
+def test_workers_and_checkpoints_do_not_matter(example):
+    learner, adversary = example.make(), Negative(scale=0.25)
+    many, one = (
+        simulate_mdp(
+            learner, MDP, adversary, EPISODES, replicates=3, seed=6, workers=k, checkpoints=points
+        )
+        for k, points in ((3, [7, 50, EPISODES]), (1, [EPISODES]))
+    )
+    for name in ("regret", "pseudo_regret", "clipped"):
+        assert np.array_equal(getattr(many, name)[:, -1], getattr(one, name)[:, -1])
+
+
+@pytest.mark.parametrize("at", [0, 11, 100])
+def test_save_and_load_in_the_middle_equals_uninterrupted(example, at):
+    """With a plan outstanding, which both the restored and the saved learner take."""
+    losses = example.losses()
+    whole, saved = example.make(), example.make()
+    policies, told = play(whole, MDP, losses, seed=30)
+    play(saved, MDP, losses[:at], seed=30)
+    plan = saved.ask()
+    restored = type(saved).load(saved.save())
+    assert list(restored.outstanding) == [plan.id]
+    assert restored.outstanding[plan.id].component == plan.component
+    for learner in (restored, saved):
+        for t in range(at, EPISODES):
+            plan = next(iter(learner.outstanding.values())) if t == at else learner.ask()
+            assert np.array_equal(LAYERS.pack_pairs(plan.policy, first=1.0), policies[t])
+            component, states, actions, seen = told[t]
+            assert plan.component == component
+            assert [plan.act(h, int(s)) for h, s in enumerate(states)] == actions.tolist()
+            learner.tell(plan, states, actions, seen)
+        assert np.array_equal(learner.policy().pi, whole.policy().pi)
+        assert learner.certificate == whole.certificate
+        assert learner.clipped == whole.clipped
+        assert learner.episodes_told == EPISODES
+
+
+@pytest.mark.parametrize("k", [-900, -7, 64, 900])
+def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example, k):
+    if not example.spec.scale_free:
+        pytest.skip("claims no scale-freeness; see the next test")
+    losses = example.losses()
+    losses[:20] = np.where(np.arange(20)[:, None] < 5, 0.0, losses[:20])  # an all-zero start
+    learner, scaled = example.make(), example.make()
+    policies, told = play(learner, MDP, losses, seed=8)
+    scaled_policies, scaled_told = play(scaled, MDP, np.ldexp(losses, k), seed=8)
+    assert np.array_equal(policies, scaled_policies)
+    assert np.array_equal([e[2] for e in told], [e[2] for e in scaled_told])
+    assert scaled.clipped == learner.clipped
+    assert scaled.certificate == learner.certificate
+
+
+def test_scale_matters_where_scale_freeness_is_not_claimed(example):
+    if example.spec.scale_free or example.spec.name in NO_CLAIM:
+        pytest.skip("is scale-free; see the test before")
+    losses = example.losses()
+    policies, _ = play(example.make(), MDP, losses, seed=8)
+    others, _ = play(example.make(), MDP, example.losses(seed=2), seed=8)
+    if np.array_equal(policies, others):
+        pytest.skip("losses do not matter to it at all, or not so soon")
+    scaled, _ = play(example.make(), MDP, np.ldexp(losses, -10), seed=8)
+    assert not np.allclose(policies, scaled, atol=1e-3)
+
+
+def test_any_finite_loss_is_legal(example):
+    largest = 1.0 / LAYERS.horizon if example.spec.name in SEEKERS else np.finfo(float).max
+    sizes = np.array([0.0, 5e-324, 1e-310, 1e-200, 0.25, min(1e300, largest), largest])
+    signs = [-1.0] if example.spec.name in SEEKERS else [-1.0, 1.0]
+    rng = np.random.default_rng(26)
+    shape = (EPISODES, LAYERS.n_pairs)
+    learner = example.make()
+    policies, _ = play(learner, MDP, rng.choice(sizes, shape) * rng.choice(signs, shape), seed=28)
+    assert np.all(np.isfinite(policies))
+    assert np.all(np.isfinite(learner.policy().pi))
+    assert learner.certificate.unsolved == 0
+
+
+@pytest.mark.parametrize("scale", [1e-300, np.finfo(float).max])
+def test_the_simulator_at_the_ends_of_float64(example, scale):
+    if example.spec.name in SEEKERS and scale > 1:
+        pytest.skip("beyond the rewards that it takes")
+    result = simulate_mdp(example.make(), MDP, Negative(scale=scale), EPISODES, seed=13)
+    for pseudo in (False, True):
+        assert np.all(np.isfinite(result.relative_regret(pseudo=pseudo)))
+        assert np.all(np.isfinite(result.minimax_regret(pseudo=pseudo)))
+    assert np.any(result.low[:, -1] < -0.5 * scale)

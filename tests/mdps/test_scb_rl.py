@@ -1,0 +1,509 @@
+"""SCB-RL: its phases, scale-freeness, special cases, invariants, options."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mdp_play import Onlooker, params_of, play, random_losses, reach, reached, state_of
+from unbounded import SCB, SCBIX, SCBRL, simulate_mdp, worlds
+from unbounded.adversaries.mdps import QuietLure
+from unbounded.core.clipping import RANGE
+from unbounded.core.occupancy.confidence import JIN, PAPER
+from unbounded.core.occupancy.layout import PAIR
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.mdps import mvp, profiles, rf_elp, ucbvi
+
+MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
+LAYERS = MDP.layers
+
+
+def make(T=300, seed=1, **settings):
+    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **settings)
+
+
+@pytest.mark.parametrize("profile", ["practical", "theory"])
+@pytest.mark.parametrize("clip", ["range", "scale"])
+def test_e29_one_common_factor_changes_nothing(profile, clip):
+    """Whole runs, bit for bit, under powers of two."""
+    losses = random_losses(LAYERS, 300, seed=2)
+    losses[:20] = 0.0  # thresholds are 0 at first
+    width = 0.1 if profile == "theory" else None  # at the paper's width nothing binds so soon
+    reference = make(profile=profile, clip=clip, width=width)
+    policies, _ = play(reference, MDP, losses, seed=3)
+    assert reference.phase == "playing"
+    assert reference.certificate.newton_steps > 0
+    for k in (-300, -101, -7, 13, 300):
+        learner = make(profile=profile, clip=clip, width=width)
+        scaled, _ = play(learner, MDP, np.ldexp(losses, k), seed=3)
+        assert np.array_equal(scaled, policies), k
+        assert np.array_equal(learner.thresholds, np.ldexp(reference.thresholds, k))
+        assert learner.certificate == reference.certificate
+
+
+def test_e29_a_factor_for_one_layer_alone_changes_the_problem():
+    """Layers share one minimisation, as soon as the confidence set couples them."""
+    losses = random_losses(LAYERS, 600, seed=2)
+    runs = []
+    for factor in (1.0, 8.0):
+        learner = make(T=600, width=0.02)
+        scaled = losses.copy()
+        scaled[:, LAYERS.table[PAIR, 3] : LAYERS.table[PAIR, 4]] *= factor
+        runs.append(play(learner, MDP, scaled, seed=3)[0])
+        assert learner.certificate.newton_steps > 0
+    assert not np.allclose(*runs, atol=1e-3)
+
+
+@pytest.mark.parametrize("clip", ["range", "scale"])
+def test_one_state_is_the_shannon_bandit(clip):
+    """H = 1, one state: exponential weights with the same eta, gamma, beta and clipping."""
+    T, A = 400, 4
+    mdp = LayeredMDP([1.0], [], n_actions=A)
+    learner = SCBRL([1], A, T, clip=clip, skip=0.0, tolerance=1e-12, seed=0)
+    losses = random_losses(mdp.layers, T, seed=1, shift=3.0)
+    rate = math.sqrt(math.log(A * T / 0.05) / (A * T))
+    eta, gamma, beta = 0.35 * rate, 0.3 * rate, math.sqrt(A / T)
+    L, C, low, high = np.zeros(A), 0.0, np.inf, -np.inf
+    worst = 0.0
+
+    def before(learner, plan, states, actions, seen):
+        nonlocal C, low, high, worst
+        W = 2 * C if clip == "scale" else max(high - low, 0.0)
+        p = np.full(A, 1 / A)
+        if W > 0:
+            p = np.exp(-(L - L.min()) * 2 * eta / W)
+            p /= p.sum()
+        loss, a = float(seen[0]), int(actions[0])
+        if learner.phase == "playing":
+            worst = max(worst, np.max(np.abs(learner.policy().tables[0][0] - p)))
+            q = (1 - beta) * p[a] + beta / A
+            l_plus = np.clip(loss, -C, C) + C if clip == "scale" else np.clip(loss, low, high) - low
+            L[a] += l_plus / (q + gamma)
+        C = 2 * abs(loss) if abs(loss) > C else C
+        low, high = min(low, loss), max(high, loss)
+
+    play(learner, mdp, losses, seed=2, before=before)
+    assert learner.phase == "playing"
+    assert worst <= 1e-6
+    assert learner.policy().tables[0].max() > 0.3  # it did learn something
+
+
+def test_first_it_explores_and_then_it_plays():
+    """Lines 1 to 3: RF-ELP's episodes are those of an RFELP by itself, then FTRL's policies."""
+    learner = make(T=400)
+    exploration = []
+
+    def before(learner, plan, states, actions, seen):
+        exploration.append(learner.phase == "exploring")
+        if exploration[-1]:
+            assert plan.component is not None
+            assert learner.certificate.solves == 0
+            assert learner.episodes_explored == learner.episodes_told
+        elif plan.component is None:
+            assert all(map(np.array_equal, plan.policy, learner.policy().tables))
+
+    play(learner, MDP, random_losses(LAYERS, 400, seed=4), seed=5, before=before)
+    spent = learner.episodes_explored
+    assert exploration == [True] * spent + [False] * (400 - spent)
+    assert learner.explored == (spent, learner.explored.per_state, learner.explored.capped)
+    assert len(learner.explorers()) == 7
+    assert learner.certificate.solves > 1
+
+
+def test_the_exploration_is_that_of_rf_elp():
+    learner = make(T=400)
+    p = params_of(learner).search
+    seeker = rf_elp.RFELP(LAYERS.sizes, 2, p.N, early_stop=p.m, bonus=0.3, seed=9)
+    assert params_of(seeker) == p
+    _, told = play(learner, MDP, random_losses(LAYERS, 400, seed=4), seed=5)
+    for component, states, actions, seen in told[: learner.episodes_explored]:
+        plan = seeker.ask()
+        assert plan.component == component
+        seeker.tell(plan, states, actions, seen)
+    assert seeker.done
+    for state, mixture in learner.explorers().items():
+        other = seeker.explorers()[state]
+        assert mixture.weights.tolist() == other.weights.tolist()
+        for a, b in zip(mixture.policies, other.policies, strict=True):
+            assert np.array_equal(a.pi, b.pi)
+
+
+@pytest.mark.parametrize("settings", [{}, {"profile": "theory"}])
+def test_the_version_changes_with_what_is_played(settings):
+    """The simulator computes the occupancy measure again only then."""
+    learner, onlooker = make(T=200, **settings), Onlooker(MDP)
+    seen = {}
+    changes = {"exploring": 0, "playing": 0}
+    last = None
+
+    def before(learner, plan, states, actions, losses):
+        nonlocal last
+        version, q = state_of(learner).version, onlooker(learner)
+        if version in seen:
+            assert np.array_equal(q, seen[version])
+        seen[version] = q
+        changes[learner.phase] += last is not None and not np.array_equal(q, last)
+        last = q
+
+    play(learner, MDP, random_losses(LAYERS, 200, seed=6), seed=7, before=before)
+    assert changes["exploring"] >= 5
+    assert changes["playing"] > 10
+
+
+@pytest.mark.parametrize("T", [100, 400])
+def test_e18_exploration_is_part_of_t(T):
+    for cap in (0.5, 0.2):
+        learner = make(T=T, profile="theory", exploration_cap=cap)
+        N = learner.explored.per_state
+        assert min(math.ceil(math.sqrt(14 * T)), math.floor(cap * T / 7)) == N
+        assert learner.explored.capped == (math.ceil(math.sqrt(14 * T)) > N)
+        play(learner, MDP, random_losses(LAYERS, T, seed=8), seed=9)
+        assert learner.episodes_told == T  # it was made for that many, exploration included
+        assert learner.episodes_explored == 7 * N <= cap * T
+        assert learner.phase == "playing"
+    assert 7 * math.ceil(math.sqrt(14 * 100)) > 100  # what is printed would not fit
+
+
+@pytest.mark.parametrize("settings", [{}, {"profile": "theory"}, {"literal": True}])
+def test_e21_thresholds_and_certificates(settings):
+    """C <= 2 l_inf,h (the lemma on ERROR prints 4) and l+ <= 3 l_inf,h."""
+    losses = random_losses(LAYERS, 1000, seed=10)
+    losses[500:] *= 1000.0
+    learner = make(T=1000, **settings)
+    largest = np.zeros(3)
+    furthest = np.zeros(3)
+
+    def before(learner, plan, states, actions, seen):
+        windows = state_of(learner).windows
+        l_plus = np.ldexp(windows.l_plus, windows.e_before.astype(int))
+        assert np.all(l_plus <= 3 * largest * (1 + 1e-12))
+        np.maximum(furthest, l_plus / np.maximum(largest, 1e-300), out=furthest)
+        np.maximum(largest, np.abs(seen), out=largest)
+
+    play(learner, MDP, losses, seed=11, before=before)
+    for h in range(3):
+        seen = losses[:, LAYERS.table[PAIR, h + 1] : LAYERS.table[PAIR, h + 2]]
+        limit = np.ptp(seen) if params_of(learner).clip == RANGE else 2 * np.abs(seen).max()
+        assert 0 < learner.thresholds[h] <= limit
+    if learner.settings["clip"] == "scale":
+        assert furthest.max() > 2.0  # 2 l_inf, as printed elsewhere, is not enough (E32)
+    certificate = learner.certificate
+    assert certificate.solves > 100
+    assert certificate.unsolved == 0
+    assert certificate.worst_gap <= 1.1e-8
+    assert np.all(state_of(learner).play.w > 0)
+
+
+def test_e21_the_radius_is_twice_that_of_jin_et_al():
+    assert PAPER == (4.0, 28 / 3)
+    assert np.array_equal(PAPER, 2 * np.array(JIN))
+    for profile, width in (("theory", None), ("practical", 0.3), ("practical", None)):
+        p = params_of(make(profile=profile, width=width)).play
+        factor = width or {"theory": 1.0, "practical": 0.2}[profile]
+        assert (p.c1, p.c2) == pytest.approx((4 * factor, 28 / 3 * factor), rel=1e-15)
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_e28_what_exploration_saw(literal):
+    """Thresholds and counts are kept by default; printed, they start at 0 after exploration."""
+    learner = make(T=200, profile="theory", literal=literal)
+    C, episodes = np.zeros(3), 0
+
+    def before(learner, plan, states, actions, seen):
+        nonlocal C, episodes
+        assert learner.thresholds == pytest.approx(C, rel=1e-15)
+        assert state_of(learner).play.N[0] == episodes
+        assert state_of(learner).play.M[:2].sum() == episodes
+        if learner.phase == "playing" or not literal:
+            C = np.where(np.abs(seen) > C, 2 * np.abs(seen), C)
+            episodes += 1
+
+    play(learner, MDP, random_losses(LAYERS, 200, seed=12), seed=13, before=before)
+    spent = learner.episodes_explored
+    assert 0 < spent < 200
+    assert episodes == (200 - spent if literal else 200)
+
+
+def test_e28_boxes_and_weights_begin_with_what_was_seen():
+    first = {}
+
+    def before(learner, plan, states, actions, seen):
+        if learner.phase == "playing" and literal not in first:
+            state = state_of(learner).play
+            first[literal] = (np.mean(state.hi - state.lo), np.ldexp(state.w, state.unit).max())
+
+    for literal in (False, True):
+        learner = make(T=600, literal=literal)
+        play(learner, MDP, random_losses(LAYERS, 600, seed=12), seed=13, before=before)
+    assert first[True] == (1.0, 0.0)
+    assert first[False][0] < 0.99
+    assert first[False][1] > 0.0
+
+
+def test_e3_absolute_values():
+    """A threshold follows |l|: a large negative loss raises it as a positive one does."""
+    for sign in (1.0, -1.0):
+        learner = make(clip="scale")
+        learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [sign * 5.0, 0.0, sign])
+        assert learner.thresholds.tolist() == [10.0, 0.0, 2.0]
+
+
+def test_e23_what_is_clipped_exceeds_the_threshold_of_its_layer():
+    """l' is not zero only if |l| > C_{t,h}: 1[C < |l|], and no band."""
+    learner, errors = make(clip="scale"), []
+
+    def before(learner, plan, states, actions, seen):
+        C = learner.thresholds
+        error = seen - np.clip(seen, -C, C)
+        assert np.array_equal(error != 0.0, np.abs(seen) > C)
+        errors.append((learner.clipped, np.count_nonzero(error)))
+
+    losses = random_losses(LAYERS, 300, seed=40) * 1.02 ** np.arange(300)[:, None]
+    play(learner, MDP, losses, seed=41, before=before)
+    told, counts = zip(*errors, strict=True)
+    assert list(told) == np.cumsum([0, *counts])[:-1].tolist()
+    assert learner.clipped == sum(counts) > 20
+
+
+def test_e23_inequalities_of_its_proof():
+    """For 0 < X < 1: (1 - c)^X <= 1 - c X <= exp(-c X), so the printed product has it reversed;
+    an outlier that is first seen in episode m was missed in the m - 1 episodes before."""
+    for c in (0.01, 0.3, 0.9):
+        for X in (0.01, 0.5, 0.99):
+            assert (1 - c) ** X < 1 - c * X < math.exp(-c * X)
+    reach = np.array([0.5, 0.2, 0.4])
+    first_at = [np.prod(1 - reach[:m]) * reach[m] for m in range(3)]
+    missed_before = [np.prod(1 - reach[:m]) for m in range(3)]  # m - 1 of them, counted from 1
+    assert np.all(np.array(first_at) <= missed_before)
+    assert missed_before[1] > np.prod(1 - reach[:2])  # a product to m would be too small
+
+
+def test_e31_it_needs_t_and_delta():
+    """SCB and SCB-IX need neither."""
+    with pytest.raises(TypeError, match="episodes"):
+        SCBRL([2, 3], 2)
+    assert params_of(make(T=300)) != params_of(make(T=301))
+    assert params_of(make(delta=0.05)).play != params_of(make(delta=0.06)).play
+    for cls in (SCB, SCBIX):
+        assert "rounds" not in cls(2).settings
+    learner = make(T=8)
+    play(learner, MDP, random_losses(LAYERS, 8, seed=14), seed=15)
+    with pytest.warns(UserWarning, match="its rates and its guarantee are for that many"):
+        learner.ask()
+
+
+def test_e35_there_must_be_a_main_phase():
+    for T in (1, 7):
+        with pytest.raises(ValueError, match="episodes must exceed the 7 states"):
+            make(T=T)
+    learner = make(T=8)
+    play(learner, MDP, random_losses(LAYERS, 8, seed=14), seed=15)
+    assert learner.episodes_explored == 7
+    assert learner.phase == "playing"
+    oracle = make(T=2, explorer="oracle", transitions=MDP.P)  # which explores nothing
+    assert oracle.phase == "playing"
+
+
+def test_e35_the_solution_is_an_occupancy_measure_of_its_own_kernel():
+    """P^ is the kernel that q~ induces: each layer has mass one, and its policy is q(s, a)/q(s)."""
+    learner = make(T=400)
+    play(learner, MDP, random_losses(LAYERS, 400, seed=16), seed=17)
+    tables = LAYERS.unpack_pairs(learner.occupancy())
+    for q, pi in zip(tables, learner.policy().tables, strict=True):
+        assert q.sum() == pytest.approx(1.0, abs=1e-9)
+        assert pi == pytest.approx(q / q.sum(axis=1, keepdims=True), abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_learns_at_any_scale(scale):
+    """The better action of each state is found."""
+    mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(14))
+    learner = SCBRL([2, 2], 2, 3000, seed=15)
+    rng = np.random.default_rng(16)
+    losses = rng.random((3000, mdp.layers.n_pairs)) * scale
+    losses[:, 1::2] += scale  # action 0 is worse
+    play(learner, mdp, losses, seed=17)
+    assert all(table[:, 1].min() > 0.8 for table in learner.policy().tables)
+
+
+@pytest.mark.parametrize("sizes", [[1], [3], [1, 1, 1], [1, 2]])
+@pytest.mark.parametrize("n_actions", [1, 2])
+def test_small_shapes(sizes, n_actions):
+    mdp = worlds.dirichlet(sizes, n_actions, np.random.default_rng(18))
+    for settings in ({}, {"profile": "theory"}):
+        learner = SCBRL(sizes, n_actions, 60, seed=19, **settings)
+        play(learner, mdp, random_losses(mdp.layers, 60, seed=20), seed=21)
+        assert learner.phase == "playing"
+        assert learner.certificate.unsolved == 0
+        assert np.all(np.isfinite(learner.policy().pi))
+
+
+def test_unreachable_states():
+    mdp = LayeredMDP([1.0, 0.0], [[[[1, 0, 0], [0.5, 0.5, 0]], [[0, 0, 1], [0, 0, 1]]]])
+    learner = SCBRL([2, 3], 2, 400, seed=22)
+    play(learner, mdp, random_losses(mdp.layers, 400, seed=23), seed=24)
+    assert learner.phase == "playing"
+    assert learner.certificate.unsolved == 0
+
+
+@pytest.mark.parametrize("clip", ["range", "scale"])
+def test_extreme_losses(clip):
+    """Any finite float64: the largest, the smallest, both signs, jumps between them."""
+    mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(25))
+    rng = np.random.default_rng(26)
+    sizes = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300, np.finfo(float).max])
+    learner = SCBRL([2, 2], 2, 200, clip=clip, seed=27)
+    losses = rng.choice(sizes, (200, 9)) * rng.choice([-1.0, 1.0], (200, 9))
+    play(learner, mdp, losses, seed=28)
+    assert np.all(np.isfinite(learner.policy().pi))
+    assert learner.certificate.unsolved == 0
+
+
+def test_e24_tight_exploration():
+    tight, usual = (make(T=10_000, profile="theory", tight=t).explored for t in (True, False))
+    assert tight.per_state == math.ceil(math.sqrt(3 * 2 * 10_000))  # the widest layer
+    assert usual.per_state == min(math.ceil(math.sqrt(7 * 2 * 10_000)), 5000 // 7)
+
+
+@pytest.mark.parametrize("threshold", ["lazy", "largest"])
+def test_e1_the_rule_of_the_threshold(threshold):
+    learner = make(clip="scale", threshold=threshold)
+    _, told = play(learner, MDP, random_losses(LAYERS, 300, seed=36), seed=37)
+    C, clipped = np.zeros(3), 0
+    for _, _, _, seen in told:
+        clipped += np.sum(np.abs(seen) > C)
+        grows = np.abs(seen) > C if threshold == "lazy" else 2 * np.abs(seen) > C
+        C = np.where(grows, 2 * np.abs(seen), C)
+    assert np.allclose(learner.thresholds, C, rtol=1e-15)
+    assert learner.clipped == clipped
+
+
+def test_range_clipping_counts_what_was_outside():
+    learner = make()
+    _, told = play(learner, MDP, random_losses(LAYERS, 300, seed=36), seed=37)
+    low, high, clipped = np.full(3, np.inf), np.full(3, -np.inf), 0
+    for t, (_, _, _, seen) in enumerate(told):
+        clipped += np.sum((seen < low) | (seen > high)) if t else 0
+        low, high = np.minimum(low, seen), np.maximum(high, seen)
+    assert learner.clipped == clipped
+    assert learner.thresholds == pytest.approx(high - low, rel=1e-14)
+
+
+def test_who_explores():
+    learner = make(T=1000, explorer="ucbvi")
+    play(learner, MDP, random_losses(LAYERS, 1000, seed=38), seed=39)
+    assert learner.phase == "playing"
+    N = learner.explored.per_state
+    assert params_of(learner).search.bonus == ucbvi.hoeffding_bonus(LAYERS, N, 0.05 / 7, 0.3)
+    papers = params_of(make(explorer="ucbvi", bonus="paper")).search
+    assert (papers.explorer, papers.bonus.c1) == (rf_elp.UCBVI, 7.0)
+    papers = params_of(make(bonus="paper")).search
+    assert (papers.explorer, papers.bonus.c1) == (rf_elp.MVP, pytest.approx(460 / 9))
+    N = make().explored.per_state
+    assert params_of(make()).search.bonus == mvp.practical_bonus(LAYERS, N, 0.05 / 7, 0.3)  # E33
+
+
+def test_the_oracle_reaches_every_state_as_often_as_possible():
+    mdp = worlds.dirichlet([2, 3, 2], 3, np.random.default_rng(6))
+    learner = SCBRL([2, 3, 2], 3, 50, explorer="oracle", transitions=mdp.P, seed=0)
+    assert learner.phase == "playing"
+    assert learner.episodes_explored == 0
+    assert reached(mdp, learner.explorers()) == pytest.approx(reach(mdp), abs=1e-12)
+
+
+def test_ablation_and_policies_are_what_they_say():
+    learner = make(mixing=0.0, ablation=True)
+    assert params_of(learner).play.beta == 0.0
+    _, told = play(learner, MDP, random_losses(LAYERS, 300, seed=31), seed=32)
+    assert all(component is None for component, *_ in told[learner.episodes_explored :])
+    assert all(isinstance(m, Mixture) for m in learner.explorers().values())
+    assert isinstance(learner.policy(), Markov)
+
+
+def test_exploration_policies_are_needed():
+    """Range clipping: a lure at the layer's minimum has estimates 0 and locks the learner in; only
+    the explorers see what happens elsewhere."""
+    lock = worlds.combination_lock(3, 2, np.random.default_rng(1))
+    without = SCBRL(lock.layers.sizes, 2, 20_000, mixing=0.0, ablation=True)
+    regret = {}
+    for name, learner in (("without", without), ("with", SCBRL(lock.layers.sizes, 2, 20_000))):
+        result = simulate_mdp(
+            learner, lock, QuietLure(), replicates=12, seed=9, checkpoints=[20_000]
+        )
+        regret[name] = result.minimax_regret(pseudo=True)[:, -1]
+    # Without, a run is saved only if it happens to be at the right place when the first pay comes.
+    assert regret["with"].mean() < 0.5 * regret["without"].mean()
+    assert np.mean(regret["without"] > 1.0) > 0.7
+
+
+def test_a_library_that_grew_is_used_in_the_main_phase():
+    mdp = worlds.dirichlet([3, 3], 4, np.random.default_rng(7))
+    settings = {"share_counts": False, "bonus": 0.05, "early_stop": 0, "exploration": 3.0}
+    learner = SCBRL([3, 3], 4, 3000, seed=3, **settings)
+    losses = random_losses(mdp.layers, 3000, seed=1)
+    _, told = play(learner, mdp, losses, seed=2)
+    library = state_of(learner).search.library
+    assert library.size > 32
+    later = [k for k, *_ in told[learner.episodes_explored :] if k is not None]
+    assert max(later) >= 32
+    copy = SCBRL.load(learner.save())
+    assert np.array_equal(state_of(copy).search.library.choice, library.choice)
+    result = simulate_mdp(learner, mdp, QuietLure(), seed=4, checkpoints=[3000])
+    assert result.explored[0] == learner.explored.per_state * 6
+    assert result.unsolved[0] == 0
+
+
+def test_a_saved_learner_keeps_the_constants_of_its_profile(monkeypatch):
+    first = make()
+    saved = first.save()
+    other = profiles.PRACTICAL._replace(rate=7.0, skip=3.0, bonus="paper")
+    monkeypatch.setitem(profiles.PROFILES, "practical", other)
+    restored = SCBRL.load(saved)
+    assert params_of(restored)[:5] == params_of(first)[:5]
+    assert restored.settings == first.settings
+    assert params_of(make())[:5] != params_of(first)[:5]
+
+
+def test_numpy_scalars_can_be_saved():
+    learner = SCBRL(
+        np.array([2, 3]), np.int64(2), np.int32(100), np.float32(0.25), literal=np.bool_(True),
+        early_stop=np.int64(3), skip=np.float64(0.5),
+    )  # fmt: skip
+    assert SCBRL.load(learner.save()).settings == learner.settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"episodes": 7}, "episodes must exceed the 7 states"),
+        ({"delta": 1.0}, "delta"),
+        ({"clip": "none"}, "clip must be one of"),
+        ({"profile": "best"}, "profile must be one of"),
+        ({"mixing": 0.0}, "needs exploration"),
+        ({"explorer": "oracle"}, "needs transitions"),
+        ({"explorer": "me"}, "explorer must be one of 'mvp', 'ucbvi', 'oracle'"),
+        ({"estimator": "best"}, "estimator must be one of"),
+        ({"threshold": "best"}, "threshold must be one of"),
+        ({"transitions": [1.0]}, "explorer='oracle'"),
+        ({"implicit": -1.0}, "implicit"),
+        ({"early_stop": -1}, "early_stop"),
+        ({"exploration_cap": 1.0}, "exploration_cap"),
+        ({"kappa": 0.0}, "kappa"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"n_actions": 0}, "n_actions"),
+        ({"layers": []}, "at least one layer"),
+        ({"explorer": "oracle", "transitions": np.full(26, np.nan)}, "not finite"),
+        ({"explorer": "oracle", "transitions": np.zeros(26)}, "transitions of layer 0"),
+    ],
+)
+def test_bad_settings(settings, message):
+    arguments = {"layers": [2, 3, 2], "n_actions": 2, "episodes": 100} | settings
+    with pytest.raises(ValueError, match=message):
+        SCBRL(**arguments)
+
+
+@pytest.mark.parametrize("name", ["literal", "tight", "share_counts", "ablation"])
+def test_flags_are_true_or_false(name):
+    with pytest.raises(TypeError, match=f"{name} must be True or False"):
+        make(**{name: "no"})

@@ -1,0 +1,204 @@
+"""What every learner shares: tickets, settings, save and load."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from unbounded import AHB, SCB, IndependentSCB, TsallisINF, UniformPolicy
+from unbounded.play.ask_tell import AskTell, Ticket
+
+
+def bandit():
+    return SCB(3, rate=0.5, seed=0)
+
+
+def player():
+    return IndependentSCB([1, 2], 2, clip="range", seed=0)
+
+
+def tell(learner, ticket, loss=1.0):
+    if isinstance(learner, SCB):
+        learner.tell(ticket, loss)
+    else:
+        learner.tell(ticket, [0, 1], [0, 0], [loss, -loss])
+
+
+@pytest.fixture(params=[bandit, player])
+def make(request):
+    return request.param
+
+
+def test_a_ticket_is_told_once(make):
+    learner, other = make(), make()
+    mine, theirs = learner.ask(), other.ask()
+    assert isinstance(mine, Ticket)
+    with pytest.raises(ValueError, match="was issued by another learner"):
+        tell(learner, theirs)
+    tell(learner, mine)
+    with pytest.raises(ValueError, match=r"not outstanding: it was told or forgotten before; ask"):
+        tell(learner, mine)
+    forgotten = learner.ask()
+    learner.forget(forgotten)
+    for again in (tell, lambda learner, ticket: learner.forget(ticket)):
+        with pytest.raises(ValueError, match="told or forgotten"):
+            again(learner, forgotten)
+    for wrong in (0, "0", None, 1.5):
+        with pytest.raises(TypeError, match=r"what ask\(\) returned"):
+            tell(learner, wrong)
+    assert not learner.outstanding
+
+
+def test_outstanding_tickets_are_found_by_number(make):
+    learner = make()
+    ticket = learner.ask()
+    assert dict(learner.outstanding) == {ticket.id: ticket}
+    with pytest.raises(TypeError):
+        learner.outstanding[7] = ticket
+    learner.forget(ticket)
+    assert learner.outstanding == {}
+    assert learner.ask().id == ticket.id + 1
+
+
+def test_a_second_ask_where_one_must_wait():
+    for learner in (AHB(3, seed=0), player()):
+        ticket = learner.ask()
+        before = learner.save()
+        with pytest.raises(RuntimeError, match=r"before it can choose again: tell\(\) or forget"):
+            learner.ask()
+        assert learner.save() == before
+        learner.forget(ticket)
+        learner.ask()
+
+
+def test_settings_make_an_equal_learner(make):
+    learner = make()
+    again = type(learner)(**learner.settings, seed=0)
+    assert again.settings == learner.settings
+    assert again.ask().id == learner.ask().id
+    with pytest.raises(TypeError):
+        learner.settings["seed"] = 1
+    assert "seed" not in learner.settings
+
+
+def test_settings_are_plain():
+    """Whatever was given: JSON knows neither tuples nor NumPy's numbers."""
+    learner = TsallisINF(np.int64(3), loss_range=(np.float64(-1.0), 2), seed=0)
+    assert learner.settings == {"n_arms": 3, "loss_range": [-1.0, 2.0]}
+    assert all(type(x) is float for x in learner.settings["loss_range"])
+    assert UniformPolicy(np.array([1, 2]), np.int32(2)).settings == {
+        "layers": [1, 2],
+        "n_actions": 2,
+    }
+    for made in (learner, UniformPolicy(np.array([1, 2]), 2)):
+        assert type(made).load(made.save()).settings == made.settings
+
+
+def test_a_subclass_has_the_settings_of_its_algorithm():
+    class Watched(SCB):
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+
+    learner = Watched(3, clip="range", seed=0)
+    assert learner.settings == SCB(3, clip="range").settings
+    assert isinstance(Watched.load(learner.save()), Watched)
+
+
+def test_it_says_what_it_is():
+    assert repr(player()) == "IndependentSCB(layers=[1, 2], n_actions=2, clip='range')"
+    assert repr(SCB(2)).startswith("SCB(n_arms=2, clip='scale', ")
+
+
+def play_on(learner, rounds=20):
+    """What is asked, as numbers."""
+    seen = []
+    for t in range(rounds):
+        ticket = learner.ask()
+        action = ticket.arm if isinstance(learner, SCB) else ticket.act(1, 1)
+        seen.append((ticket.id, action))
+        tell(learner, ticket, 1.0 + action + t % 3)
+    return seen
+
+
+def test_a_restored_learner_goes_on_as_the_saved_one(make, tmp_path):
+    learner = make()
+    play_on(learner)
+    learner.forget(learner.ask())
+    path = tmp_path / "learner.json"
+    ticket = learner.ask()
+    text = learner.save(path)
+    assert path.read_text() == text
+    assert list(tmp_path.iterdir()) == [path]  # and no half-written file
+    restored = [type(learner).load(saved) for saved in (text, path, str(path))]
+    expected = None
+    for one in (learner, *restored):
+        assert list(one.outstanding) == [ticket.id]
+        tell(one, ticket)  # the old ticket itself, which all of them know
+        with pytest.raises(ValueError, match="told or forgotten"):
+            tell(one, ticket)
+        expected = expected or play_on(one)
+        if one is not learner:
+            assert play_on(one) == expected
+        assert one.clipped == learner.clipped
+    assert {one.save() for one in restored} == {learner.save()}
+
+
+def test_a_ticket_by_its_number(make):
+    learner = make()
+    ticket = learner.ask()
+    restored = type(learner).load(learner.save())
+    same = restored.outstanding[ticket.id]
+    assert repr(same) == repr(ticket)
+    tell(restored, same)
+    tell(learner, ticket)
+    assert restored.save() == learner.save()
+
+
+def test_what_cannot_be_loaded(make, tmp_path):
+    learner = make()
+    good = learner.save()
+    document = json.loads(good)
+    size = len(base64.b64decode(document["buffer"]))
+    for change, words in [
+        ({"format": "x"}, "its format is 'x'"),
+        ({"version": 99}, "its version is 99"),
+        ({"algorithm": "AHB"}, "it holds a AHB: use AHB.load"),
+        ({"buffer": "AAAA"}, "not a saved"),
+        ({"buffer": ""}, "does not fit"),
+        ({"buffer": base64.b64encode(bytes(size)).decode()}, "does not fit its settings"),
+        ({"settings": {"nonsense": 1}}, "nonsense"),
+        ({"generator": {}}, "state"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            type(learner).load(json.dumps(document | change))
+    for key in document:
+        incomplete = {k: v for k, v in document.items() if k != key}
+        with pytest.raises(ValueError, match=f"not a saved {learner.spec.name}: '{key}'"):
+            type(learner).load(json.dumps(incomplete))
+    with pytest.raises(ValueError, match="not a saved"):
+        type(learner).load(good[: len(good) // 2])
+    with pytest.raises(FileNotFoundError):
+        type(learner).load(tmp_path / "missing.json")
+
+
+def test_saving_over_a_file_replaces_it_as_a_whole(make, tmp_path):
+    path = tmp_path / "learner.json"
+    learner = make()
+    learner.save(path)
+    play_on(learner)
+    learner.save(path)
+    assert type(learner).load(path).save() == learner.save()
+    with pytest.raises(FileNotFoundError):
+        learner.save(tmp_path / "no such folder" / "learner.json")
+
+
+def test_the_base_asks_for_what_subclasses_add():
+    class Bare(AskTell):
+        pass
+
+    for step in (
+        lambda: Bare()._fresh(), lambda: Bare()._record(None), lambda: Bare()._reissued([]),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError):
+            step()

@@ -1,0 +1,146 @@
+"""One flat buffer: every kind of field, in Python and compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from unbounded import SCB, SCBRL
+from unbounded.core.arrays import Integers, Vector
+from unbounded.play.buffer import Packing
+
+
+class Inner(NamedTuple):
+    size: int
+    parts: Vector
+
+
+class Params(NamedTuple):
+    n: int
+    rate: float
+    on: bool
+    table: Vector
+    inner: Inner
+
+
+class State(NamedTuple):
+    t: int
+    numbers: Integers
+    inner: Inner
+    x: float
+    empty: Vector
+    flag: bool
+    L: Vector
+
+
+PARAMS = Params(3, 0.25, True, np.array([1.5, -2.0]), Inner(7, np.array([9.0])))
+
+
+def new_state():
+    return State(
+        t=5, numbers=np.array([2**60 + 1, -3, 0]), inner=Inner(-4, np.array([0.5, np.inf])),
+        x=-0.0, empty=np.zeros(0), flag=False, L=np.array([1e-300, 5e-324, np.nan]),
+    )  # fmt: skip
+
+
+def same(one, other):
+    """Equal fields, all the way down; a whole number is an int and no float."""
+    assert type(one) is type(other)
+    for a, b in zip(one, other, strict=True):
+        if hasattr(a, "_fields"):
+            same(a, b)
+        elif isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype
+            assert np.array_equal(a, b, equal_nan=a.dtype == float)
+        else:
+            assert a == b
+            assert np.asarray(a).dtype.kind == np.asarray(b).dtype.kind
+
+
+@pytest.fixture(params=[0, 6])
+def packing(request):
+    return Packing("Example", __name__, Params, State, request.param)
+
+
+def test_what_is_packed_can_be_read(packing):
+    buffer = packing.new(PARAMS, new_state())
+    assert buffer.dtype == np.float64
+    same(PARAMS, packing.python.params(buffer))
+    same(new_state(), packing.python.state(buffer))
+    assert not buffer[: packing.reserved].any()  # left to the caller
+
+
+def test_vectors_are_views_and_scalars_are_stored_by_pack(packing):
+    buffer = packing.new(PARAMS, new_state())
+    state = packing.python.state(buffer)
+    state.L[0] = 3.0
+    state.numbers[1] = 2**62
+    state.inner.parts[1] = 4.0
+    changed = state._replace(t=6, x=2.5, flag=True, inner=state.inner._replace(size=8))
+    packing.python.pack(buffer, changed)
+    again = packing.python.state(buffer)
+    same(changed, again)
+    assert (again.t, again.inner.size, again.flag) == (6, 8, True)
+    assert (again.L[0], again.numbers[1], again.inner.parts[1]) == (3.0, 2**62, 4.0)
+    same(PARAMS, packing.python.params(buffer))
+
+
+def test_slots_are_those_of_scalars_of_the_state(packing):
+    buffer = packing.new(PARAMS, new_state())
+    buffer[packing.slot("t")] = 11
+    buffer[packing.slot("inner.size")] = 12
+    state = packing.python.state(buffer)
+    assert (state.t, state.inner.size) == (11, 12)
+    assert packing.python.params(buffer).inner.size == 7
+    with pytest.raises(KeyError):
+        packing.slot("L")
+
+
+def test_parameters_are_compared(packing):
+    buffer = packing.new(PARAMS, new_state())
+    assert packing.same_params(buffer, packing.new(PARAMS, new_state()))
+    played = new_state()._replace(t=99, x=1.0, L=np.ones(3))
+    assert packing.same_params(buffer, packing.new(PARAMS, played))
+    for other in (
+        PARAMS._replace(n=4), PARAMS._replace(rate=0.5), PARAMS._replace(on=False),
+        PARAMS._replace(table=np.array([1.5, -2.5])),
+        PARAMS._replace(inner=Inner(8, np.array([9.0]))),
+        PARAMS._replace(inner=Inner(7, np.array([9.5]))),
+    ):  # fmt: skip
+        assert not packing.same_params(buffer, packing.new(other, new_state()))
+
+
+def test_layouts_are_compared(packing):
+    buffer = packing.new(PARAMS, new_state())
+    longer = new_state()._replace(L=np.zeros(4))
+    assert not packing.same_params(buffer, packing.new(PARAMS, longer))
+    moved = new_state()._replace(L=np.zeros(2), empty=np.zeros(1))  # as long in all
+    other = packing.new(PARAMS, moved)
+    assert other.shape == buffer.shape
+    assert not packing.same_params(buffer, other)
+
+
+def test_learners_read_the_same_compiled_and_interpreted():
+    """The generated functions of real learners, through NamedTuples in NamedTuples."""
+    for learner, fields in ((SCB(3, seed=0), "t clipped"), (SCBRL([1, 2], 2, 50, seed=0), "t")):
+        packing, buffer = learner.spec.packing, learner._buffer
+        state, compiled = packing.python.state(buffer), packing.compiled.state(buffer)
+        assert all(getattr(state, name) == getattr(compiled, name) for name in fields.split())
+        same(packing.python.params(buffer), packing.compiled.params(buffer))
+        before = buffer.copy()
+        packing.compiled.pack(buffer, compiled._replace(t=17))
+        before[packing.slot("t")] = 17
+        assert np.array_equal(buffer, before, equal_nan=True)
+
+
+def test_errors_point_to_a_line_of_source():
+    """Tracebacks and Numba find the generated lines."""
+    import inspect
+
+    packing = Packing("Shown", __name__, Params, State)
+    source = inspect.getsource(packing.python.pack)
+    assert source.startswith("def pack(buffer, state):")
+    assert f"buffer[{packing.slot('x')}] = state.x" in source
+    assert packing.python.pack.__qualname__ == "Shown.pack"
