@@ -73,7 +73,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     Q, lam, L_hat = state.Q, state.lam, state.L_hat
-    skipped = abs(loss) > state.B or loss < -0.5 * state.sigma
+    skipped = abs(loss) > state.B or loss < -0.5 * state.sigma  # the second implies the first
     B = max(state.B, 2.0 * abs(loss))
     if not skipped:
         L_hat[arm] += loss / p_k
