@@ -197,8 +197,7 @@ def test_the_base_asks_for_what_subclasses_add():
     class Bare(AskTell):
         pass
 
-    for step in (
-        lambda: Bare()._fresh(), lambda: Bare()._record(None), lambda: Bare()._reissued([]),
-    ):  # fmt: skip
+    bare = Bare.__new__(Bare)
+    for step in (bare._fresh, lambda: bare._record(None), lambda: bare._reissued([])):
         with pytest.raises(NotImplementedError):
             step()

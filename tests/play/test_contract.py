@@ -32,7 +32,7 @@ def test_a_step_from_elsewhere_is_given(module):
     del module.act
     spec = MDPSpec.of(module.__name__, name="A", reference="", act="another act")
     assert spec.act == "another act"
-    with pytest.raises(KeyError, match="act"):
+    with pytest.raises(TypeError, match="must define act for A"):
         MDPSpec.of(module.__name__, name="A", reference="")
     with pytest.raises(KeyError, match="scale"):
         BanditSpec.of(module.__name__, name="A", reference="", guarantee="", act="a")
