@@ -34,7 +34,7 @@ def test_a_step_from_elsewhere_is_given(module):
     assert spec.act == "another act"
     with pytest.raises(TypeError, match="must define act for A"):
         MDPSpec.of(module.__name__, name="A", reference="")
-    with pytest.raises(KeyError, match="scale"):
+    with pytest.raises(TypeError, match="must define scale for A"):
         BanditSpec.of(module.__name__, name="A", reference="", guarantee="", act="a")
 
 
