@@ -33,7 +33,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int
-    L_hat: Vector  # (n,) minus the cumulative gain estimates
+    L_hat: Vector  # (n,) minus the cumulative reward estimates
     law: Law  # p_t
 
 

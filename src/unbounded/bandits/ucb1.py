@@ -1,6 +1,6 @@
 """UCB1 for losses in a known range (Auer, Cesa-Bianchi & Fischer 2002).
 
-Deterministic: each arm once, then the arm with the largest mean gain plus
+Deterministic: each arm once, then the arm with the largest mean reward plus
 sqrt(2 ln t / plays), t the number of plays so far. For stochastic losses only; against an
 adversary its regret can be linear, and it is here to show that.
 """

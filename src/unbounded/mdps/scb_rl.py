@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
+from unbounded._arguments import (
+    checked_ablation,
+    checked_count,
+    checked_flag,
+    checked_option,
+    checked_positive,
+)
 from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
@@ -254,12 +260,7 @@ class SCBRL(MDPLearner):
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
                 f"of exploration; got {T}"
             )
-        checked_flag("ablation", ablation)
-        if constants.clip == "range" and constants.mixing == 0.0 and not ablation:
-            raise ValueError(
-                "clip='range' needs exploration: choose mixing above 0, or ablation=True to try "
-                "without"
-            )
+        checked_ablation(constants.clip, constants.mixing, ablation)
         cap = checked_positive("exploration_cap", exploration_cap, below=1.0)
         self._rates = profiles.rates(shape, T, delta, constants, cap, checked_flag("tight", tight))
         params = Params(

@@ -154,7 +154,7 @@ def simulate(
     checkpoints : int or sequence of int
         At which rounds to record; an int means that many, log-spaced.
     pseudo_regret : bool
-        Whether to follow pseudo-regret, which costs a pass over the arms a round.
+        Whether to follow pseudo-regret, which costs a pass over the arms per round.
     comparators : sequence of int, optional
         Follow only these arms beside the one that is played, so that a round costs nothing for
         the others: for many arms, and adversaries that can tell the loss of one arm. Regret is
