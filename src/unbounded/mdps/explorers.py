@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
@@ -47,6 +48,17 @@ def grown(library: Library) -> Library:
     """The same policies, with room for twice as many."""
     more = (np.concatenate([part, np.zeros_like(part)]) for part in library[1:])
     return Library(library.size, *more)
+
+
+def oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike | None) -> Vector:
+    """The transitions that the explorer "oracle" is told, checked; none for the others."""
+    if explorer == "oracle":
+        if transitions is None:
+            raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
+        return layers.checked_transitions(transitions)
+    if transitions is not None:
+        raise ValueError(f"transitions are for explorer='oracle', not {explorer!r}")
+    return np.empty(0)
 
 
 def oracle(layers: Layers, P: Vector) -> Library:

@@ -254,7 +254,7 @@ class SCBRL(MDPLearner):
         # What a profile sets may be calibrated again; a saved learner keeps its own.
         constants = profiles.chosen(profile, arguments)
         checked_option("explorer", explorer, ("mvp", "ucbvi", "oracle"))
-        P = _oracle_transitions(shape, explorer, transitions)
+        P = explorers.oracle_transitions(shape, explorer, transitions)
         if P.size == 0 and T <= S:
             raise ValueError(
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
@@ -325,13 +325,3 @@ class SCBRL(MDPLearner):
         """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
         search = self._state().search
         return explorers.mixtures(self.layers, search.library, search.progress.target)
-
-
-def _oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike | None) -> Vector:
-    if explorer == "oracle":
-        if transitions is None:
-            raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
-        return layers.checked_transitions(transitions)
-    if transitions is not None:
-        raise ValueError(f"transitions are for explorer='oracle', not {explorer!r}")
-    return np.empty(0)
