@@ -76,5 +76,5 @@ def test_a_step_solves_the_linearised_optimality_conditions(seed):
     pairs = [(it.x[1:], it.dx[1:]), (it.z[1:], it.dz[1:]), (it.a[free], it.da[free]),
              (it.alpha[free], it.dalpha[free]), (it.b[both], it.db[both]),
              (it.beta[both], it.dbeta[both])]  # fmt: skip
-    longest = min((np.min(-(x / d)[d < 0], initial=1.0) for x, d in pairs), default=1.0)
+    longest = min((np.min(-x[d < 0] / d[d < 0], initial=1.0) for x, d in pairs), default=1.0)
     assert step == pytest.approx(longest, rel=1e-12)
