@@ -43,7 +43,6 @@ class AskTell(Generic[T]):
     """
 
     spec: ClassVar[Any]
-    _Ticket: ClassVar[type[Ticket]]
     _noun: ClassVar[str]  # what a ticket is called
     _example: ClassVar[str]  # of a learner, for the error message
 
@@ -96,12 +95,14 @@ class AskTell(Generic[T]):
 
     def _take(self, ticket: T) -> None:
         """Remove a ticket from the outstanding ones, or say why it is not among them."""
-        if not isinstance(ticket, self._Ticket):
+        try:
+            ours = ticket._learner == self._identity
+        except AttributeError:
             raise TypeError(
                 f"{self._noun} must be what ask() returned, not {ticket!r}; for a ticket's number "
                 "use learner.outstanding[number]"
-            )
-        if ticket._learner != self._identity:
+            ) from None
+        if not ours:
             raise ValueError(
                 f"{ticket!r} was issued by another learner; tell it to the learner that was asked"
             )

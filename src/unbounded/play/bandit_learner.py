@@ -88,7 +88,6 @@ class Learner(AskTell[Choice]):
     """
 
     spec: ClassVar[BanditSpec]
-    _Ticket = Choice
     _noun = "choice"
     _example = "SCB"
 

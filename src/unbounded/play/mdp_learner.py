@@ -63,7 +63,6 @@ class MDPLearner(AskTell[Plan]):
 
     spec: ClassVar[MDPSpec]
     layers: Layers
-    _Ticket = Plan
     _noun = "plan"
     _example = "SCBRL"
 
