@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from unbounded._jit import subroutine
+from unbounded._jit import borrowed, subroutine
 from unbounded.core.arrays import (
     Integers,
     Vector,
@@ -59,6 +59,8 @@ def library_bounds(
     states: Integers, u: Vector, work: Scratch,
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
+    lay, lo, hi, room, library = borrowed((lay, lo, hi, room, library))
+    states, u, work = borrowed((states, u, work))
     H = lay.shape[1] - 2
     S = lay[STATE, H + 1]
     width = work.order.size
@@ -97,6 +99,7 @@ def _even_values(
     lay: Integers, lo: Vector, hi: Vector, room: Vector, k: int, t: int, work: Scratch
 ) -> None:
     """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
+    lay, lo, hi, room, work = borrowed((lay, lo, hi, room, work))
     S = lay[STATE, lay.shape[1] - 1]
     width = work.order.size
     f = work.f[(k - 1) * width : k * width]
@@ -132,6 +135,8 @@ def _step(
 
     The policy takes the actions ``choice`` before layer ``j > h``.
     """
+    lay, lo, hi, room, choice = borrowed((lay, lo, hi, room, choice))
+    states, work = borrowed((states, work))
     S = lay[STATE, lay.shape[1] - 1]
     width = work.order.size
     n = lay[SIZE, h]
