@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import subroutine
+from unbounded._jit import borrowed, subroutine
 from unbounded.core.arrays import (
     Integers,
     Vector,
@@ -63,6 +63,8 @@ def library_bounds(
     states: Integers, u: Vector, work: Scratch,
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
+    lay, lo, hi, room, library = borrowed((lay, lo, hi, room, library))
+    states, u, work = borrowed((states, u, work))
     H = horizon(lay)
     S = lay[STATE, H + 1]
     width = work.order.size
@@ -101,6 +103,7 @@ def _even_values(
     lay: Integers, lo: Vector, hi: Vector, room: Vector, k: int, t: int, work: Scratch
 ) -> None:
     """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
+    lay, lo, hi, room, work = borrowed((lay, lo, hi, room, work))
     S = lay[STATE, horizon(lay) + 1]
     width = work.order.size
     f = work.f[(k - 1) * width : k * width]
@@ -136,6 +139,8 @@ def _step(
 
     The policy takes the actions ``choice`` before layer ``j > h``.
     """
+    lay, lo, hi, room, choice = borrowed((lay, lo, hi, room, choice))
+    states, work = borrowed((states, work))
     S = lay[STATE, horizon(lay) + 1]
     width = work.order.size
     n = lay[SIZE, h]

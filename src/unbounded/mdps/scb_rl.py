@@ -260,11 +260,12 @@ class SCBRL(MDPLearner):
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
                 f"of exploration; got {T}"
             )
+        clip_to = checked_option("clip", constants.clip, ("scale", "range"))
         checked_ablation(constants.clip, constants.mixing, ablation)
         cap = checked_positive("exploration_cap", exploration_cap, below=1.0)
         self._rates = profiles.rates(shape, T, delta, constants, cap, checked_flag("tight", tight))
         params = Params(
-            clip=checked_option("clip", constants.clip, ("scale", "range")),
+            clip=clip_to,
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             literal=checked_flag("literal", literal),
             search=rf_elp.Params(
