@@ -11,8 +11,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from saved_helpers import buffer_of, changed, with_buffer
 from unbounded import SCB, SCBIX, UMABG, AdaHedge, Learner, TsallisINF, Uniform
-from unbounded.play.contract import WORDS
+from unbounded.play.contract import ASKED, DRAWN, TOLD, WORDS
 from unbounded.play.seeds import bit_generator
 
 BAD_LOSSES = [
@@ -126,14 +127,49 @@ def test_tickets_survive_save_and_load(tmp_path):
 
 
 def test_what_no_saved_bandit_can_have():
-    document = json.loads(SCB(3, seed=0).save())
-    for change, words in [
-        ({"settings": {"n_arms": 4}}, "fit"),
-        ({"settings": {"n_arms": 0}}, "n_arms"),
-        ({"outstanding": [[0, 99, 0.5, 0.5]]}, "arm 99"),
+    learner = SCB(3, seed=0)
+    learner.ask()
+    text = learner.save()
+    buffer = buffer_of(text)
+    for damaged, words in [
+        (changed(text, settings={"n_arms": 4}), "fit"),
+        (changed(text, settings={"n_arms": 0}), "n_arms"),
+        (changed(text, settings={"n_arms": 3.0}), "3.0 is not a whole number"),
+        *(
+            (changed(text, outstanding={"x": [ticket]}), words)
+            for ticket, words in [
+                ([0, 99, 0.5, 0.5], "99 is not a whole number below 3"),
+                ([0, True, 0.5, 0.5], "True is not"),
+                ([1, 0, 0.5, 0.5], "1 is not a whole number below 1"),
+                ([0, 0, 0.0, 0.5], "probability 0.0"),
+                ([0, 0, 1.5, 1.5], "probability 1.5"),
+                ([0, 0, math.nan, 0.5], "probability nan"),
+                ([0, 0, 0.5, 0.1], "remembers 0.1"),
+                ([0, 0, 0.5, math.inf], "remembers inf"),
+            ]
+        ),
+        (changed(text, outstanding={"x": [[0, 0, 0.5, 0.5]] * 2}), "two tickets of number 0"),
+        (changed(text, asked=2), "1 tickets were issued, and not 2"),
+        *(
+            (with_buffer(text, np.r_[buffer[:slot], value, buffer[slot + 1 :]]), words)
+            for slot, value, words in [
+                (ASKED, 0.5, "issued"),
+                (ASKED, -1.0, "issued"),
+                (ASKED, math.nan, "integer"),
+                (DRAWN, WORDS + 1, "random words"),
+                (DRAWN, 0.0, "random words"),
+                (TOLD, 1.0, "numbered"),
+                (TOLD, -2.0, "numbered"),
+                (SCB.spec.packing.slot("t"), 0.0, "more was told"),
+                (SCB.spec.packing.slot("t"), 1.5, "state.t is 1.5"),
+                (SCB.spec.packing.slot("t"), 3.0, "more was told"),
+                (SCB.spec.packing.slot("window.W"), 2.0, "width"),
+                (SCB.spec.packing.slot("window.low"), math.nan, "nan"),
+            ]
+        ),
     ]:
         with pytest.raises(ValueError, match=words):
-            SCB.load(json.dumps(document | change))
+            SCB.load(damaged)
 
 
 def test_each_ask_has_the_next_word_of_the_generator():

@@ -16,12 +16,16 @@ import numpy as np
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.clipping import rescale
+from unbounded.core.clipping import LARGEST_UNIT, rescale
+from unbounded.core.legal import ROUNDING, require, require_distribution
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
+
+_LEAST_GAP = 1e-300  # its inverse is finite
+_MOST = 2.0**200  # of estimates in units of 2^e
 
 
 class Params(NamedTuple):
@@ -39,6 +43,15 @@ class State(NamedTuple):
     L_hat: Vector  # (n,) minus the cumulative payoff estimates
     q: Vector  # (n,) AdaHedge's distribution
     law: Law  # p_t, what is played: q and extra exploration
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(abs(self.e) <= LARGEST_UNIT, "payoffs have no such unit")
+        require(self.S == 0.0 or self.S >= _LEAST_GAP, "there are no such gaps")
+        require(abs(self.centre) <= 1.0 + ROUNDING, "payoffs have no such mean")
+        require(np.all(abs(self.L_hat) <= _MOST), "payoffs have no such sums")
+        require_distribution(self.q, "q")
+        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -10,7 +10,8 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.legal import require_counts
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -40,8 +41,12 @@ class State(NamedTuple):
     M: Vector  # triples
     mean: Vector  # pairs: mean loss
     P: Vector  # triples: estimated transitions
-    losses: Vector  # scratch, pairs
-    value: Vector  # scratch, states
+    losses: Room  # pairs
+    value: Room  # states
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N, self.M)
 
 
 def init(layers: Layers, params: Params) -> State:

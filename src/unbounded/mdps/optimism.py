@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.legal import require_counts, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.mdps.explorers import fill_policy
 
@@ -33,6 +34,12 @@ class Model(NamedTuple):
     Q: Vector  # pairs: optimistic values
     V: Vector  # states
     choice: Vector  # states: greedy action, ties frozen when it was planned
+
+    def check(self) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N_all, self.N, self.square, self.spread, self.M, self.P)
+        n_actions = (self.N.size - 1) // (self.V.size - 1)
+        require_numbers(self.choice, n_actions, "actions")
 
 
 class Bonus(NamedTuple):
@@ -53,7 +60,7 @@ class State(NamedTuple):
     version: int
     pi: Vector
     model: Model
-    rewards: Vector  # scratch, layers
+    rewards: Room  # layers
 
 
 def init(layers: Layers, bonus: Bonus) -> State:

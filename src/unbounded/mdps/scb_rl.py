@@ -24,6 +24,7 @@ from unbounded._arguments import (
 from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
+from unbounded.core.legal import require
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import PAPER, count, log_term
 from unbounded.core.occupancy.layout import Layers
@@ -51,6 +52,14 @@ class State(NamedTuple):
     windows: Windows  # layers: C_{t,h}
     search: rf_elp.State
     play: uob_reps_ex.State
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.windows.check()
+        self.search.check(params.search)
+        self.play.check()
+        done = self.search.progress.target == self.search.model.V.size - 1
+        require(self.exploring != done, "it explores what is explored")
 
 
 def init(layers: Layers, params: Params) -> State:

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.legal import require_boxes, require_counts
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild
 from unbounded.core.occupancy.kl import uniform_base
@@ -64,9 +65,14 @@ class State(NamedTuple):
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the upper bounds
-    order: Integers
+    work: Room  # of the solver
+    values: Room  # of the upper bounds
+    order: IntegerRoom
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N, self.N_before, self.M)
+        require_boxes(self.lo, self.hi)
 
 
 def init(layers: Layers, params: Params) -> State:

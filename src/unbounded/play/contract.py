@@ -33,8 +33,9 @@ from unbounded.play.buffer import Packing
 
 WORDS = 256  # random words that the buffer of a bandit holds
 # Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
-# stream of random words; the position up to which words have been drawn; then the last WORDS.
-ASKED, DRAWN, FIRST_WORD = range(3)
+# stream of random words; the position up to which words have been drawn; the number of the ticket
+# that was told last (-1: none); then the last WORDS words.
+ASKED, DRAWN, TOLD, FIRST_WORD = range(4)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

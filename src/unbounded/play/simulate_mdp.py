@@ -289,7 +289,8 @@ def _python_loop(spec: MDPSpec) -> Any:
             tally(lay, walk.losses, q, book)
             memo = ask(buffer, lay, row[0], walk.pi)
             play(lay, P, key, t + i, row, walk, book)
-            if not tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen):
+            _, has_room = tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen)
+            if not has_room:
                 return i + 1, seen_version, False
         return len(words), seen_version, True
 
