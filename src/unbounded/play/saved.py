@@ -110,7 +110,8 @@ def restore_generator(bits: PCG64, fields: Mapping[str, str]) -> None:
         numbers[key] = int(digits)
     if numbers["inc"] % 2 == 0:
         raise ValueError("its generator has no such state")
-    bits.state = {"bit_generator": "PCG64", "state": numbers, "has_uint32": 0, "uinteger": 0}
+    state: Any = {"bit_generator": "PCG64", "state": numbers, "has_uint32": 0, "uinteger": 0}
+    bits.state = state
 
 
 def whole_number(value: object, below: int) -> int:
