@@ -127,11 +127,11 @@ class Learner(AskTell[Choice]):
         if not self._delayed:
             return self._ask_alone()
         record = self._ask(self._buffer)
-        if record[0] < 0:
+        arm, probability, _, number = record
+        if arm < 0:
             with self._lock:
                 self._draw_words()
             return self.ask()
-        arm, probability, _, number = record
         self._records[number] = record
         return Choice(arm, probability, number, self._identity)
 
@@ -178,10 +178,15 @@ class Learner(AskTell[Choice]):
             value = loss  # the usual case, at the least cost
         else:
             value = self._checked_feedback(loss, reward, losses)
-        number, record = self._held(choice)
+        record = None
+        if type(choice) is Choice and choice._learner == self._identity:  # the usual case again
+            record = self._records.get(choice.id)
+        if record is None:
+            _, record = self._held(choice)
+        arm, _, memo, number = record
         try:
             del self._records[number]
-            self._tell(self._buffer, record[0], record[2], number, value)
+            self._tell(self._buffer, arm, memo, number, value)
         except KeyError:  # another thread was faster
             raise self._not_outstanding(choice) from None
         except BaseException:  # an interrupt, before the compiled step or after it
