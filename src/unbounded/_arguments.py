@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, others are refused
+_REAL = (Real, Decimal)
+_NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
+_LARGE = 2**1000  # well inside the range of floats
 
 
 def shown(value: object) -> str:
@@ -37,19 +40,21 @@ def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
     return count
 
 
-def checked_real(name: str, value: object) -> float:
+def checked_real(name: str, value: Any) -> float:
     """``value`` as the nearest float, perhaps not a finite one, or a clear error.
 
     Real numbers are those of Python and NumPy, `fractions.Fraction`, `decimal.Decimal`, and
     arrays of no dimensions that hold one. Truth values, text and complex numbers are not.
     """
-    number: Any = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    if isinstance(number, bool | np.timedelta64) or not isinstance(number, Real | Decimal):
+    if isinstance(value, float) or (type(value) is int and -_LARGE < value < _LARGE):
+        return float(value)  # the usual cases, at the least cost
+    number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(number, _NOT_REAL) or not isinstance(number, _REAL):
         raise TypeError(f"{name} must be a real number, not {shown(value)}")
     try:
         return float(number)
     except OverflowError:  # of an int or a Fraction
-        return math.inf if number > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf
     except ValueError:  # a signalling NaN
         return math.nan
 
