@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from operator import index
@@ -27,17 +27,32 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``, or a clear error."""
+def checked_whole(name: str, value: SupportsIndex) -> int:
+    """``value`` as an int, or a clear error."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
-        count = index(value)
+        return index(value)
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {shown(value)}") from None
+
+
+def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
+    """``value`` as an int of at least ``least``, or a clear error."""
+    count = checked_whole(name, value)
     if count < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
     return count
+
+
+def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
+    """Whole numbers of at least 1, one per layer, or a clear error."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be whole numbers, one per layer; got {shown(value)}")
+    sizes = [checked_count(f"{name}[{h}]", n) for h, n in enumerate(value)]
+    if not sizes:
+        raise ValueError(f"{name} must hold at least one layer, got {shown(value)}")
+    return sizes
 
 
 def checked_real(name: str, value: Any) -> float:
@@ -57,6 +72,14 @@ def checked_real(name: str, value: Any) -> float:
         return math.inf if value > 0 else -math.inf
     except ValueError:  # a signalling NaN
         return math.nan
+
+
+def checked_finite(name: str, value: float) -> float:
+    """``value`` as a finite float, or a clear error."""
+    number = checked_real(name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {shown(value)}")
+    return number
 
 
 def checked_loss(name: str, value: object) -> float:
@@ -124,10 +147,18 @@ def checked_share(name: str, value: float) -> float:
     return checked_within(name, value, 0.0, 1.0)
 
 
+def checked_part(name: str, value: float) -> float:
+    """``value`` as a float in (0, 1], or a clear error."""
+    number = checked_real(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {shown(value)}")
+    return number
+
+
 def checked_flag(name: str, value: bool) -> bool:
     """``value`` as True or False, or a clear error."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
@@ -158,7 +189,8 @@ def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
 def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
     """The position of ``value`` among the ``options``, or a clear error."""
     if value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        listed = ", ".join(map(repr, options))
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
     return options.index(value)
 
 

@@ -132,9 +132,9 @@ class Exp3IX(Learner):
         loss_range = checked_range("loss_range", loss_range)
         iota = 2.0 * math.log(n_arms)
         if delta is not None:
+            delta = checked_positive("delta", delta, below=1.0)
             if rounds is None:
                 raise TypeError("delta needs rounds too: pass rounds=, or leave delta out")
-            delta = checked_positive("delta", delta, below=1.0)
             iota = math.log(n_arms) + math.log((n_arms + 1) / delta)
         eta = 0.0 if rounds is None else math.sqrt(iota / (n_arms * rounds))
         self._start(Params(n_arms, *loss_range, eta), locals(), seed)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_numbers
+from unbounded._arguments import checked_count, checked_numbers, checked_sizes
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers
@@ -217,13 +217,4 @@ class MDPLearner(AskTell[Plan]):
 
 def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
     """`Layers` from what the user gave, or a clear error."""
-    try:
-        sizes = [int(n) for n in layers]
-        whole = all(n == size for n, size in zip(layers, sizes, strict=True))
-    except (TypeError, ValueError):
-        raise TypeError(f"layers must be whole numbers, one per layer; got {layers!r}") from None
-    if not whole or isinstance(n_actions, bool) or not isinstance(n_actions, SupportsIndex):
-        raise TypeError(
-            f"layers and n_actions must be whole numbers, got {layers!r} and {n_actions!r}"
-        )
-    return Layers(sizes, int(n_actions))
+    return Layers(checked_sizes("layers", layers), checked_count("n_actions", n_actions))

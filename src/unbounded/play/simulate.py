@@ -181,6 +181,7 @@ def simulate(
     rounds = checked_count("rounds", rounds)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
     points = recorded_rounds(checkpoints, rounds)
     root = root_of(seed)
     play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
@@ -193,7 +194,7 @@ def simulate(
     table = np.empty((8, replicates, points.size))
     if isinstance(adversary, Adversary):  # compile once, before threads want it
         adversary.rows() if followed is None else adversary.loss_of()
-    pool_size = 1 if play is _play_python else min(workers or os.cpu_count() or 1, replicates)
+    pool_size = 1 if play is _play_python else min(cores, replicates)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
             pool.submit(

@@ -184,6 +184,7 @@ def simulate_mdp(
     learner._warn_if_over(T)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
     points = recorded_rounds(checkpoints, T)
     root = root_of(seed)
     table = np.empty((5, replicates, points.size))
@@ -203,7 +204,7 @@ def simulate_mdp(
         if progress is not None:
             progress(done, replicates)
 
-    threads = 1 if in_python else min(workers or os.cpu_count() or 1, replicates)
+    threads = 1 if in_python else min(cores, replicates)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, range(replicates)))
     expected, paid, best, unit, clipped = table
