@@ -18,7 +18,8 @@ from unbounded.lab import task
 from unbounded.lab.engine import Engine, EngineError, open_engine
 from unbounded.lab.grid import Cell
 from unbounded.lab.names import known
-from unbounded.lab.store import Failure, Store, failure_of, frame_of, in_order, missing
+from unbounded.lab.rows import frame_of
+from unbounded.lab.store import Failure, Store, failure_of, in_order, missing
 from unbounded.lab.task import Outcome, Settings, Span
 
 _LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end

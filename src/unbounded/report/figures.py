@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from unbounded.lab.store import write_whole
+from unbounded.lab.files import write_whole
 from unbounded.report.model import Chart, Panel, Report, Section
 
 MOST_PANELS = 6  # of a figure; the page has the others
