@@ -48,9 +48,6 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
 def test_every_error_of_the_disk_has_a_remedy(number: int, words: str) -> None:
     said = f"^here cannot be written: {words}"
     with pytest.raises(StoreError, match=said), writing(Path("here")):
-        pytest.raises(StoreError, match=f"^here cannot be written: {words}"),
-        writing(Path("here")),
-    ):
         raise OSError(number, os.strerror(number))
 
 
