@@ -17,6 +17,7 @@ from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import rescale
+from unbounded.core.powers import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
 from unbounded.play.bandit_learner import Learner
@@ -71,7 +72,10 @@ def _mixability_gap(q_k: float, x: float, eta: float) -> float:
         return max(0.0, x) - q_k * x
     if eta * x > 1.0:
         return x + math.log(q_k + (1.0 - q_k) * math.exp(-eta * x)) / eta - q_k * x
-    return math.log1p(q_k * math.expm1(eta * x)) / eta - q_k * x
+    mean = q_k * math.expm1(eta * x)
+    if eta == 0.0 or mean <= -1.0:  # of one arm; or of an arm that is certain and gains nothing
+        return 0.0
+    return math.log1p(mean) / eta - q_k * x
 
 
 @kernel
@@ -111,7 +115,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The inverse of AdaHedge's learning rate, over ln n."""
-    return math.ldexp(state.S, state.e)
+    return capped(state.S, state.e)
 
 
 def bound(n: int, T: int) -> float:

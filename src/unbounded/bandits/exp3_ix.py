@@ -22,6 +22,7 @@ from unbounded._arguments import checked_count, checked_positive, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.powers import LARGEST
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.play.bandit_learner import Learner
@@ -78,7 +79,7 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 class Exp3IX(Learner):

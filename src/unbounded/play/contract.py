@@ -27,6 +27,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import numba
+import numpy as np
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.play.buffer import Packing
@@ -107,6 +110,8 @@ class Spec:
         """
         function.__module__ = self.module
         function.__qualname__ = f"{self.name}.{function.__name__}"
+        if numba.config.DISABLE_JIT:  # compiled code does not warn of what it is meant to do
+            return np.errstate(all="ignore")(function)
         return kernel(function, nogil=nogil)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unbounded._arguments import checked_count, recorded_rounds
 from unbounded._jit import borrowed, kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.powers import LARGEST
 from unbounded.play.adversary import Adversary
 from unbounded.play.bandit_learner import Learner, entries
 from unbounded.play.contract import BanditSpec
@@ -97,9 +98,9 @@ class Simulation:
 
     @property
     def loss_range(self) -> NDArray[np.float64]:
-        """The largest minus the smallest loss of any arm so far."""
+        """The largest minus the smallest loss of any arm so far, at most the largest float."""
         with np.errstate(over="ignore"):
-            return self.high - self.low
+            return np.minimum(self.high - self.low, LARGEST)
 
     def relative_regret(self, to: str = "scale", *, pseudo: bool = False) -> NDArray[np.float64]:
         """Regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
