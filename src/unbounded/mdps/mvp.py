@@ -149,6 +149,7 @@ class MVP(MDPLearner):
         init=optimism.init,
         act=markov_play.act,
         distribution=markov_play.distribution,
+        takes=optimism.takes,
         examples=({}, {"constants": "paper"}),
     )
 

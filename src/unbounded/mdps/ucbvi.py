@@ -125,6 +125,7 @@ class UCBVI(MDPLearner):
         init=optimism.init,
         act=markov_play.act,
         distribution=markov_play.distribution,
+        takes=optimism.takes,
         examples=({}, {"constants": "paper"}),
     )
 

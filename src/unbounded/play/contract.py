@@ -190,6 +190,11 @@ class Cache(NamedTuple):
 
 
 @kernel
+def _any_losses(params: Any, losses: Vector) -> bool:
+    return True
+
+
+@kernel
 def _always(state: Any) -> bool:
     return True
 
@@ -221,6 +226,8 @@ class MDPSpec(Spec):
         what is known of its solves.
     solver : callable
         Returns what ``update`` gets as ``solver``.
+    takes : kernel
+        ``takes(params, losses) -> bool``: whether the losses of an episode are legal.
     room : kernel
         ``room(state) -> bool``: whether one more ``update`` fits into the state.
     grown : callable, optional
@@ -232,6 +239,7 @@ class MDPSpec(Spec):
     policy: Callable[[Any], Vector] = attrgetter("pi")
     solves: Callable[[Any], Solves] = _no_solves
     solver: Callable[[], Any] = _nothing
+    takes: Callable[[Any, Any], bool] = _any_losses
     room: Callable[[Any], bool] = _always
     grown: Callable[[Any], Any] | None = None
     per_state: bool = False
