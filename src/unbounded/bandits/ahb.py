@@ -103,7 +103,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     if t <= n:
         put_all_on(state.law, t - 1)
     else:
-        total = shannon(L_hat, math.log(n) / S if S > 0.0 else 0.0, q, state.law.room)
+        eta = min(math.log(n) / S, 1e308) if S > 0.0 else 0.0  # subnormal S
+        total = shannon(L_hat, eta, q, state.law.room)
         gamma = min(0.5, math.sqrt(params.exploration * n * math.log(n) / t))
         for k in range(n):
             q[k] /= total
