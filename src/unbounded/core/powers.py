@@ -36,7 +36,10 @@ def ldexp(x: float, e: int) -> float:
 
 @overload(ldexp, jit_options={"forceinline": True})
 def _compiled(x: Any, e: Any) -> Any:
-    return lambda x, e: math.ldexp(x, e)
+    def its_c(x: Any, e: Any) -> Any:
+        return math.ldexp(x, e)
+
+    return its_c
 
 
 def widths(W: Vector, e: Vector) -> Vector:
