@@ -34,7 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
         return 2
     from unbounded import lab
+    from unbounded.lab.files import sentence
 
+    for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     expected = (
         lab.ConfigError,
         lab.EngineError,
@@ -46,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         status = _app()(sys.argv[1:] if arguments is None else arguments)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"unbounded: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"unbounded: {where}{sentence(error)}", file=sys.stderr)
         return 2
     except expected as error:
         print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)

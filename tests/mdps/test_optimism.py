@@ -124,7 +124,7 @@ def test_simulations_refuse_the_rewards_that_tell_refuses(cls, in_python):
     class After(MDPAdversary):
         """Fine for four episodes, then a loss of ``scale`` for every pair."""
 
-        def fill(params, t, q, lay, out):
+        def fill(params, t, q, lay, out):  # noqa: N805
             out[:] = params[0] if t > 4 else -0.25
             out[0] = 0.0
 
@@ -137,8 +137,8 @@ def test_simulations_refuse_the_rewards_that_tell_refuses(cls, in_python):
     for scale, episodes in ((-0.5, 9), (0.25, 4), (-0.75, 4)):
         simulate_mdp(cls([1, 2], 2, 9), mdp, after(scale), episodes, seed=1)
     for scale in (0.25, -0.75):
+        learner = cls([1, 2], 2, 9)
         with pytest.raises(ValueError, match=f"{cls.__name__} needs rewards of at least 0") as told:
-            learner = cls([1, 2], 2, 9)
             learner.tell(learner.ask(), [0, 0], [0, 0], [scale, scale])
         with pytest.raises(ValueError, match=f"{cls.__name__} needs rewards of at least 0") as met:
             simulate_mdp(cls([1, 2], 2, 9), mdp, after(scale), 9, seed=1)

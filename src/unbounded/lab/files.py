@@ -44,9 +44,20 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno or 0, "give another directory")
-        reason = error.strerror or error
-        raise StoreError(f"{path} cannot be written: {reason}; {remedy}") from error
+        raise StoreError(f"{path} cannot be written: {sentence(error)}") from error
+
+
+def sentence(error: OSError) -> str:
+    """What the system says, and what to do about it.
+
+    Examples
+    --------
+    >>> from unbounded.lab.files import sentence
+    >>> sentence(PermissionError(13, "Permission denied"))
+    'Permission denied; make the directory writable, or give another one'
+    """
+    remedy = _REMEDIES.get(error.errno or 0, "give another directory")
+    return f"{error.strerror or error}; {remedy}"
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:

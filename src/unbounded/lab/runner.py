@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 
 from unbounded.lab import task
-from unbounded.lab.engine import Engine, EngineError, open_engine
+from unbounded.lab.engine import Engine, EngineError, check_engine, open_engine
 from unbounded.lab.grid import Cell
 from unbounded.lab.names import known
 from unbounded.lab.rows import frame_of
@@ -152,6 +152,7 @@ def run_cells(
     >>> result.frame["replicate"].n_unique(), result.failures
     (10, [])
     """
+    check_engine(engine, workers)
     if store is None:
         return _run(plan, replicates, None, engine, workers, watcher)
     with store.locked():

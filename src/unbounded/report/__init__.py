@@ -67,7 +67,7 @@ def report(
     made = contents(directory)
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, page.html(made).encode())
+    write_whole(target, page.html(made).encode(errors="backslashreplace"))
     if not figures:
         return Written(target, [], "")
     try:
