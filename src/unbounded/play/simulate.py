@@ -63,7 +63,7 @@ class Simulation:
     clipped : array
         How many losses the learner has clipped.
     threshold : array
-        The learner's ``scale``: its clipping threshold or range.
+        The learner's ``scale``: its clipping threshold or range, at most the largest float.
     """
 
     checkpoints: NDArray[np.int64]
