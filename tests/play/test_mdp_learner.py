@@ -138,9 +138,9 @@ def test_errors_change_nothing():
         (0, [True, False, True], "whole numbers, not of type"),
         (0, [None, 0, 0], "whole numbers, not of type"),
         (1, [0, 0, 2], "actions must be whole numbers"),
-        (2, [0.0, np.nan, 0.0], "losses must be finite"),
+        (2, [0.0, np.nan, 0.0], r"losses\[1\] must be finite"),
         (2, [0.0, 0.0], "losses must have shape"),
-        (2, [True, False, True], "losses must be real numbers"),
+        (2, [True, False, True], "must be a real number"),
         (2, None, "either losses= or rewards="),
     ]:
         arguments = [bad if i == k else x for i, x in enumerate(GOOD)]

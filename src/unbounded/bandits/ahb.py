@@ -18,6 +18,7 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import LARGEST_UNIT, rescale
 from unbounded.core.legal import ROUNDING, require, require_distribution
+from unbounded.core.powers import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
 from unbounded.play.bandit_learner import Learner
@@ -84,7 +85,10 @@ def _mixability_gap(q_k: float, x: float, eta: float) -> float:
         return max(0.0, x) - q_k * x
     if eta * x > 1.0:
         return x + math.log(q_k + (1.0 - q_k) * math.exp(-eta * x)) / eta - q_k * x
-    return math.log1p(q_k * math.expm1(eta * x)) / eta - q_k * x
+    mean = q_k * math.expm1(eta * x)
+    if eta == 0.0 or mean <= -1.0:  # of one arm; or of an arm that is certain and gains nothing
+        return 0.0
+    return math.log1p(mean) / eta - q_k * x
 
 
 @kernel
@@ -112,7 +116,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     if t <= n:
         put_all_on(state.law, t - 1)
     else:
-        total = shannon(L_hat, math.log(n) / S if S > 0.0 else 0.0, q, state.law.room)
+        eta = min(math.log(n) / S, 1e308) if S > 0.0 else 0.0  # subnormal S
+        total = shannon(L_hat, eta, q, state.law.room)
         gamma = min(0.5, math.sqrt(params.exploration * n * math.log(n) / t))
         for k in range(n):
             q[k] /= total
@@ -124,7 +129,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The inverse of AdaHedge's learning rate, over ln n."""
-    return math.ldexp(state.S, state.e)
+    return capped(state.S, state.e)
 
 
 def bound(n: int, T: int) -> float:

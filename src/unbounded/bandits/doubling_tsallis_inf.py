@@ -17,6 +17,7 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import LARGEST_UNIT
 from unbounded.core.legal import require
+from unbounded.core.powers import capped, ldexp
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
     Anchor,
@@ -81,7 +82,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     age, R, e, anchor, L_hat = state.age, state.R, state.e, state.anchor, state.L_hat
-    value = math.ldexp(loss, -e)
+    value = ldexp(loss, -e)
     exceeds = abs(value) > R
     if exceeds:
         R, exponent = math.frexp(abs(loss))
@@ -105,7 +106,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """R."""
-    return math.ldexp(state.R, state.e)
+    return capped(state.R, state.e)
 
 
 class DoublingTsallisINF(Learner):

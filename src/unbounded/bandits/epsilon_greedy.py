@@ -11,7 +11,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count
+from unbounded._arguments import checked_count, checked_part
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
@@ -126,7 +126,6 @@ class EpsilonGreedy(Learner):
     def __init__(
         self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
     ) -> None:
-        if epsilon is not None and not 0.0 < epsilon <= 1.0:
-            raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}")
         n_arms = checked_count("n_arms", n_arms)
-        self._start(Params(n_arms, 0.0 if epsilon is None else float(epsilon)), locals(), seed)
+        epsilon = None if epsilon is None else checked_part("epsilon", epsilon)
+        self._start(Params(n_arms, epsilon or 0.0), locals(), seed)

@@ -17,6 +17,7 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.legal import require
+from unbounded.core.powers import LARGEST
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -83,7 +84,7 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 class UCB1(Learner):

@@ -20,6 +20,7 @@ from unbounded._arguments import checked_ablation, checked_option, checked_share
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Room, Vector
 from unbounded.core.legal import require
+from unbounded.core.powers import capped, ldexp
 
 CLIPS = ("scale", "range", "none")
 SCALE, RANGE, NONE = range(3)  # to [-C, C], the paper's; to the observed range; an ablation
@@ -79,7 +80,7 @@ def clip_to_scale(window: Window, rule: int, loss: float) -> tuple[float, bool, 
     Returns l+ in units of 2^e, whether it was clipped, and the next window.
     """
     C = 0.5 * window.W
-    value = math.ldexp(loss, -window.e)
+    value = ldexp(loss, -window.e)
     clipped = abs(value) > C
     l_plus = max(-C, min(C, value)) + C
     grows = clipped or (rule == LARGEST and 2.0 * abs(value) > C)
@@ -106,7 +107,7 @@ def clip_to_range(window: Window, loss: float) -> tuple[float, bool, Window]:
         high = max(window.high, loss)
         W, e = _width(low, high)
         return l_plus, window.low <= window.high, Window(W, e, low, high)
-    l_plus = math.ldexp(loss, -window.e) - math.ldexp(window.low, -window.e)
+    l_plus = ldexp(loss, -window.e) - math.ldexp(window.low, -window.e)
     return min(l_plus, window.W), False, window
 
 
@@ -120,7 +121,7 @@ def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Wind
     _, _, after = clip_to_scale(window, rule, loss)
     if window.W == 0.0:
         return math.ldexp(loss, -after.e), False, after
-    value = math.ldexp(loss, -window.e)
+    value = ldexp(loss, -window.e)
     return max(-_MOST, min(_MOST, value)) + 0.5 * window.W, False, after
 
 
@@ -139,9 +140,12 @@ def clip(window: Window, clip: int, rule: int, loss: float) -> tuple[float, bool
 
 @kernel
 def scale_of(window: Window, clip: int) -> float:
-    """What the losses are clipped to: C, or the observed range."""
+    """What the losses are clipped to: C, or the observed range.
+
+    One beyond the largest float is given as that: no loss exceeds it.
+    """
     W = window.W if clip == RANGE else 0.5 * window.W
-    return math.ldexp(W, window.e)
+    return capped(W, window.e)
 
 
 @kernel

@@ -20,6 +20,7 @@ from unbounded.core.clipping import LAZY, SCALE, Window, check_windows, clip, re
 from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
+from unbounded.core.powers import widths
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
 from unbounded.core.simplex.lanes import LANES
 from unbounded.core.simplex.sampling import mix
@@ -163,4 +164,4 @@ class IndependentSCB(MDPLearner):
         """Clipping threshold (or range) of each state, flat over states 1..S."""
         state = self._state()
         factor = 0.5 if self._params.clip == SCALE else 1.0
-        return np.ldexp(factor * state.W[1:], state.e[1:].astype(np.int64))
+        return widths(factor * state.W[1:], state.e[1:])

@@ -28,6 +28,7 @@ from unbounded.core.occupancy.ftrl import floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import ldexp
 from unbounded.mdps import markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
@@ -117,7 +118,7 @@ def _estimate(
         low, e = params.low[h - 1], int(params.e[h - 1])
         loss = min(max(losses[h - 1], low), params.high[h - 1])
         clipped += loss != losses[h - 1]
-        l_plus = min(math.ldexp(loss, -e) - math.ldexp(low, -e), params.W[h - 1])
+        l_plus = min(ldexp(loss, -e) - ldexp(low, -e), params.W[h - 1])
         l_plus = math.ldexp(l_plus, e - params.unit)
         # Boxes that hold only P: the upper occupancy bound is the occupancy.
         q = u_state(lay, params.P, params.P, state.room, state.pi, h, s, state.values, state.order)

@@ -282,10 +282,11 @@ class RFELP(MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions)
         delta = checked_positive("delta", delta, below=1.0)
+        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
         who = checked_option("explorer", explorer, ("mvp", "ucbvi"))
         of = ucbvi if who == UCBVI else mvp
         params = Params(
-            N=checked_count("episodes", episodes),
+            N=episodes,
             m=checked_count("early_stop", early_stop, least=0),
             share=checked_flag("share_counts", share_counts),
             explorer=who,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import (
@@ -29,6 +28,7 @@ from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import PAPER, count, log_term
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
+from unbounded.core.powers import widths
 from unbounded.mdps import explorers, profiles, rf_elp, uob_reps_ex
 from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
@@ -325,7 +325,7 @@ class SCBRL(MDPLearner):
         """Clipping threshold C_h of each layer, or the observed range."""
         windows = self._state().windows
         W = windows.W if self._params.clip == RANGE else 0.5 * windows.W
-        return np.ldexp(W, windows.e.astype(np.int64))
+        return widths(W, windows.e)
 
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""

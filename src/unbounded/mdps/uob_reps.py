@@ -27,6 +27,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import ldexp
 from unbounded.mdps import markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
@@ -125,7 +126,7 @@ def _estimate(
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        l_plus = math.ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
+        l_plus = ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
         if l_plus < 0.0 or l_plus > params.width[h - 1]:
             clipped += 1
             l_plus = min(max(l_plus, 0.0), params.width[h - 1])

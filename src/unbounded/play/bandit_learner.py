@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from functools import cache
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.random import PCG64
 from numpy.typing import ArrayLike
 
+from unbounded._arguments import checked_loss, checked_losses
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
@@ -215,17 +214,7 @@ class Learner(AskTell[Choice]):
     def _checked(self, name: str, value: object) -> float:
         if value is None:
             raise TypeError("tell() needs loss= or reward=")
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            raise TypeError(f"{name} must be a real number, not {value!r}; pass float({name})")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise ValueError(
-                f"{name} must be finite, got {value!r}; if there is no {name}, "
-                "forget() the choice instead"
-            )
+        number = checked_loss(name, value)
         if abs(number) > self.spec.largest_loss:
             raise ValueError(
                 f"{self.spec.name} squares its losses and takes at most "
@@ -236,16 +225,10 @@ class Learner(AskTell[Choice]):
     def _checked_losses(self, loss: object, reward: object, losses: ArrayLike | None) -> Vector:
         if losses is None or loss is not None or reward is not None:
             raise TypeError(f"{self.spec.name} learns from all the losses: pass losses=vector")
-        vector = np.array(losses)
-        if vector.shape != (self.n_arms,):
-            raise ValueError(
-                f"losses must have shape ({self.n_arms},), got {vector.shape}: one for each arm"
-            )
-        if vector.dtype.kind not in "iuf":
-            raise TypeError(f"losses must be real numbers, not of type {vector.dtype}")
-        for value in vector.tolist():
-            self._checked("losses", value)
-        return vector.astype(np.float64)
+        vector = checked_losses("losses", losses, self.n_arms, "arm")
+        for value in vector[abs(vector) > self.spec.largest_loss]:
+            self._checked("losses", float(value))  # an error
+        return vector
 
     # ------------------------------------------------------------------ looking
 

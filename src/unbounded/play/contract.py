@@ -27,6 +27,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import numba
+import numpy as np
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.play.buffer import Packing
@@ -108,6 +111,8 @@ class Spec:
         """
         function.__module__ = self.module
         function.__qualname__ = f"{self.name}.{function.__name__}"
+        if numba.config.DISABLE_JIT:  # compiled code does not warn of what it is meant to do
+            return np.errstate(all="ignore")(function)
         return kernel(function, nogil=nogil)
 
 
@@ -186,6 +191,11 @@ class Cache(NamedTuple):
 
 
 @kernel
+def _any_losses(params: Any, losses: Vector) -> bool:
+    return True
+
+
+@kernel
 def _always(state: Any) -> bool:
     return True
 
@@ -217,6 +227,8 @@ class MDPSpec(Spec):
         what is known of its solves.
     solver : callable
         Returns what ``update`` gets as ``solver``.
+    takes : kernel
+        ``takes(params, losses) -> bool``: whether the losses of an episode are legal.
     room : kernel
         ``room(state) -> bool``: whether one more ``update`` fits into the state.
     grown : callable, optional
@@ -228,6 +240,7 @@ class MDPSpec(Spec):
     policy: Callable[[Any], Vector] = attrgetter("pi")
     solves: Callable[[Any], Solves] = _no_solves
     solver: Callable[[], Any] = _nothing
+    takes: Callable[[Any, Any], bool] = _any_losses
     room: Callable[[Any], bool] = _always
     grown: Callable[[Any], Any] | None = None
     per_state: bool = False

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_numbers
+from unbounded._arguments import checked_count, checked_losses, checked_numbers, checked_sizes
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import PAIR, Layers
@@ -176,17 +176,7 @@ class MDPLearner(AskTell[Plan]):
             )
 
     def _checked(self, name: str, values: Any) -> Vector:
-        given = np.asarray(values)
-        if given.shape != (self.layers.horizon,):
-            raise ValueError(
-                f"{name} must have shape ({self.layers.horizon},), one per layer; got {given.shape}"
-            )
-        if given.dtype.kind not in "iuf":
-            raise TypeError(f"{name} must be real numbers, not of type {given.dtype}")
-        numbers = given.astype(np.float64)
-        if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"{name} must be finite, got {given.tolist()}")
-        return numbers
+        return checked_losses(name, values, self.layers.horizon, "layer")
 
     def _grow(self) -> None:
         """Move the state to a buffer with more room."""
@@ -272,13 +262,4 @@ class MDPLearner(AskTell[Plan]):
 
 def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
     """`Layers` from what the user gave, or a clear error."""
-    try:
-        sizes = [int(n) for n in layers]
-        whole = all(n == size for n, size in zip(layers, sizes, strict=True))
-    except (TypeError, ValueError):
-        raise TypeError(f"layers must be whole numbers, one per layer; got {layers!r}") from None
-    if not whole or isinstance(n_actions, bool) or not isinstance(n_actions, SupportsIndex):
-        raise TypeError(
-            f"layers and n_actions must be whole numbers, got {layers!r} and {n_actions!r}"
-        )
-    return Layers(sizes, int(n_actions))
+    return Layers(checked_sizes("layers", layers), checked_count("n_actions", n_actions))
