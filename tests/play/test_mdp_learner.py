@@ -211,11 +211,12 @@ def test_a_learner_that_grew_is_loaded_with_its_room():
     ("layers", "n_actions", "error", "message"),
     [
         (3, 2, TypeError, "layers must be whole numbers, one per layer; got 3"),
-        (["a"], 2, TypeError, "whole numbers"),
-        ([1.5], 2, TypeError, "whole numbers"),
-        ([2], 2.0, TypeError, "whole numbers"),
-        ([2], True, TypeError, "whole numbers"),
-        ([0], 2, ValueError, "at least one state"),
+        (["a"], 2, TypeError, r"layers\[0\] must be a whole number"),
+        ([1, 2.0], 2, TypeError, r"layers\[1\] must be a whole number"),
+        ([True, 2], 2, TypeError, r"layers\[0\] must be a whole number"),
+        ([2], 2.0, TypeError, "n_actions must be a whole number"),
+        ([2], True, TypeError, "n_actions must be a whole number"),
+        ([0], 2, ValueError, r"layers\[0\] must be at least 1"),
         ([], 2, ValueError, "at least one layer"),
         ([2], 0, ValueError, "n_actions must be at least 1"),
     ],
@@ -226,5 +227,5 @@ def test_shapes_are_checked(layers, n_actions, error, message):
 
 
 def test_shapes_of_every_kind_are_fine():
-    for layers in ([2, 3], (2, 3), np.array([2, 3]), [2.0, np.int8(3)]):
+    for layers in ([2, 3], (2, 3), np.array([2, 3]), [2, np.int8(3)]):
         assert checked_layers(layers, np.int64(2)) == Layers([2, 3], 2)
