@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from unbounded._arguments import checked_finite
+from unbounded._arguments import checked_finite, checked_real, shown
 from unbounded._jit import kernel, pointer
 from unbounded.core.arrays import Integers, Vector
 
@@ -162,11 +162,11 @@ class MDPAdversary:
     """Whether the losses depend on the random ``key``."""
 
     def __init__(self, *, scale: float = 1.0) -> None:
-        self.scale = checked_finite("scale", scale)
+        self.scale = checked_real("scale", scale)
         if not math.isfinite(self.scale * self.largest):
             raise ValueError(
                 f"the largest loss, {self.largest:g} times scale, must be finite; got "
-                f"scale={scale!r}"
+                f"scale={shown(scale)}"
             )
 
     @property
