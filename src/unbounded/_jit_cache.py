@@ -25,7 +25,7 @@ import numba
 import numpy as np
 
 from unbounded import _jit_files
-from unbounded._jit_key import Fingerprint, Kernel, Uncertain
+from unbounded._jit_key import Fingerprint, Kernel, UncertainError
 
 try:
     from numba.core.ccallback import CFunc
@@ -112,8 +112,10 @@ class Kept(Kernel):
             return None
         key = self._key(code, signature, target.codegen())
         data = _jit_files.read(f"{self._file}.{_version(code, key)}")
+        if data is None:
+            return None
         try:
-            stored, result = pickle.loads(data) if data is not None else (None, None)
+            stored, result = pickle.loads(data)
             return CompileResult._rebuild(target, *result) if stored == key else None
         except Exception:  # what it refers to is gone: compile again
             return None
@@ -137,7 +139,7 @@ class Kept(Kernel):
         code = Fingerprint(_opened)
         try:
             found = code.of(self)
-        except Uncertain:
+        except UncertainError:
             return None
         ours = all(module.partition(".")[0] == "unbounded" for module in code.modules)
         return found if ours or not _extended() else None
@@ -163,19 +165,17 @@ def _opened(value: Any) -> Any:
         return kept
     if hasattr(value, "py_func"):
         # What it was compiled as, and when, is not known.
-        raise Uncertain(f"{value} is compiled by Numba, not by the package")
+        raise UncertainError(f"{value} is compiled by Numba, not by the package")
     return value._defn if isinstance(value, _Intrinsic) else value
 
 
 def _extended() -> bool:
-    """Whether somebody taught Numba functions or methods that no code of a kernel shows."""
-    taught = (
-        getattr(template, "_overload_func", None)
-        for template in (*builtin_registry.functions, *builtin_registry.attributes)
-    )
-    return any(
-        function is not None and function.__module__.partition(".")[0] not in ("numba", "unbounded")
-        for function in taught
-    )
-
-
+    """Whether somebody taught Numba functions or methods: no code of a kernel shows that."""
+    for template in (*builtin_registry.functions, *builtin_registry.attributes):
+        function = getattr(template, "_overload_func", None)
+        if function is not None:
+            # A few of Numba's own have no module.
+            module = function.__module__ or function.__globals__.get("__name__", "")
+            if module.partition(".")[0] not in ("numba", "unbounded"):
+                return True
+    return False

@@ -171,8 +171,9 @@ def write(kernel: str, version: str, data: bytes) -> None:
 
 def _forget_old(directory: Path, kernel: str) -> None:
     versions: dict[str, list[Path]] = {}
-    files = [path for path in directory.glob(f"{kernel}.*.nbc")]
-    for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+    for path in sorted(
+        directory.glob(f"{kernel}.*.nbc"), key=lambda path: path.stat().st_mtime_ns, reverse=True
+    ):
         versions.setdefault(path.name.removeprefix(f"{kernel}.").partition(".")[0], []).append(path)
     for old in list(versions.values())[_VARIANTS:]:
         for path in old:

@@ -6,7 +6,7 @@ global names mean now; through the kernels that it calls, in whatever module the
 no difference who wrote a kernel, and an edit of a file under a running process changes nothing.
 
 Where a hash cannot say for certain what a value is, there is none, and the code is not kept:
-`Uncertain` says why. Python, NumPy and Numba are taken by name; their versions belong to the key.
+`UncertainError` says why. Python, NumPy and Numba are taken by name; their versions are in the key.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, EllipsisType, FunctionType, ModuleType, NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -28,7 +28,7 @@ _PLAIN = (NoneType, EllipsisType, bool, int, str, bytes)
 _NUMBERS = "biufc"  # kinds of arrays
 
 
-class Uncertain(Exception):
+class UncertainError(Exception):
     """There is something of which no hash can say for certain what it is."""
 
 
@@ -38,6 +38,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.function = function
         self.options = options
+        self.text: _Text | None = None  # of its code, which never changes
         self.compiled_as: bytes | None = None
         """Its hash when it was first compiled: what its callers take in, whatever has happened
         to its global names since then."""
@@ -50,19 +51,19 @@ class Fingerprint:
     ----------
     opened : callable
         From one of Numba's objects to the `Kernel` or function that it stands for, from any other
-        value to itself; raises `Uncertain`.
+        value to itself; raises `UncertainError`.
     """
 
     def __init__(self, opened: Callable[[Any], Any]) -> None:
         self._opened = opened
-        self._known: dict[int, bytes | Uncertain] = {}
+        self._known: dict[int, bytes | UncertainError] = {}
         self._within: list[int] = []
         self._alive: list[Any] = []  # so that an id means the same object throughout
         self.modules: set[str] = set()
         """Where the functions are from that were met."""
 
     def of(self, value: Any) -> bytes:
-        """The hash of a value; raises `Uncertain`."""
+        """The hash of a value; raises `UncertainError`."""
         plain = _of_plain(value)
         if plain is not None:
             return plain
@@ -79,12 +80,12 @@ class Fingerprint:
             self._within.append(key)
             try:
                 self._known[key] = self._of_object(value)
-            except Uncertain as reason:
+            except UncertainError as reason:
                 self._known[key] = reason
             finally:
                 self._within.pop()
         known = self._known[key]
-        if isinstance(known, Uncertain):
+        if isinstance(known, UncertainError):
             raise known
         return known
 
@@ -102,50 +103,59 @@ class Fingerprint:
         return _mix("instance", self.of(type(value)), *parts)
 
     def _of_object(self, value: Any) -> bytes:
-        if isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-            return _mix("ufunc", value.__name__.encode())
+        if isinstance(value, np.ufunc):
+            name = str(value.__name__)
+            if vars(np).get(name) is value:
+                return _mix("ufunc", name.encode())
         if isinstance(value, Kernel):
+            text = value.text = value.text or _text(value.function.__code__)
             options = tuple(sorted(value.options.items()))
-            found = _mix("kernel", self.of(value.function), self.of(options))
+            found = _mix("kernel", self._of_function(value.function, text), self.of(options))
             if value.compiled_as not in (None, found):
-                raise Uncertain(f"{value.function.__qualname__} was compiled as something else")
+                raise UncertainError(
+                    f"{value.function.__qualname__} was compiled as something else"
+                )
             return found
         if isinstance(value, FunctionType):
-            return self._of_function(value)
+            return self._of_function(value, _text(value.__code__))
         if isinstance(value, type) and tuple in value.__bases__ and hasattr(value, "_fields"):
-            defaults = tuple(value._field_defaults.items())
-            names = (value.__module__, value.__qualname__, *value._fields)
+            kind: Any = value
+            defaults = tuple(kind._field_defaults.items())
+            names = (kind.__module__, kind.__qualname__, *kind._fields)
             return _mix("NamedTuple", self.of(names), self.of(defaults))
-        raise Uncertain(f"{value!r} of type {type(value).__name__}")
+        raise UncertainError(f"{value!r} of type {type(value).__name__}")
 
-    def _of_function(self, function: FunctionType) -> bytes:
+    def _of_function(self, function: Any, text: _Text) -> bytes:
         self.modules.add(function.__module__)
-        code = function.__code__
-        parts = [self._of_code(code), self.of(function.__defaults__)]
+        parts = [text.hash, self.of(function.__defaults__)]
         parts.append(self.of(tuple(sorted((function.__kwdefaults__ or {}).items()))))
         for cell in function.__closure__ or ():
             try:
                 content = cell.cell_contents
             except ValueError:
-                raise Uncertain(f"{function.__qualname__} closes over nothing yet") from None
+                raise UncertainError(f"{function.__qualname__} closes over nothing yet") from None
             parts.append(self.of(content))
-        # Some of these names are attributes only. They do no harm, but must not stand in the way.
-        names = {name for part in _codes(code) for name in part.co_names}
-        if "getattr" in names:
-            raise Uncertain(f"{function.__qualname__} takes attributes by getattr")
-        for name in sorted(names):
+        for name in text.names:
             for space in (function.__globals__, vars(builtins)):
                 if name in space:
-                    parts.append(name.encode())
-                    try:
-                        parts.append(self._of_global(space[name], names))
-                    except Uncertain:
-                        if name in _globals_of(code):
-                            raise
+                    parts.append(self._of_name(space, name, text, "GLOBAL", "NAME"))
                     break
         return _mix("function", *parts)
 
-    def _of_global(self, value: Any, names: set[str]) -> bytes:
+    def _of_name(self, space: dict[str, Any], name: str, text: _Text, *loads: str) -> bytes:
+        """What a name of the text means, if it is taken from here.
+
+        Which names are globals and which are attributes is seen only by reading the bytecode, which
+        is slow. To take in too much does no harm, unless it is something uncertain.
+        """
+        try:
+            return _mix(name, self._of_global(space[name], text))
+        except UncertainError:
+            if name in _loaded(text.code, loads):
+                raise
+            return _mix(name)
+
+    def _of_global(self, value: Any, text: _Text) -> bytes:
         if not isinstance(value, ModuleType):
             return self.of(value)
         if value.__name__.partition(".")[0] in _BY_NAME:
@@ -154,26 +164,49 @@ class Fingerprint:
             return _mix("again")
         # Any of the names may be an attribute of this module.
         if "__getattr__" in vars(value):
-            raise Uncertain(f"{value.__name__} makes its attributes as they are asked for")
-        parts = []
+            raise UncertainError(f"{value.__name__} makes its attributes as they are asked for")
         self._within.append(id(value))
         try:
-            for name in sorted(names & vars(value).keys()):
-                parts += [name.encode(), self._of_global(vars(value)[name], names)]
+            parts = [
+                self._of_name(vars(value), name, text, "ATTR", "METHOD")
+                for name in text.names
+                if name in vars(value)
+            ]
         finally:
             self._within.pop()
         return _mix("attributes", value.__name__.encode(), *parts)
 
-    def _of_code(self, code: CodeType) -> bytes:
-        names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-        counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-        consts = [
-            self._of_code(const) if isinstance(const, CodeType) else self.of(const)
-            for const in code.co_consts
-        ]
-        return _mix(
-            "code", code.co_code, code.co_exceptiontable, repr((names, counts)).encode(), *consts
-        )
+
+class _Text(NamedTuple):
+    """Code without what its names mean."""
+
+    code: CodeType
+    hash: bytes
+    names: list[str]  # of globals and of attributes
+
+
+def _text(code: CodeType) -> _Text:
+    names = {name for part in _codes(code) for name in part.co_names}
+    if "getattr" in names:
+        raise UncertainError(f"{code.co_qualname} takes attributes by getattr")
+    return _Text(code, _of_code(code), sorted(names))
+
+
+def _of_code(code: CodeType) -> bytes:
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    constants = Fingerprint(_itself)
+    consts = [
+        _of_code(const) if isinstance(const, CodeType) else constants.of(const)
+        for const in code.co_consts
+    ]
+    return _mix(
+        "code", code.co_code, code.co_exceptiontable, repr((names, counts)).encode(), *consts
+    )
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _mix(kind: str, *parts: bytes) -> bytes:
@@ -227,11 +260,11 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(const)
 
 
-def _globals_of(code: CodeType) -> set[str]:
-    """The names that code really takes from its globals; slow."""
+def _loaded(code: CodeType, loads: tuple[str, ...]) -> set[str]:
+    """The names that code takes by such instructions: LOAD_GLOBAL, LOAD_ATTR, ..."""
     return {
         step.argval
         for part in _codes(code)
         for step in dis.get_instructions(part)
-        if step.opname.startswith("LOAD_") and ("GLOBAL" in step.opname or "NAME" in step.opname)
+        if step.opname.startswith("LOAD_") and any(load in step.opname for load in loads)
     }
