@@ -101,7 +101,7 @@ class Kept(Kernel):
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         target.refresh()
-        code = self._code()
+        code = self._code(signature)
         if self.compiled_as is None:
             self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
             # Numba names functions by a count, which starts again in each process: two functions
@@ -121,7 +121,7 @@ class Kept(Kernel):
             return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        code = self._code()
+        code = self._code(signature)
         if code is None or code != self._loading:  # a global name changed while it was compiled
             return
         if result.library.has_dynamic_globals or result.lifted:
@@ -133,8 +133,10 @@ class Kept(Kernel):
             return
         _jit_files.write(self._file, _version(code, key), data)
 
-    def _code(self) -> bytes | None:
-        if _jit_files.nowhere():
+    def _code(self, signature: Any) -> bytes | None:
+        """The hash of all that is compiled; None if that is not to be kept."""
+        by_address = " at 0x" in repr(signature)  # it takes another kernel as an argument
+        if by_address or _jit_files.nowhere():
             return None
         code = Fingerprint(_opened)
         try:
