@@ -16,6 +16,7 @@ import hashlib
 import pickle
 import re
 import sys
+import uuid
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -104,9 +105,10 @@ class Kept(Kernel):
         code = self._code(signature)
         if self.compiled_as is None:
             self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
-            # Numba names functions by a count, which starts again in each process: two functions
-            # of one name would meet when one comes from a file. Now one name is one code.
-            self.function.__qualname__ = f"k{self.compiled_as.hex()[:24]}.{self._qualname}"
+        # Machine code is found by names, which Numba makes of this one and a count that starts
+        # again in each process: two functions of one name would meet when one comes from a file.
+        unique = uuid.uuid4().hex if code is None else code.hex()[:32]
+        self.function.__qualname__ = f"_{unique}.{self._qualname}"
         self._loading = code
         if code is None:
             return None
