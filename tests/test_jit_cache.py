@@ -213,7 +213,7 @@ def play_after_damage(program: str, cache: Path, changes: int, at_once: int) -> 
         # One that is loaded at once, and others that are loaded when that is compiled again.
         files = sorted(cache.glob("*.nbc"))
         first = [path for path in files if re.search("_(ask|tell|look|run|rows)[.]", path.name)]
-        chosen = {path: b"" for path in (rng.choice(first), *rng.sample(files, at_once - 1))}
+        chosen = dict.fromkeys((rng.choice(first), *rng.sample(files, at_once - 1)), b"")
         for path in chosen:
             chosen[path] = damaged(path.read_bytes(), rng)
             path.write_bytes(chosen[path])
