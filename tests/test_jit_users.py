@@ -224,7 +224,7 @@ def test_a_global_constant(here, constant, step):
         ("from numba import njit\n@njit\ndef f():\n    return {}", "f()"),
         ("from numba.extending import overload\ndef f():\n    pass\n"
          "@overload(f)\ndef g():\n    return lambda: {}", "f()"),
-        ("import enum\nclass E(enum.IntEnum):\n    A = {}", "int(E.A)"),
+        ("import enum\nclass E(enum.IntEnum):\n    A = {}", "E.A.value"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_hashed_is_not_kept(here, imports, step):
@@ -263,8 +263,34 @@ print(play(Mine)[0])
     assert run(here, program) == ["1.0", "2.0", "1.0", "1.0"]  # and from the disk
 
 
+KERNELS = """
+@subroutine
+def inner(x):
+    total = 0.0
+    for i in range(int(x)):
+        total += {0} * np.sin(i * x)
+        total = total / (1.0 + abs(total))
+    return total + {0}
+@kernel
+def outer(x):
+    return inner(x) + inner(x + 1.0) + inner(x + 2.0)
+"""
+
+
+def test_two_kernels_of_one_name(here):
+    """Machine code has names too, and Numba gives the same in two processes."""
+    start = "import numpy as np\nfrom unbounded._jit import kernel, subroutine\n"
+    one, other = KERNELS.format(1.0), KERNELS.format(5.0)
+    alone = run(here, start + one + "print(outer(0.0))")
+    program = start + other + "first = outer\nprint(first(0.0))\n" + one + "print(outer(0.0))"
+    different, same = run(here, program)
+    assert [same] == alone
+    assert different != same
+    assert run(here, program) == [different, same]
+
+
 def test_two_classes_of_one_name(here):
-    """One comes from the disk, the other is compiled: machine code has names too."""
+    """One comes from the disk, the other is compiled."""
     assert run(here, adversary("1.0")) == ["1.0", "0"]
     program = "\n".join(
         [
