@@ -157,6 +157,22 @@ def test_an_edited_learner_runs_as_it_is_now(here):
     assert run(here, learner("1.0")) == ["1.0", "2"]
 
 
+def test_an_edited_learner_in_a_simulation(here):
+    """Steps that come from the disk and steps that are compiled meet in one loop, as one State."""
+    simulated = """
+from unbounded import simulate
+result = simulate(Mine(2), adversaries.Theirs(), rounds=3, seed=0)
+print(result.threshold[0, -1])
+"""
+    (here / "adversaries.py").write_text(ADVERSARY.format(step="1.0", imports=""))
+    for step, expected in (("1.0", "3.0"), ("2.0", "6.0")):
+        mine = LEARNER.format(step=step, imports="import adversaries")
+        assert run(here, mine + simulated) == [expected]
+    for step, expected in (("1.0", "3.0"), ("2.0", "6.0")):  # and in a module of its own
+        (here / "mine.py").write_text(LEARNER.format(step=step, imports=""))
+        assert run(here, "import adversaries\nfrom mine import Mine" + simulated) == [expected]
+
+
 def test_two_programs_with_learners_of_one_name(here):
     """Both are Mine of __main__."""
     assert run(here, learner("1.0"), "one.py") == ["1.0", "0"]

@@ -17,13 +17,14 @@ import pickle
 import re
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
+from numba import types
 
 from unbounded import _jit_files
 from unbounded._jit_key import Fingerprint, Kernel, UncertainError
@@ -34,7 +35,7 @@ try:
     from numba.core.extending import _Intrinsic
     from numba.core.serialize import dumps
     from numba.core.sigutils import normalize_signature
-    from numba.core.typing.templates import builtin_registry
+    from numba.core.typing.templates import Signature, builtin_registry
 
     MISSING = not hasattr(CompileResult, "_reduce") or not hasattr(CompileResult, "_rebuild")
 except ImportError:
@@ -117,10 +118,13 @@ class Kept(Kernel):
         if data is None:
             return None
         try:
-            stored, result = pickle.loads(data)
-            return CompileResult._rebuild(target, *result) if stored == key else None
+            stored, reduced = pickle.loads(data)
+            result = CompileResult._rebuild(target, *reduced) if stored == key else None
         except Exception:  # what it refers to is gone: compile again
             return None
+        if result is not None and not set(_classes(result.signature)) <= self._met:
+            return None  # a class of that name, and not the one that is meant here
+        return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
         code = self._code(signature)
@@ -128,6 +132,8 @@ class Kept(Kernel):
             return
         if result.library.has_dynamic_globals or result.lifted:
             return  # addresses of this process
+        if not all(map(_is_found_by_name, _classes(result.signature))):
+            return
         key = self._key(code, signature, result.codegen)
         try:
             data = dumps((key, result._reduce()))
@@ -145,6 +151,7 @@ class Kept(Kernel):
             found = code.of(self)
         except UncertainError:
             return None
+        self._met = code.classes | set(_classes(signature))
         ours = all(module.partition(".")[0] == "unbounded" for module in code.modules)
         return found if ours or not _extended() else None
 
@@ -156,6 +163,31 @@ class Kept(Kernel):
         """Numba's word; it is always on."""
 
     disable = flush = enable
+
+
+def _classes(kind: Any) -> Iterator[type]:
+    """The NamedTuple classes of a signature or a type."""
+    if isinstance(kind, types.BaseNamedTuple):
+        yield kind.instance_class
+    parts: Any = ()
+    if isinstance(kind, tuple):
+        parts = kind
+    elif isinstance(kind, types.BaseTuple):
+        parts = kind.types
+    elif isinstance(kind, Signature):
+        parts = kind.return_type, *kind.args
+    elif isinstance(kind, types.FunctionType):
+        parts = (kind.signature,)
+    for part in parts:
+        yield from _classes(part)
+
+
+def _is_found_by_name(cls: type) -> bool:
+    """Whether a class is unpickled as itself; one of ``__main__`` would come as a copy."""
+    found: Any = sys.modules.get(cls.__module__)
+    for part in cls.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is cls and cls.__module__ != "__main__"
 
 
 def _version(code: bytes, key: Any) -> str:

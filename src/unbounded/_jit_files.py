@@ -18,6 +18,7 @@ import stat
 import tempfile
 import uuid
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -54,11 +55,13 @@ def _places(chosen: str | None, caches: str | None) -> tuple[Path, ...]:
     if chosen is not None:
         paths = [Path(chosen)]
     else:
-        user = Path(caches or "~/.cache").expanduser()
+        user = Path(os.path.expanduser(caches or "~/.cache"))
         install = hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:8]
-        paths = [_PACKAGE / "__pycache__" / "kernels", user / "unbounded" / install]
+        paths = [_PACKAGE / "__pycache__" / "kernels"]
+        if user.is_absolute():  # there is a home
+            paths.append(user / "unbounded" / install)
     # Links are followed once; what they lead to is what is checked, and what is used.
-    return tuple(path.resolve() for path in paths)
+    return tuple(Path(os.path.realpath(path)) for path in paths)
 
 
 def distrust(directory: Path) -> str:
@@ -166,7 +169,10 @@ def write(kernel: str, version: str, data: bytes) -> None:
         os.replace(temporary, directory / f"{kernel}.{version}")
         _forget_old(directory, kernel)
     except OSError:  # a full disk or a deleted directory must not stop the play
-        temporary.unlink(missing_ok=True)
+        pass
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _forget_old(directory: Path, kernel: str) -> None:

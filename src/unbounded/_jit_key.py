@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-_BY_NAME = {"builtins", "math", "cmath", "operator", "_operator", "numpy", "numba", "llvmlite"}
+_LIBRARIES = {"builtins", "math", "cmath", "_operator", "numpy", "numba", "llvmlite"}
 _PLAIN = (NoneType, EllipsisType, bool, int, str, bytes)
 _NUMBERS = "biufc"  # kinds of arrays
 
@@ -61,6 +61,8 @@ class Fingerprint:
         self._alive: list[Any] = []  # so that an id means the same object throughout
         self.modules: set[str] = set()
         """Where the functions are from that were met."""
+        self.classes: set[type] = set()
+        """The NamedTuples that were met."""
 
     def of(self, value: Any) -> bytes:
         """The hash of a value; raises `UncertainError`."""
@@ -120,13 +122,14 @@ class Fingerprint:
             return self._of_function(value, _text(value.__code__))
         if isinstance(value, type) and tuple in value.__bases__ and hasattr(value, "_fields"):
             kind: Any = value
+            self.classes.add(kind)
             defaults = tuple(kind._field_defaults.items())
             names = (kind.__module__, kind.__qualname__, *kind._fields)
             return _mix("NamedTuple", self.of(names), self.of(defaults))
         raise UncertainError(f"{value!r} of type {type(value).__name__}")
 
     def _of_function(self, function: Any, text: _Text) -> bytes:
-        self.modules.add(function.__module__)
+        self.modules.add(str(function.__module__))
         parts = [text.hash, self.of(function.__defaults__)]
         parts.append(self.of(tuple(sorted((function.__kwdefaults__ or {}).items()))))
         for cell in function.__closure__ or ():
@@ -149,16 +152,16 @@ class Fingerprint:
         is slow. To take in too much does no harm, unless it is something uncertain.
         """
         try:
-            return _mix(name, self._of_global(space[name], text))
+            return _mix("name", name.encode(), self._of_global(space[name], text))
         except UncertainError:
             if name in _loaded(text.code, loads):
                 raise
-            return _mix(name)
+            return _mix("other name", name.encode())
 
     def _of_global(self, value: Any, text: _Text) -> bytes:
         if not isinstance(value, ModuleType):
             return self.of(value)
-        if value.__name__.partition(".")[0] in _BY_NAME:
+        if _is_library(value):
             return _mix("module", value.__name__.encode())
         if id(value) in self._within:
             return _mix("again")
@@ -211,7 +214,7 @@ def _itself(value: Any) -> Any:
 
 def _mix(kind: str, *parts: bytes) -> bytes:
     """A hash that tells apart kinds, and where one part ends and the next begins."""
-    digest = hashlib.sha256(kind.encode())
+    digest = hashlib.sha256(kind.encode() + b"\0")
     for part in parts:
         digest.update(b"%d:" % len(part))
         digest.update(part)
@@ -225,7 +228,7 @@ def _of_plain(value: Any) -> bytes | None:
     if kind is float or kind is complex:
         whole = complex(value)
         return _mix(kind.__name__, struct.pack("<dd", whole.real, whole.imag))
-    if isinstance(value, types.Number | types.Boolean):
+    if isinstance(value, types.Number | types.Boolean) and kind.__module__.startswith("numba."):
         return _mix("Numba type", repr(value).encode())
     if kind is np.ndarray and value.dtype.kind in _NUMBERS:
         # Its layout is part of its type.
@@ -245,12 +248,19 @@ def _by_name(value: Any) -> bool:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         return False
-    if module.partition(".")[0] not in _BY_NAME:
-        return False
     found: Any = sys.modules.get(module)
+    if found is None or not _is_library(found):
+        return False
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is value
+
+
+def _is_library(module: ModuleType) -> bool:
+    """Whether its version is in the key."""
+    root = module.__name__.partition(".")[0]
+    mine = root in ("math", "cmath") and str(getattr(module, "__file__", "")).endswith(".py")
+    return root in _LIBRARIES and not mine  # a user's file may be called math.py
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
