@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import signal
 import sys
@@ -33,17 +34,24 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
         return 2
     from unbounded import lab
+    from unbounded.lab.files import sentence
 
+    for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     expected = (
         lab.ConfigError,
         lab.EngineError,
         lab.StoreError,
-        OSError,
         MemoryError,
         pl.exceptions.PolarsError,
     )
     try:
         status = _app()(sys.argv[1:] if arguments is None else arguments)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"unbounded: {where}{sentence(error)}", file=sys.stderr)
+        return 2
     except expected as error:
         print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)
         return 2
@@ -193,6 +201,7 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     from rich.table import Table
 
     from unbounded import lab
+    from unbounded.lab.files import write_whole
     from unbounded.lab.store import SHOWN, in_order
 
     e, cells, store = lab.opened(directory)
@@ -220,12 +229,14 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     if others:
         console.print(f"{others} rows of other settings or of other code are not shown")
     if save is not None:
+        content = io.BytesIO()
         if save.suffix == ".csv":
-            frame.write_csv(save)
+            frame.write_csv(content)
         elif save.suffix == ".parquet":
-            frame.write_parquet(save)
+            frame.write_parquet(content)
         else:
             raise lab.ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
+        write_whole(save, content.getbuffer())
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -62,8 +63,7 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
     >>> engine.submit(max, 1, 2).result()
     2
     """
-    if workers is not None and workers < 1:
-        raise EngineError(f"workers must be at least 1, got {workers}")
+    check_engine(name, workers)
     if name.startswith("dask://"):
         return _Dask(f"tcp://{name.removeprefix('dask://')}", None)
     count = workers or _cores()
@@ -71,9 +71,15 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
         return _Local(count)
     if name == "serial":
         return _Serial()
-    if name == "dask":
-        return _Dask(None, count)
-    raise EngineError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
+    return _Dask(None, count)
+
+
+def check_engine(name: str, workers: int | None) -> None:
+    """Refuse an engine that there is not, also where nothing is left to run."""
+    if workers is not None and workers < 1:
+        raise EngineError(f"workers must be at least 1, got {workers}")
+    if name not in ENGINES[:-1] and not name.startswith("dask://"):
+        raise EngineError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
 
 
 def _cores() -> int:
@@ -109,6 +115,9 @@ class _Local:
             raise EngineError(
                 "local workers need loky: pip install 'unbounded[lab]', or use the engine 'serial'"
             ) from None
+        for name in ("stdout", "stderr"):  # a daemon has none, and loky wants to flush them
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         self.workers = workers
         # Called for each task: it gives the same executor until a worker dies, then a new one.
         self._executor: Callable[[], Any] = partial(

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -87,10 +88,17 @@ def code_version(kind: Kind, learner: str, adversary: str) -> str:
         known(kind, "adversaries")[adversary].cls.__module__,
         *_SIMULATORS[kind],
     ]
-    sources = " ".join(source_hash(module) for module in modules)
-    return hashlib.sha256(sources.encode()).hexdigest()[:16]
+    digest = hashlib.sha256()
+    for module in modules:
+        digest.update(source_hash(module).encode())
+    for name in _COLUMNS:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
+# What makes columns of a play, of this directory. Named here, and not found by their imports: those
+# lead to all of the laboratory, and an edit of the display should not run anything again.
+_COLUMNS = ("grid.py", "names.py", "rows.py", "task.py")
 _SIMULATORS: Mapping[Kind, tuple[str, ...]] = {
     "bandits": ("unbounded.play.simulate",),
     "MDPs": ("unbounded.worlds", "unbounded.play.simulate_mdp"),

@@ -21,12 +21,14 @@ import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.ftrl import floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import ldexp
 from unbounded.mdps import markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
@@ -36,6 +38,9 @@ from unbounded.play.seeds import Seed
 
 _NO_GAMMA = 1e-200  # an occupancy may underflow to zero
 _KAPPA = 1e-3  # floor of the weights, relative to their mean (erratum E16)
+
+
+_MOST = 2.0**200  # of estimates in units of 2^unit
 
 
 class Params(NamedTuple):
@@ -60,9 +65,14 @@ class State(NamedTuple):
     pi: Vector
     room: Vector  # pairs: 1 - sum P, zero but for rounding
     memory: Vector  # of the solver
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the occupancies
-    order: Integers
+    work: Room  # of the solver
+    values: Room  # of the occupancies
+    order: IntegerRoom
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.L_hat, self.w, self.q)
+        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -108,7 +118,7 @@ def _estimate(
         low, e = params.low[h - 1], int(params.e[h - 1])
         loss = min(max(losses[h - 1], low), params.high[h - 1])
         clipped += loss != losses[h - 1]
-        l_plus = min(math.ldexp(loss, -e) - math.ldexp(low, -e), params.W[h - 1])
+        l_plus = min(ldexp(loss, -e) - ldexp(low, -e), params.W[h - 1])
         l_plus = math.ldexp(l_plus, e - params.unit)
         # Boxes that hold only P: the upper occupancy bound is the occupancy.
         q = u_state(lay, params.P, params.P, state.room, state.pi, h, s, state.values, state.order)

@@ -20,6 +20,7 @@ import numpy as np
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.core.simplex.sampling import uniform
@@ -62,6 +63,24 @@ class State(NamedTuple):
     model: Model
     library: Library
     zeros: Vector  # layers: no reward is to be estimated, as the reward is known
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.model.check()
+        progress, library = self.progress, self.library
+        states, size = self.model.V.size, library.size
+        require(0 <= progress.target < states, "there is no such state")
+        require(0 <= size <= library.weight.size, "there are no such policies")
+        require(0 <= progress.size <= library.weight.size, "there are no such policies")
+        require(0 <= progress.began <= progress.size, "there are no such policies")
+        require(0 <= progress.current < max(progress.size, 1), "there is no such policy")
+        require(0 <= progress.visits <= progress.spent, "there are no such visits")
+        require_counts(library.weight)
+        require_numbers(library.target, states - 1, "states")
+        n_actions = (self.model.N.size - 1) // (states - 1)
+        require_numbers(library.choice, n_actions, "actions")
+        if progress.target == states - 1 and size > 0:
+            require_distribution(library.weight[:size], "the mixture of policies")
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -263,10 +282,11 @@ class RFELP(MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions)
         delta = checked_positive("delta", delta, below=1.0)
+        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
         who = checked_option("explorer", explorer, ("mvp", "ucbvi"))
         of = ucbvi if who == UCBVI else mvp
         params = Params(
-            N=checked_count("episodes", episodes),
+            N=episodes,
             m=checked_count("early_stop", early_stop, least=0),
             share=checked_flag("share_counts", share_counts),
             explorer=who,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import (
@@ -24,10 +23,12 @@ from unbounded._arguments import (
 from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
+from unbounded.core.legal import require
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import PAPER, count, log_term
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
+from unbounded.core.powers import widths
 from unbounded.mdps import explorers, profiles, rf_elp, uob_reps_ex
 from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
@@ -51,6 +52,14 @@ class State(NamedTuple):
     windows: Windows  # layers: C_{t,h}
     search: rf_elp.State
     play: uob_reps_ex.State
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.windows.check()
+        self.search.check(params.search)
+        self.play.check()
+        done = self.search.progress.target == self.search.model.V.size - 1
+        require(self.exploring != done, "it explores what is explored")
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -316,7 +325,7 @@ class SCBRL(MDPLearner):
         """Clipping threshold C_h of each layer, or the observed range."""
         windows = self._state().windows
         W = windows.W if self._params.clip == RANGE else 0.5 * windows.W
-        return np.ldexp(W, windows.e.astype(np.int64))
+        return widths(W, windows.e)
 
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.legal import require_boxes, require_counts
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild
 from unbounded.core.occupancy.kl import uniform_base
@@ -26,6 +27,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import ldexp
 from unbounded.mdps import markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
@@ -64,9 +66,14 @@ class State(NamedTuple):
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the upper bounds
-    order: Integers
+    work: Room  # of the solver
+    values: Room  # of the upper bounds
+    order: IntegerRoom
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N, self.N_before, self.M)
+        require_boxes(self.lo, self.hi)
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -119,7 +126,7 @@ def _estimate(
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        l_plus = math.ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
+        l_plus = ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
         if l_plus < 0.0 or l_plus > params.width[h - 1]:
             clipped += 1
             l_plus = min(max(l_plus, 0.0), params.width[h - 1])

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
-from unbounded.core.clipping import Windows
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.clipping import LARGEST_UNIT, Windows
+from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
 from unbounded.core.occupancy.confidence import count, rebuild
 from unbounded.core.occupancy.ftrl import EXPONENT, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
@@ -37,6 +38,8 @@ from unbounded.mdps.explorers import Library
 from unbounded.mdps.markov_play import OWN
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.play.contract import Cache
+
+_MOST = 2.0**200  # of estimates in units of 2^unit
 
 
 class Params(NamedTuple):
@@ -71,12 +74,21 @@ class State(NamedTuple):
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
     memory: Vector  # of the solver
-    C: Vector  # scratch, layers: C_h in units of 2^unit
-    w_before: Vector  # scratch, layers
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the upper bounds
-    order: Integers  # likewise
-    bounds: Scratch  # scratch of the explorers' bounds
+    C: Room  # layers: C_h in units of 2^unit
+    w_before: Room  # layers
+    work: Room  # of the solver
+    values: Room  # of the upper bounds
+    order: IntegerRoom  # likewise
+    bounds: Scratch  # of the explorers' bounds
+
+    def check(self) -> None:
+        """Refuse what cannot have been learned."""
+        require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
+        require_counts(self.N, self.N_before, self.M, self.L_hat, self.since, self.w, self.q)
+        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        require_boxes(self.lo, self.hi)
+        for bound in (self.u_main, self.u_explorers):
+            require(np.all((bound == -1.0) | (abs(bound - 0.5) <= 0.5 + ROUNDING)), "no bounds")
 
 
 def init(layers: Layers, params: Params) -> State:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from unbounded._arguments import checked_finite
 from unbounded._jit import kernel, pointer
 from unbounded.core.arrays import Integers, Vector
 
@@ -75,11 +76,8 @@ class Adversary:
     """Whether ``fill`` uses ``q`` or ``last_arm``; if not, many rounds are filled at once."""
 
     def __init__(self, *, scale: float = 1.0, shift: float = 0.0) -> None:
-        for name, value in (("scale", scale), ("shift", shift)):
-            if not math.isfinite(value):
-                raise ValueError(f"{name} must be finite, got {value!r}")
-        self.scale = float(scale)
-        self.shift = float(shift)
+        self.scale = checked_finite("scale", scale)
+        self.shift = checked_finite("shift", shift)
 
     def params(self, n: int, rounds: int) -> Any:
         """What ``fill`` gets as ``params``, for ``n`` arms and ``rounds`` rounds."""
@@ -141,7 +139,7 @@ class MDPAdversary:
     """Whether the losses depend on the random ``key``."""
 
     def __init__(self, *, scale: float = 1.0) -> None:
-        self.scale = float(scale)
+        self.scale = checked_finite("scale", scale)
         if not math.isfinite(self.scale * self.largest):
             raise ValueError(
                 f"the largest loss, {self.largest:g} times scale, must be finite; got "
