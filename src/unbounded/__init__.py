@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from unbounded._jit_files import CacheWarning
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ahb import AHB
@@ -87,6 +88,7 @@ __all__ = [
     "AdaFTRL",
     "AdaHedge",
     "Banker",
+    "CacheWarning",
     "Choice",
     "DoublingTsallisINF",
     "EpsilonGreedy",

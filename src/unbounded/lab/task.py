@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbounded._arguments import recorded_rounds
-from unbounded._jit import source_hash
 from unbounded.lab import names
 from unbounded.lab.names import TRUE, Kind, known
+from unbounded.lab.sources import source_hash
 from unbounded.play.simulate import Simulation, simulate
 
 Array = NDArray[Any]

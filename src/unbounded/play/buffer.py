@@ -11,6 +11,7 @@ write them; nothing else in the package is generated.
 
 from __future__ import annotations
 
+import hashlib
 import linecache
 import math
 from collections.abc import Callable
@@ -195,9 +196,10 @@ class Packing:
                 "",
             ]
         )
-        # A file name of the package's, so that @kernel caches what is compiled; Numba and
-        # tracebacks find the lines in linecache.
-        file = str(Path(__file__).with_name(f"{self.module}.{self.name}.packing"))
+        # Numba and tracebacks find the lines in linecache. The hash tells apart two algorithms of
+        # one name, as there are when a cell of a notebook is run again.
+        digest = hashlib.sha256(source.encode()).hexdigest()[:8]
+        file = str(Path(__file__).with_name(f"{self.module}.{self.name}.{digest}.packing"))
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         namespace = {"np": np, "__name__": self.module, **kinds}
         exec(compile(source, file, "exec"), namespace)
