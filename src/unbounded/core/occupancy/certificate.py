@@ -18,7 +18,7 @@ For any policy rolled forward through any P in the boxes, which gives an exactly
     slack = sum_j [ (v_j - theta)_+ (hi_j - P_j) + (theta - v_j)_+ (P_j - lo_j) ].
 
 Every term is >= 0 and is computed as such, so nothing cancels. F is strongly convex, hence also
-``||q_h - q*_h||_1 <= sqrt(2 gap/w_h)``.
+``||q_h - q*_h||_1 <= sqrt(2 gap/w_h)``. Pairs of infinite loss are in no sum (`reach`).
 """
 
 from __future__ import annotations
@@ -123,6 +123,12 @@ def certify(
                 least = math.inf
                 for a in range(A):
                     least = min(least, L[p + a] + vs - bound[p + a])
+                if least == math.inf:  # nothing gets here
+                    ln_x[s] = -math.inf
+                    if not given:
+                        for a in range(A):
+                            pi[p + a] = 1.0 / A
+                    continue
                 z = 0.0
                 for a in range(A):
                     e = math.exp(-(L[p + a] + vs - bound[p + a] - least) / wh)

@@ -8,6 +8,10 @@ dual and the gap, `ssn` the warm solver, `ipm` the cold one. While all boxes are
 same code.
 
 q(s, a) is unique; the P that carries it is not, so it is offered as a witness and no more.
+
+A loss of +infinity forbids an action. Its pair, and states that nothing can reach, are not in the
+program: `reach`. A solve that no method brings to the tolerance keeps the better of what it found
+and of the policy before, and says so: UNSOLVED.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ import numpy.typing as npt
 from unbounded._arguments import checked_vector
 from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.incumbent import offer
+from unbounded.core.occupancy.incumbent import offer, offer_kept
 from unbounded.core.occupancy.ipm import interior_point
 from unbounded.core.occupancy.layout import (
     ACTIONS,
@@ -43,6 +48,7 @@ from unbounded.core.occupancy.outcome import (
 )
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.projection import project
+from unbounded.core.occupancy.reach import mark, spread
 from unbounded.core.occupancy.ssn import PACE, newton
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
 from unbounded.core.occupancy.work import Work, carve, work_size
@@ -184,12 +190,13 @@ def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
     memory: Vector, buffer: Vector, q: Vector, pi: Vector,
 ) -> Outcome:  # fmt: skip
-    """One solve, which fills q and pi (n_pairs).
+    """One solve, which moves q and pi (n_pairs), the last ones, to the minimiser.
 
-    ``boxes`` is any number that changes when lo, hi do (the epoch). ``memory`` (`new_memory`) is
+    They stay as they are if nothing at all was found. ``boxes`` is any number that changes when lo, hi do (the epoch). ``memory`` (`new_memory`) is
     the warm start and is updated; ``buffer`` (`work_size`) is scratch.
     """
     W = borrowed(carve(lay, buffer))
+    excluded = mark(lay, lo, hi, L, W.pair, W.L)
     units = normalise(lay, L, w, W)
     pace, v, theta, P = borrowed(_views(lay, memory))
     goal = wanted_gap(units, tol)
@@ -234,6 +241,10 @@ def solve(
                 best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
                 steps += more
                 certificates += again
+        if tol * units.w_max < best < math.inf:
+            W.P[:] = W.best_P
+            bounds(lay, lo, hi, W.best_v, W.best_theta, W.P, W.bound, W.slack)
+            best = offer_kept(lay, pi, best, W)
     memory[KIND] = PLACEHOLDER if units.placeholder else REAL
     memory[EXPONENT] = units.e
     if best < math.inf:
@@ -242,6 +253,8 @@ def solve(
         P[:] = W.best_P
         q[:] = W.best_q
         pi[:] = W.best_pi
+        if excluded:
+            spread(lay, L, W.L, pi)
     else:
         memory[KIND] = EMPTY
     return conclude(units, tol, best, steps, certificates, iterations, method, W)

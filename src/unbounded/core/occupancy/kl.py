@@ -30,10 +30,11 @@ from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.ascent import direction, good_step, imbalance, slope_along, step_to
 from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.incumbent import offer
+from unbounded.core.occupancy.incumbent import offer, offer_kept
 from unbounded.core.occupancy.kl_dual import assemble, evaluate
-from unbounded.core.occupancy.layout import PAIR, Layers, horizon
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.outcome import WARM, Outcome, Solution, certificate
+from unbounded.core.occupancy.reach import mark, spread
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
 from unbounded.core.occupancy.work import Work, carve, work_size
 
@@ -181,6 +182,20 @@ def _ascend(
     return best, steps, certificates
 
 
+@kernel
+def _rebase(lay: Integers, W: Work, ln_q: Vector, ln_P: Vector) -> None:
+    """The base becomes the best point; pairs that are not in the program keep theirs."""
+    for h in range(horizon(lay) + 1):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        for i in range(m):
+            p = lay[PAIR, h] + i
+            if W.L[p] == math.inf:
+                continue
+            ln_q[p] = math.log(max(W.best_q[p], LEAST))
+            for k in range(lay[TRIPLE, h] + i, lay[TRIPLE, h + 1], m):
+                ln_P[k] = math.log(max(W.best_P[k], LEAST))
+
+
 @subroutine
 def kl_step(
     lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, ln_q: Vector,
@@ -192,6 +207,7 @@ def kl_step(
     """
     H = horizon(lay)
     W = borrowed(carve(lay, buffer))
+    excluded = mark(lay, lo, hi, L, W.pair, W.L)
     units = normalise(lay, L, w, W)
     for h in range(1, H + 1):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
@@ -206,18 +222,21 @@ def kl_step(
         while share <= 1.0:
             for h in range(1, H + 1):
                 for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-                    W.L[p] = share * math.ldexp(L[p], -units.e) - W.w[h] * ln_q[p]
+                    if W.L[p] < math.inf:
+                        W.L[p] = share * math.ldexp(L[p], -units.e) - W.w[h] * ln_q[p]
             wanted = goal if share == 1.0 else 1e-3 * units.w_min
             best, more, again = _ascend(lay, lo, hi, wanted, ln_P, v, theta, W)
             steps += more
             certificates += again
             share *= 2.0
+    if tol * units.w_max < best < math.inf:
+        evaluate(lay, lo, hi, W.best_v, ln_P, W.best_theta, W)
+        best = offer_kept(lay, pi, best, W)
     if best < math.inf:
         v[:] = W.best_v
         theta[:] = W.best_theta
         pi[:] = W.best_pi
-        for k in range(ln_q.size):
-            ln_q[k] = math.log(max(W.best_q[k], LEAST))
-        for k in range(ln_P.size):
-            ln_P[k] = math.log(max(W.best_P[k], LEAST))
+        _rebase(lay, W, ln_q, ln_P)
+        if excluded:
+            spread(lay, L, W.L, pi)
     return conclude(units, tol, best, steps, certificates, 0, WARM, W)
