@@ -28,6 +28,7 @@ from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.incumbent import offer, offer_kept
 from unbounded.core.occupancy.ipm import interior_point
+from unbounded.core.occupancy.iterate import interior
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -36,6 +37,7 @@ from unbounded.core.occupancy.layout import (
     TRIPLE,
     Layers,
     horizon,
+    roll_forward,
 )
 from unbounded.core.occupancy.outcome import (
     CLOSED_FORM,
@@ -48,7 +50,7 @@ from unbounded.core.occupancy.outcome import (
 )
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.projection import project
-from unbounded.core.occupancy.reach import mark, spread
+from unbounded.core.occupancy.reach import checked_losses, mark, spread
 from unbounded.core.occupancy.ssn import PACE, newton
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
 from unbounded.core.occupancy.work import Work, carve, work_size
@@ -94,6 +96,7 @@ class OccupancyFTRL:
         self._work = np.empty(work_size(layers.table))
         self._boxes = 0
         self.set_boxes(lo, hi)
+        self._q, self._pi = even_play(layers, self.lo, self.hi)
 
     def set_boxes(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> None:
         """Use these boxes from now on (a new epoch); the warm start is projected on them."""
@@ -105,24 +108,22 @@ class OccupancyFTRL:
         """Minimise for cumulative ``losses`` (n_pairs,) and ``weights`` (H,) of layers 1..H.
 
         Weights must be positive, or all zero while no scale is known: then the losses must be
-        zero too and q has the largest entropy (erratum E16).
+        zero too and q has the largest entropy (erratum E16). A loss of +inf forbids an action.
         """
-        L = checked_vector("losses", losses, self.layers.n_pairs)
+        L = checked_losses(self.layers, losses)
         w = checked_vector("weights", weights, self.layers.horizon)
-        if not np.all(np.isfinite(L)):
-            raise ValueError("losses must be finite")
         if not (np.all(np.isfinite(w)) and (np.all(w > 0) or not np.any(w))):
             raise ValueError(
                 f"weights must be finite and positive, or all zero; got {w.tolist()}: "
                 "floor_weights keeps a layer without losses positive"
             )
-        if not np.any(w) and np.any(L[1:]):
+        if not np.any(w) and np.any(L[1:][np.isfinite(L[1:])]):
             raise ValueError("losses must be zero while all weights are zero")
-        q, pi = np.empty(self.layers.n_pairs), np.empty(self.layers.n_pairs)
         outcome = solve(
             self.layers.table, self.lo, self.hi, self._boxes, L, w, self.tolerance, self.memory,
-            self._work, q, pi,
+            self._work, self._q, self._pi,
         )  # fmt: skip
+        q, pi = self._q.copy(), self._pi.copy()
         _, v, theta, P = _views(self.layers.table, self.memory)
         e = int(self.memory[EXPONENT])
         return Solution(q, pi, certificate(outcome), P.copy(), np.ldexp(v, e), np.ldexp(theta, e))
@@ -130,6 +131,15 @@ class OccupancyFTRL:
     def policy(self, solution: Solution) -> Markov:
         """The solution's policy as an object."""
         return Markov(self.layers, solution.pi)
+
+
+def even_play(layers: Layers, lo: Vector, hi: Vector) -> tuple[Vector, Vector]:
+    """q and pi before any solve: uniform actions, through the middle of every box."""
+    pi, P = Markov.uniform(layers).pi, np.empty(layers.n_transitions)
+    q = np.empty(layers.n_pairs)
+    interior(layers.table, lo, hi, P)
+    roll_forward(layers.table, P, pi, np.empty(layers.n_states), q)
+    return q, pi
 
 
 def new_memory(layers: Layers) -> Vector:

@@ -34,7 +34,7 @@ from unbounded.core.occupancy.incumbent import offer, offer_kept
 from unbounded.core.occupancy.kl_dual import assemble, evaluate
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.outcome import WARM, Outcome, Solution, certificate
-from unbounded.core.occupancy.reach import mark, spread
+from unbounded.core.occupancy.reach import checked_losses, mark, spread
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
 from unbounded.core.occupancy.work import Work, carve, work_size
 
@@ -76,6 +76,7 @@ class OccupancyKL:
         self.layers = layers
         self.tolerance = float(tolerance)
         self.ln_q, self.ln_P = uniform_base(layers)
+        self._pi = np.concatenate([[1.0], np.full(layers.n_pairs - 1, 1.0 / layers.n_actions)])
         self._work = np.empty(work_size(layers.table))
         self.set_boxes(lo, hi)
 
@@ -85,15 +86,16 @@ class OccupancyKL:
         self.lo, self.hi = lo.copy(), hi.copy()
 
     def step(self, losses: npt.ArrayLike, weights: npt.ArrayLike) -> Solution:
-        """Move q to the minimiser for this episode's ``losses`` (n_pairs,), ``weights`` (H,)."""
-        L = checked_vector("losses", losses, self.layers.n_pairs)
+        """Move q to the minimiser for this episode's ``losses`` (n_pairs,), ``weights`` (H,).
+
+        A loss of +inf forbids an action.
+        """
+        L = checked_losses(self.layers, losses)
         w = checked_vector("weights", weights, self.layers.horizon)
-        if not np.all(np.isfinite(L)):
-            raise ValueError("losses must be finite")
         if not (np.all(np.isfinite(w)) and np.all(w > 0)):
             raise ValueError(f"weights must be finite and positive, got {w.tolist()}")
         lay = self.layers.table
-        pi = np.empty(self.layers.n_pairs)
+        pi = self._pi
         v, theta = np.zeros(self.layers.n_states), np.zeros(self.layers.n_pairs)
         outcome = kl_step(
             lay, self.lo, self.hi, L, w, self.tolerance, self.ln_q, self.ln_P, v, theta,
@@ -101,7 +103,7 @@ class OccupancyKL:
         )  # fmt: skip
         _, e = math.frexp(float(w.max()))
         return Solution(
-            np.exp(self.ln_q), pi, certificate(outcome), np.exp(self.ln_P), np.ldexp(v, e),
+            np.exp(self.ln_q), pi.copy(), certificate(outcome), np.exp(self.ln_P), np.ldexp(v, e),
             np.ldexp(theta, e),
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_vector
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
@@ -53,6 +54,32 @@ def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArr
     mark(layers.table, lo, hi, np.zeros(layers.n_pairs), room, pairs)
     alive = np.isfinite(pairs)
     return np.concatenate([[True], *[table[:, 0] for table in layers.unpack_pairs(alive)]]) > 0
+
+
+def checked_losses(layers: Layers, losses: npt.ArrayLike) -> Vector:
+    """Flat losses, +infinity where an action is not allowed, or a clear error.
+
+    Examples
+    --------
+    >>> checked_losses(Layers([1], n_actions=2), [0.0, np.inf, np.inf])
+    Traceback (most recent call last):
+    ...
+    ValueError: all actions of state 0 of layer 1 have the loss inf; allow at least one
+    """
+    L = checked_vector("losses", losses, layers.n_pairs)
+    if np.any(np.isnan(L)) or np.any(np.isneginf(L)):
+        raise ValueError("losses must be finite, or +inf to forbid an action")
+    for h, table in enumerate(layers.unpack_pairs(L), start=1):
+        none = np.all(np.isinf(table), axis=1)
+        if np.any(none):
+            raise ValueError(
+                f"all actions of state {int(np.argmax(none))} of layer {h} have the loss inf; "
+                "allow at least one"
+            )
+    return L
+
+
+# Kernels
 
 
 @subroutine
