@@ -1,9 +1,11 @@
 """Random programs with states that nothing reaches, and a bound that knows nothing of them.
 
 The bound is the dual of the *whole* program, by `occupancy_reference.dual_value`: a state that
-cannot be reached gets a finite multiplier so large that its softmax vanishes. Nothing of the package
-says which states these are.
+cannot be reached gets a finite multiplier so large that its softmax vanishes. Nothing of the
+package says which states these are.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,8 +34,7 @@ def sparse_world(rng, max_horizon=5, max_states=6, max_actions=3):
     while True:
         rows = [np.array([[row(sizes[0])]])]
         rows += [
-            np.array([[row(m) for _ in range(A)] for _ in range(n)])
-            for n, m in zip(sizes[:-1], sizes[1:], strict=True)
+            np.array([[row(m) for _ in range(A)] for _ in range(n)]) for n, m in pairwise(sizes)
         ]
         if kind == "few states":  # nothing leads to these
             for P in rows:

@@ -29,6 +29,7 @@ from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
     from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
@@ -55,6 +56,7 @@ _LATER = {
     "Plan": "unbounded.play.plan",
     "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
+    "SolverWarning": "unbounded.core.occupancy.outcome",
     "UCBVI": "unbounded.mdps.ucbvi",
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
@@ -102,6 +104,7 @@ __all__ = [
     "MDPSimulation",
     "Plan",
     "Simulation",
+    "SolverWarning",
     "TsallisINF",
     "TsallisINFRV",
     "UniINF",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -14,9 +15,10 @@ from unbounded._arguments import checked_numbers
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.play.ask_tell import AskTell
-from unbounded.play.contract import MDPSpec, Solves
+from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
 
@@ -65,6 +67,7 @@ class MDPLearner(AskTell[Plan]):
     layers: Layers
     _noun = "plan"
     _example = "SCBRL"
+    _said_unsolved = False
 
     def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
         """As `_start`, for an MDP of this shape."""
@@ -137,6 +140,18 @@ class MDPLearner(AskTell[Plan]):
             lay, solver = self.layers.table, self.spec.solver()
             if not entries(self.spec).tell(self._buffer, lay, solver, plan._memo, s, a, values):
                 self._grow()
+        self._warn_if_unsolved()
+
+    def _warn_if_unsolved(self) -> None:
+        """Once, when a solve has failed."""
+        slot = self.spec.unsolved
+        if slot is None or self._said_unsolved or not self._buffer[slot]:
+            return
+        self._said_unsolved = True
+        tally = self.certificate
+        warnings.warn(
+            unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
+        )
 
     def forget(self, plan: Plan) -> None:
         """Drop a plan whose episode will never be known; nothing is learned from it."""
@@ -181,7 +196,7 @@ class MDPLearner(AskTell[Plan]):
     @property
     def certificate(self) -> Solves:
         """How well programs over occupancy measures have been solved so far, if there are any."""
-        return self.spec.solves(self._state())
+        return attrgetter(self.spec.solves)(self._state()) if self.spec.solves else NO_SOLVES
 
     @property
     def episodes_explored(self) -> int:
@@ -213,6 +228,15 @@ class MDPLearner(AskTell[Plan]):
         if words.shape != (1 + self.layers.horizon,):
             raise ValueError("its outstanding plan does not fit its settings")
         return self._plan(words)
+
+
+def unsolved(name: str, failed: int, solves: int) -> str:
+    """What to say about solves that failed."""
+    return (
+        f"{name} could not solve {failed} of {solves} programs over occupancy "
+        "measures to its tolerance and played the best policy that it could certify: say "
+        "tolerance= to accept more, and see learner.certificate"
+    )
 
 
 def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:

@@ -14,8 +14,8 @@ A new epoch starts after an episode in which some visited pair has doubled its v
 epoch began; every first visit does. FTRL needs *nested* sets (E13): boxes are intersected with
 the previous ones, and a pair whose intersection is empty falls back to its new box.
 
-**Support.** Counts alone prove no transition impossible: eps > 0. So hi = 0 means that it was *told*,
-and stays, in every epoch, unless the transition is seen all the same.
+**Support.** Counts alone prove no transition impossible: eps > 0. So hi = 0 means that it was
+*told*, and stays, in every epoch, unless the transition is seen all the same.
 """
 
 from __future__ import annotations

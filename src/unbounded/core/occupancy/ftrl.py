@@ -202,8 +202,9 @@ def solve(
 ) -> Outcome:  # fmt: skip
     """One solve, which moves q and pi (n_pairs), the last ones, to the minimiser.
 
-    They stay as they are if nothing at all was found. ``boxes`` is any number that changes when lo, hi do (the epoch). ``memory`` (`new_memory`) is
-    the warm start and is updated; ``buffer`` (`work_size`) is scratch.
+    They stay as they are if nothing at all was found. ``boxes`` is any number that changes when lo,
+    hi do (the epoch). ``memory`` (`new_memory`) is the warm start and is updated; ``buffer``
+    (`work_size`) is scratch.
     """
     W = borrowed(carve(lay, buffer))
     excluded = mark(lay, lo, hi, L, W.pair, W.L)

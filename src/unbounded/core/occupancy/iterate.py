@@ -1,8 +1,9 @@
 """The interior point method's iterate and its strictly feasible start.
 
 Start: the uniform policy through the middle of every box, and multipliers that make all
-complementarity products equal. Pairs of infinite loss (`reach`) have x = 0 and never move. An entry with hi = lo, and every entry of a pair whose box is a
-point, is pinned: eliminated from the problem. An upper bound hi = 1 is implied and dropped.
+complementarity products equal. Pairs of infinite loss (`reach`) have x = 0 and never move. An entry
+with hi = lo, and every entry of a pair whose box is a point, is pinned: eliminated from the
+problem. An upper bound hi = 1 is implied and dropped.
 """
 
 from __future__ import annotations

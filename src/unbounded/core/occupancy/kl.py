@@ -102,8 +102,11 @@ class OccupancyKL:
             self._work, pi,
         )  # fmt: skip
         _, e = math.frexp(float(w.max()))
+        marks = np.empty(self.layers.n_pairs)
+        mark(lay, self.lo, self.hi, L, self._work, marks)
+        q = np.where(np.isfinite(marks), np.exp(self.ln_q), 0.0)  # others keep their base
         return Solution(
-            np.exp(self.ln_q), pi.copy(), certificate(outcome), np.exp(self.ln_P), np.ldexp(v, e),
+            q, pi.copy(), certificate(outcome), np.exp(self.ln_P), np.ldexp(v, e),
             np.ldexp(theta, e),
         )  # fmt: skip
 

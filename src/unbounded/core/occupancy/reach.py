@@ -1,9 +1,9 @@
 """Which pairs a program over occupancy measures is about: those that can have any mass.
 
 A state that no transition of the confidence set reaches has q(s) = 0 whatever is played, and an
-action that is not allowed has q(s, a) = 0. The dual of the program would need v(s) = infinity there.
-So such pairs are taken out: they are not *alive*. A pair is alive if its action is allowed and its
-state can be reached from s_0 through pairs that are alive.
+action that is not allowed has q(s, a) = 0. The dual of the program would need v(s) = infinity
+there. So such pairs are taken out: they are not *alive*. A pair is alive if its action is allowed
+and its state can be reached from s_0 through pairs that are alive.
 
 That is the whole mechanism, and it has one sign: **a loss of +infinity**. Who calls a solver gives
 that loss to actions that are not allowed; `mark` finds the states that cannot be reached and does
@@ -83,9 +83,7 @@ def checked_losses(layers: Layers, losses: npt.ArrayLike) -> Vector:
 
 
 @subroutine
-def mark(
-    lay: Integers, lo: Vector, hi: Vector, L: Vector, room: Vector, marks: Vector
-) -> bool:
+def mark(lay: Integers, lo: Vector, hi: Vector, L: Vector, room: Vector, marks: Vector) -> bool:
     """marks = 0 on the pairs that are alive and infinity on the others; whether there are others.
 
     ``L`` is infinite where an action is not allowed. ``room`` is scratch, as long as the pairs of
