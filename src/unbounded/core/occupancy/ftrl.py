@@ -53,12 +53,13 @@ from unbounded.core.occupancy.projection import project
 from unbounded.core.occupancy.reach import checked_losses, mark, spread
 from unbounded.core.occupancy.ssn import PACE, newton
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
-from unbounded.core.occupancy.work import Work, carve, work_size
+from unbounded.core.occupancy.work import KL, SLACK, Work, carve, work_size
 
 # The warm start: these slots, the pace of `newton`, then v, theta and P.
 KIND, EXPONENT, BOXES, WHOLE = range(4)
 _PACE = 4
 _BODY = _PACE + len(PACE)
+_LEAST_WEIGHT = 1e-8  # of the largest loss: smaller ones may be too small to solve for
 EMPTY, REAL, PLACEHOLDER = 0.0, 1.0, 2.0  # kinds: a placeholder's duals have no unit (E16)
 
 
@@ -196,6 +197,56 @@ def _decoupled(lay: Integers, W: Work) -> float:
 
 
 @subroutine
+def _last_resort(
+    lay: Integers, lo: Vector, hi: Vector, tol: float, best: float, pi: Vector, W: Work
+) -> tuple[float, int]:
+    """For a program that could not be solved: a policy that is good and a gap that is proved.
+
+    The policy ``pi`` of an earlier solve may be better than what was found. And where weights are
+    tiny beside the losses, larger ones w' >= w give a program that can be solved. As q ln q <= 0
+    its bound holds for the true one, and with the entropies of q_h
+
+        F_w(q) - min F_w <= F_w'(q) - g_w' + sum_h (w'_h - w_h) entropy_h.
+
+    Returns the best gap and the interior point method's iterations.
+    """
+    if best < math.inf:
+        W.P[:] = W.best_P
+        bounds(lay, lo, hi, W.best_v, W.best_theta, W.P, W.bound, W.slack)
+        best = offer_kept(lay, pi, best, W)
+    top = 0.0
+    for p in range(1, W.L.size):
+        if W.L[p] < math.inf:
+            top = max(top, W.L[p])
+    w = W.w.copy()
+    for h in range(w.size):
+        W.w[h] = max(w[h], _LEAST_WEIGHT * top)
+    kept = (
+        W.best_v.copy(),
+        W.best_theta.copy(),
+        W.best_P.copy(),
+        W.best_q.copy(),
+        W.best_pi.copy(),
+    )
+    kl, slack = W.parts[KL], W.parts[SLACK]
+    goal = tol * W.w.min()
+    gap, iterations = interior_point(lay, lo, hi, goal, math.inf, W)
+    for h in range(1, w.size):
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if W.best_q[p] > 0.0 and gap < math.inf:
+                rise = -(W.w[h] - w[h]) * W.best_q[p] * math.log(W.best_q[p])
+                gap += rise
+                W.parts[KL] += rise
+    W.w[:] = w
+    if gap < best:
+        return gap, iterations
+    W.best_v[:], W.best_theta[:], W.best_P[:], W.best_q[:], W.best_pi[:] = kept
+    W.parts[KL] = kl
+    W.parts[SLACK] = slack
+    return best, iterations
+
+
+@subroutine
 def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
     memory: Vector, buffer: Vector, q: Vector, pi: Vector,
@@ -252,10 +303,9 @@ def solve(
                 best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
                 steps += more
                 certificates += again
-        if tol * units.w_max < best < math.inf:
-            W.P[:] = W.best_P
-            bounds(lay, lo, hi, W.best_v, W.best_theta, W.P, W.bound, W.slack)
-            best = offer_kept(lay, pi, best, W)
+        if not best <= tol * units.w_max:
+            best, more = _last_resort(lay, lo, hi, tol, best, pi, W)
+            iterations += more
     memory[KIND] = PLACEHOLDER if units.placeholder else REAL
     memory[EXPONENT] = units.e
     if best < math.inf:

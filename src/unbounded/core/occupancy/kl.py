@@ -35,13 +35,14 @@ from unbounded.core.occupancy.kl_dual import assemble, evaluate
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.outcome import WARM, Outcome, Solution, certificate
 from unbounded.core.occupancy.reach import checked_losses, mark, spread
-from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
+from unbounded.core.occupancy.units import Units, conclude, normalise, wanted_gap
 from unbounded.core.occupancy.work import Work, carve, work_size
 
 MAX_STEPS = 60
 BALANCE = 1e-6
 LEAST = 1e-260  # of a base measure
 _TRIES = 40  # of a line search
+_SHRINK = 0.25  # of the weights, from solve to solve on the way to small ones
 
 
 class OccupancyKL:
@@ -188,6 +189,64 @@ def _ascend(
 
 
 @kernel
+def _at_weights(
+    lay: Integers, e: int, floor: float, L: Vector, w: Vector, ln_q: Vector, W: Work
+) -> None:
+    """W.w and W.L for weights that are at least ``floor``, in units of 2^e."""
+    for h in range(1, horizon(lay) + 1):
+        W.w[h] = max(math.ldexp(w[h - 1], -e), floor)
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if W.L[p] < math.inf:
+                W.L[p] = math.ldexp(L[p], -e) - W.w[h] * ln_q[p]
+    W.w[0] = W.w[1]
+
+
+@subroutine
+def _follow(
+    lay: Integers, lo: Vector, hi: Vector, units: Units, goal: float, L: Vector, w: Vector,
+    ln_q: Vector, ln_P: Vector, v: Vector, theta: Vector, W: Work,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Weights as large as the losses, then smaller and smaller, each solution the next start.
+
+    For weights that differ by many orders of magnitude, whose dual is nearly piecewise linear. Ends
+    at the weights' own size or at the last that could be solved, as `_ascend` does.
+    """
+    floor = units.w_max
+    for h in range(1, horizon(lay) + 1):
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if W.L[p] < math.inf:
+                floor = max(floor, abs(math.ldexp(L[p], -units.e)))
+    v[:] = 0.0
+    theta[:] = 0.0
+    before = v.copy()
+    good = v.copy()
+    steps = 0
+    certificates = 0
+    while True:
+        _at_weights(lay, units.e, floor, L, w, ln_q, W)
+        last = floor <= units.w_min
+        wanted = goal if last else 1e-3 * floor
+        best, more, again = _ascend(lay, lo, hi, wanted, ln_P, v, theta, W)
+        steps += more
+        certificates += again
+        if last or not best <= 0.1 * floor:
+            break
+        before[:] = good
+        good[:] = W.best_v
+        floor *= _SHRINK
+        for k in range(v.size):  # as if v were linear in the weights
+            v[k] = good[k] + _SHRINK * (good[k] - before[k])
+    if not best <= goal:
+        _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
+        v[:] = good
+        evaluate(lay, lo, hi, v, ln_P, theta, W)
+        if not last:
+            best = math.inf
+        best = offer(lay, v, theta, False, best, W)[0]
+    return best, steps, certificates
+
+
+@kernel
 def _rebase(lay: Integers, W: Work, ln_q: Vector, ln_P: Vector) -> None:
     """The base becomes the best point; pairs that are not in the program keep theirs."""
     for h in range(horizon(lay) + 1):
@@ -234,6 +293,10 @@ def kl_step(
             steps += more
             certificates += again
             share *= 2.0
+        if not best <= goal:
+            best, more, again = _follow(lay, lo, hi, units, goal, L, w, ln_q, ln_P, v, theta, W)
+            steps += more
+            certificates += again
     if tol * units.w_max < best < math.inf:
         evaluate(lay, lo, hi, W.best_v, ln_P, W.best_theta, W)
         best = offer_kept(lay, pi, best, W)
