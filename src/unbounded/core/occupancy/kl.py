@@ -42,7 +42,10 @@ MAX_STEPS = 60
 BALANCE = 1e-6
 LEAST = 1e-260  # of a base measure
 _TRIES = 40  # of a line search
-_SHRINK = 0.25  # of the weights, from solve to solve on the way to small ones
+_SHRINK = 0.25  # of the weights, from solve to solve on the way to small ones, at best
+_SLOWEST = 0.9999  # ... and at worst
+_STAGE_STEPS = 20  # of Newton's method, for each of these
+_FOLLOW_STEPS = 2000  # and for all
 
 
 class OccupancyKL:
@@ -154,8 +157,8 @@ def _line_search(
 
 @subroutine
 def _ascend(
-    lay: Integers, lo: Vector, hi: Vector, goal: float, ln_P: Vector, v: Vector, theta: Vector,
-    W: Work,
+    lay: Integers, lo: Vector, hi: Vector, goal: float, limit: int, ln_P: Vector, v: Vector,
+    theta: Vector, W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Newton's method until a certified gap is <= goal: the gap, steps and certificates."""
     lay, lo, hi, ln_P, v, theta, W = borrowed((lay, lo, hi, ln_P, v, theta, W))
@@ -168,10 +171,10 @@ def _ascend(
         size = imbalance(W.grad)
         if not size < math.inf:
             break
-        if (size <= threshold and _largest_imbalance(W) <= BALANCE) or steps >= MAX_STEPS:
+        if (size <= threshold and _largest_imbalance(W) <= BALANCE) or steps >= limit:
             certificates += 1
             best, gap, _ = offer(lay, v, theta, False, best, W)
-            if gap <= goal or steps >= MAX_STEPS:
+            if gap <= goal or steps >= limit:
                 break
             threshold = min(0.1 * threshold, 0.1 * size)
             if threshold < 1e-15:
@@ -182,7 +185,7 @@ def _ascend(
         slope = direction(lay, W)
         value, accepted = _line_search(lay, lo, hi, value, slope, ln_P, v, theta, W)
         if not accepted:
-            steps = MAX_STEPS  # nothing more to gain: certify what there is
+            steps = limit  # nothing more to gain: certify what there is
             v[:] = W.v_old
             value = evaluate(lay, lo, hi, v, ln_P, theta, W)
     return best, steps, certificates
@@ -218,31 +221,44 @@ def _follow(
                 floor = max(floor, abs(math.ldexp(L[p], -units.e)))
     v[:] = 0.0
     theta[:] = 0.0
-    before = v.copy()
+    before = v.copy()  # the last two solutions, and the weights that they are for
     good = v.copy()
+    floor_before = math.inf
+    floor_good = math.inf
+    shrink = _SHRINK
     steps = 0
     certificates = 0
-    while True:
+    best = math.inf
+    while steps < _FOLLOW_STEPS:
         _at_weights(lay, units.e, floor, L, w, ln_q, W)
         last = floor <= units.w_min
         wanted = goal if last else 1e-3 * floor
-        best, more, again = _ascend(lay, lo, hi, wanted, ln_P, v, theta, W)
+        limit = MAX_STEPS if last else _STAGE_STEPS
+        best, more, again = _ascend(lay, lo, hi, wanted, limit, ln_P, v, theta, W)
         steps += more
         certificates += again
-        if last or not best <= 0.1 * floor:
-            break
-        before[:] = good
-        good[:] = W.best_v
-        floor *= _SHRINK
-        for k in range(v.size):  # as if v were linear in the weights
-            v[k] = good[k] + _SHRINK * (good[k] - before[k])
-    if not best <= goal:
-        _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
-        v[:] = good
-        evaluate(lay, lo, hi, v, ln_P, theta, W)
-        if not last:
-            best = math.inf
-        best = offer(lay, v, theta, False, best, W)[0]
+        if best <= wanted:
+            if last:
+                return best, steps, certificates
+            before[:] = good
+            floor_before = floor_good
+            good[:] = W.best_v
+            floor_good = floor
+            shrink = max(shrink * shrink, _SHRINK)
+        else:  # a smaller step from the last solution
+            shrink = math.sqrt(shrink)
+            if floor_good == math.inf or shrink > _SLOWEST:
+                break
+        floor = max(floor_good * shrink, units.w_min)
+        ahead = 0.0
+        if floor_before < math.inf:  # as if v were linear in the weights
+            ahead = (floor_good - floor) / (floor_before - floor_good)
+        for k in range(v.size):
+            v[k] = good[k] + ahead * (good[k] - before[k])
+    _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
+    v[:] = good
+    evaluate(lay, lo, hi, v, ln_P, theta, W)
+    best = offer(lay, v, theta, False, math.inf, W)[0]
     return best, steps, certificates
 
 
@@ -278,7 +294,7 @@ def kl_step(
             W.L[p] -= W.w[h] * ln_q[p]
     W.slack[:] = 0.0
     goal = wanted_gap(units, tol)
-    best, steps, certificates = _ascend(lay, lo, hi, goal, ln_P, v, theta, W)
+    best, steps, certificates = _ascend(lay, lo, hi, goal, MAX_STEPS, ln_P, v, theta, W)
     if not best <= goal:  # a long step: approach the losses by halves from a small share
         v[:] = 0.0
         theta[:] = 0.0
@@ -289,7 +305,7 @@ def kl_step(
                     if W.L[p] < math.inf:
                         W.L[p] = share * math.ldexp(L[p], -units.e) - W.w[h] * ln_q[p]
             wanted = goal if share == 1.0 else 1e-3 * units.w_min
-            best, more, again = _ascend(lay, lo, hi, wanted, ln_P, v, theta, W)
+            best, more, again = _ascend(lay, lo, hi, wanted, MAX_STEPS, ln_P, v, theta, W)
             steps += more
             certificates += again
             share *= 2.0
