@@ -246,6 +246,7 @@ def _follow(
             floor_good = floor
             shrink = max(shrink * shrink, _SHRINK)
         else:  # a smaller step from the last solution
+            theta[:] = 0.0  # it may be no number any more
             shrink = math.sqrt(shrink)
             if floor_good == math.inf or shrink > _SLOWEST:
                 break
@@ -257,6 +258,7 @@ def _follow(
             v[k] = good[k] + ahead * (good[k] - before[k])
     _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
     v[:] = good
+    theta[:] = 0.0
     evaluate(lay, lo, hi, v, ln_P, theta, W)
     best = offer(lay, v, theta, False, math.inf, W)[0]
     return best, steps, certificates
