@@ -31,6 +31,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.ascent import direction, good_step, imbalance, slope_along, step_to
 from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.incumbent import offer, offer_kept
+from unbounded.core.occupancy.iterate import interior
 from unbounded.core.occupancy.kl_dual import assemble, evaluate
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.outcome import WARM, Outcome, Solution, certificate
@@ -106,13 +107,22 @@ class OccupancyKL:
             self._work, pi,
         )  # fmt: skip
         _, e = math.frexp(float(w.max()))
+        q, P = self._iterate(L)
+        return Solution(q, pi.copy(), certificate(outcome), P, np.ldexp(v, e), np.ldexp(theta, e))
+
+    def _iterate(self, L: Vector) -> tuple[Vector, Vector]:
+        """q and P: not the base of pairs that are not in the program, which they keep."""
+        lay, q, P = self.layers.table, np.exp(self.ln_q), np.exp(self.ln_P)
         marks = np.empty(self.layers.n_pairs)
-        mark(lay, self.lo, self.hi, L, self._work, marks)
-        q = np.where(np.isfinite(marks), np.exp(self.ln_q), 0.0)  # others keep their base
-        return Solution(
-            q, pi.copy(), certificate(outcome), np.exp(self.ln_P), np.ldexp(v, e),
-            np.ldexp(theta, e),
-        )  # fmt: skip
+        if mark(lay, self.lo, self.hi, L, self._work, marks):
+            dead, middle = np.isinf(marks), np.empty_like(P)
+            q[dead] = 0.0
+            interior(lay, self.lo, self.hi, middle)
+            for h in range(self.layers.horizon):
+                first, end = lay[TRIPLE, h], lay[TRIPLE, h + 1]
+                rows = np.tile(dead[lay[PAIR, h] : lay[PAIR, h + 1]], int(lay[SIZE, h + 1]))
+                P[first:end][rows] = middle[first:end][rows]
+        return q, P
 
 
 def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
