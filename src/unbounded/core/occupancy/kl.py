@@ -233,6 +233,7 @@ def _follow(
     theta[:] = 0.0
     before = v.copy()  # the last two solutions, and the weights that they are for
     good = v.copy()
+    theta_good = theta.copy()
     floor_before = math.inf
     floor_good = math.inf
     shrink = _SHRINK
@@ -253,10 +254,11 @@ def _follow(
             before[:] = good
             floor_before = floor_good
             good[:] = W.best_v
+            theta_good[:] = W.best_theta
             floor_good = floor
             shrink = max(shrink * shrink, _SHRINK)
         else:  # a smaller step from the last solution
-            theta[:] = 0.0  # it may be no number any more
+            theta[:] = theta_good
             shrink = math.sqrt(shrink)
             if floor_good == math.inf or shrink > _SLOWEST:
                 break
@@ -268,7 +270,7 @@ def _follow(
             v[k] = good[k] + ahead * (good[k] - before[k])
     _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
     v[:] = good
-    theta[:] = 0.0
+    theta[:] = theta_good
     evaluate(lay, lo, hi, v, ln_P, theta, W)
     best = offer(lay, v, theta, False, math.inf, W)[0]
     return best, steps, certificates
