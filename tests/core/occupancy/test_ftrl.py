@@ -328,7 +328,7 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="floor_weights"):
         OccupancyFTRL(Layers([1, 1], 1), np.zeros(2), np.ones(2)).solve(np.zeros(3), [1.0, 0.0])
     with pytest.raises(ValueError, match="losses must be finite"):
-        solver.solve([0, np.inf, 0, 0, 0], [1.0])
+        solver.solve([0, -np.inf, 0, 0, 0], [1.0])
     with pytest.raises(ValueError, match="losses must be zero"):
         solver.solve([0, 1, 0, 0, 0], [0.0])
     with pytest.raises(ValueError, match="tolerance"):

@@ -29,6 +29,8 @@ from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
 
+_MASS = 1e-9  # what a layer's mass may be off by; it is 1 to rounding
+
 
 @subroutine
 def bounds(
@@ -100,7 +102,7 @@ def certify(
 
     Parameters: ``w`` is (H + 1); if ``given`` the policy is ``pi``, else ``pi`` becomes the dual
     softmax's. Fills q (pairs) and mass (states). Returns the two parts of the gap, sum w KL and
-    sum q slack. ``ln_x`` (states) is scratch.
+    sum q slack; infinity if rows of ``P`` do not sum to one. ``ln_x`` (states) is scratch.
     """
     H = horizon(lay)
     sum_kl = 0.0
@@ -165,4 +167,9 @@ def certify(
         if h < H:
             m = n * A
             dots(m, lay[SIZE, h + 1], q[p0 : p0 + m], P, lay[TRIPLE, h], mass[lay[STATE, h + 1] :])
+            total = 0.0
+            for k in range(lay[STATE, h + 1], lay[STATE, h + 2]):
+                total += mass[k]
+            if not abs(total - 1.0) <= _MASS:
+                return math.inf, 0.0
     return sum_kl, sum_slack

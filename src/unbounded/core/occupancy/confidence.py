@@ -268,6 +268,9 @@ def rebuild(
             count = N[lay[PAIR, h] + i]
             start = lay[TRIPLE, h] + i
             keep = nested
+            for j in range(n):
+                if M[start + j * m] > 0.0 and hi[start + j * m] <= 0.0:
+                    hi[start + j * m] = 1.0  # told to be impossible, and seen
             if nested:  # is the intersection empty?
                 lowest = 0.0
                 highest = 0.0
