@@ -30,6 +30,7 @@ from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
     from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
@@ -56,6 +57,7 @@ _LATER = {
     "Plan": "unbounded.play.plan",
     "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
+    "SolverWarning": "unbounded.core.occupancy.outcome",
     "UCBVI": "unbounded.mdps.ucbvi",
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
@@ -104,6 +106,7 @@ __all__ = [
     "MDPSimulation",
     "Plan",
     "Simulation",
+    "SolverWarning",
     "TsallisINF",
     "TsallisINFRV",
     "UniINF",

@@ -6,14 +6,14 @@ that is cut out by equations, FTRL and the paper's mirror descent are the same.
     q = argmin over Delta(P) of <q, L_hat> + sum_h w_h sum q ln q,   w_h = R_h/eta,
     eta = sqrt(H ln(S A/H)/(T S A)),
 
-where R_h is the width of layer h's range; losses outside of it are clipped and counted.
+where R_h is the width of layer h's range; losses outside of it are clipped and counted. States that
+the transitions cannot reach are not in the program.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.ftrl import floor_weights, new_memory
+from unbounded.core.occupancy.ftrl import even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
@@ -79,9 +79,10 @@ def init(layers: Layers, params: Params) -> State:
     """The most even occupancy measure."""
     H, X, lay = layers.horizon, layers.n_pairs, layers.table
     values, order = scratch(layers)
+    q, pi = even_play(layers, params.P, params.P)
     state = State(
         t=1, clipped=0, version=0, solves=NO_SOLVES, L_hat=np.zeros(X), w=np.zeros(H),
-        q=np.zeros(X), pi=np.zeros(X), room=np.zeros(X), memory=new_memory(layers),
+        q=q, pi=pi, room=np.zeros(X), memory=new_memory(layers),
         work=np.zeros(work_size(lay)), values=np.zeros(values.size),
         order=np.zeros(order.size, np.int64),
     )  # fmt: skip
@@ -178,7 +179,7 @@ class OREPS(MDPLearner):
         reference="Zimin & Neu 2013",
         act=markov_play.act,
         distribution=markov_play.distribution,
-        solves=attrgetter("solves"),
+        solves="solves",
         solver=programs.ftrl,
     )
 

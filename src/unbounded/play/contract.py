@@ -177,10 +177,6 @@ class Solves(NamedTuple):
 NO_SOLVES = Solves(0, 0.0, 0, 0, 0)
 
 
-def _no_solves(state: Any) -> Solves:
-    return NO_SOLVES
-
-
 class Cache(NamedTuple):
     """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
 
@@ -222,9 +218,10 @@ class MDPSpec(Spec):
         ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode.
     update : kernel
         ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
-    policy, solves : callable
-        From the state to the policy that the learner would play now, without explorers; and to
-        what is known of its solves.
+    policy : callable
+        From the state to the policy that the learner would play now, without explorers.
+    solves : str
+        Which field of the state has its `Solves`; empty if it solves nothing.
     solver : callable
         Returns what ``update`` gets as ``solver``.
     takes : kernel
@@ -238,9 +235,14 @@ class MDPSpec(Spec):
     """
 
     policy: Callable[[Any], Vector] = attrgetter("pi")
-    solves: Callable[[Any], Solves] = _no_solves
+    solves: str = ""
     solver: Callable[[], Any] = _nothing
     takes: Callable[[Any, Any], bool] = _any_losses
     room: Callable[[Any], bool] = _always
     grown: Callable[[Any], Any] | None = None
     per_state: bool = False
+
+    @cached_property
+    def unsolved(self) -> int | None:
+        """Where the buffer counts the solves that failed, if there are any solves."""
+        return self.packing.slot(f"{self.solves}.unsolved") if self.solves else None

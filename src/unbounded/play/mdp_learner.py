@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -15,10 +16,11 @@ from unbounded._arguments import checked_count, checked_losses, checked_numbers,
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell
-from unbounded.play.contract import MDPSpec, Solves
+from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
 
@@ -70,6 +72,7 @@ class MDPLearner(AskTell[Plan]):
     _noun = "plan"
     _example = "SCBRL"
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
+    _said_unsolved = False
 
     def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
         """As `_start`, for an MDP of this shape."""
@@ -164,6 +167,18 @@ class MDPLearner(AskTell[Plan]):
                 self._grow()
                 entries(self.spec).tell(self._buffer, *given)
             del self._records[number]
+        self._warn_if_unsolved()
+
+    def _warn_if_unsolved(self) -> None:
+        """Once, when a solve has failed."""
+        slot = self.spec.unsolved
+        if slot is None or self._said_unsolved or not self._buffer[slot]:
+            return
+        self._said_unsolved = True
+        tally = self.certificate
+        warnings.warn(
+            unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
+        )
 
     def _check_actions(self, pi: Vector, states: Integers, actions: Integers) -> None:
         first = self.layers.table[PAIR, 1:-1]
@@ -202,7 +217,7 @@ class MDPLearner(AskTell[Plan]):
     @property
     def certificate(self) -> Solves:
         """How well programs over occupancy measures have been solved so far, if there are any."""
-        return self.spec.solves(self._state())
+        return attrgetter(self.spec.solves)(self._state()) if self.spec.solves else NO_SOLVES
 
     @property
     def episodes_explored(self) -> int:
@@ -258,6 +273,15 @@ class MDPLearner(AskTell[Plan]):
         told, outstanding = self.episodes_told, len(self._records)
         if told < 0 or self._asks < told + outstanding or outstanding > 1 or self.clipped < 0:
             raise ValueError("more was told than asked")
+
+
+def unsolved(name: str, failed: int, solves: int) -> str:
+    """What to say about solves that failed."""
+    return (
+        f"{name} could not solve {failed} of {solves} programs over occupancy "
+        "measures to its tolerance and played the best policy that it could certify: say "
+        "tolerance= to accept more, and see learner.certificate"
+    )
 
 
 def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:

@@ -8,6 +8,7 @@ included. Regret has the losses that were paid instead of <q_tau, l_tau>.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,11 +23,12 @@ from unbounded._arguments import checked_count, recorded_rounds
 from unbounded._jit import borrowed
 from unbounded.core.occupancy.layout import backward_induction
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary, PythonPlay, fill_python
 from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, new_walk, play, tally
-from unbounded.play.mdp_learner import MDPLearner, entries
+from unbounded.play.mdp_learner import MDPLearner, entries, unsolved
 from unbounded.play.seeds import (
     CHOICES,
     OUTSIDE,
@@ -209,6 +211,9 @@ def simulate_mdp(
         list(pool.map(one, range(replicates)))
     expected, paid, best, unit, clipped = table
     certificates = [end.certificate for end in ends]
+    failed, solves = sum(c.unsolved for c in certificates), sum(c.solves for c in certificates)
+    if failed:
+        warnings.warn(unsolved(learner.spec.name, failed, solves), SolverWarning, stacklevel=2)
     return MDPSimulation(
         checkpoints=points,
         low=extremes[0],
@@ -360,14 +365,15 @@ def _play(
 
 def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
     layers, found = mdp.layers, player.explorers()
-    if len(found) < sum(layers.sizes):
-        return float("nan")
     ratios = []
-    for (h, s), mixture in found.items():
-        there = np.zeros(layers.n_pairs)
-        first = layers.index(h + 1, s)
-        there[first : first + layers.n_actions] = 1.0
-        most = -best_policy(mdp, -there)[0]
-        if most > 0.0:
-            ratios.append(float(there @ occupancy(mdp, mixture)) / most)
-    return min(ratios)
+    for h, n in enumerate(layers.sizes if found else ()):
+        for s in range(n):
+            there = np.zeros(layers.n_pairs)
+            first = layers.index(h + 1, s)
+            there[first : first + layers.n_actions] = 1.0
+            most = -best_policy(mdp, -there)[0]
+            if most > 0.0:
+                if (h, s) not in found:
+                    return float("nan")
+                ratios.append(float(there @ occupancy(mdp, found[h, s])) / most)
+    return min(ratios, default=float("nan"))
