@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shlex
 import signal
 import sys
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command line; the exit status is 0 if all is well, 1 if runs failed, 2 if
     nothing could be run, 130 if it was interrupted."""
+    _prepare_streams()
     try:
         import cyclopts  # noqa: F401
         import loky  # noqa: F401
@@ -36,9 +38,6 @@ def main(arguments: list[str] | None = None) -> int:
     from unbounded import lab
     from unbounded.lab.files import sentence
 
-    for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     expected = (
         lab.ConfigError,
         lab.EngineError,
@@ -58,6 +57,24 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return status if isinstance(status, int) else 0
+
+
+def _prepare_streams() -> None:
+    """Have all three standard streams, as workers inherit them, and have none of them fail.
+
+    One that is closed, as a daemon's may be, leads nowhere: otherwise the next file to be opened
+    would take its place. And not every terminal knows every letter.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _app() -> App:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -115,9 +114,6 @@ class _Local:
             raise EngineError(
                 "local workers need loky: pip install 'unbounded[lab]', or use the engine 'serial'"
             ) from None
-        for name in ("stdout", "stderr"):  # a daemon has none, and loky wants to flush them
-            if getattr(sys, name) is None:
-                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         self.workers = workers
         # Called for each task: it gives the same executor until a worker dies, then a new one.
         self._executor: Callable[[], Any] = partial(
