@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba import types
 
-from unbounded import _jit_files
+from unbounded._jit_files import cache_directory, nowhere, read, say, write
 from unbounded._jit_key import Fingerprint, Kernel, UncertainError
 
 try:
@@ -72,7 +72,7 @@ def callback(function: Callable[..., Any], signature: Any, options: dict[str, An
 
 
 def _say_missing() -> None:
-    _jit_files.say(
+    say(
         f"it is not known how Numba {numba.__version__} would; install a version that the "
         "package was tested with"
     )
@@ -98,7 +98,7 @@ class Kept(Kernel):
 
     @property
     def cache_path(self) -> str | None:
-        directory = _jit_files.cache_directory()
+        directory = cache_directory()
         return None if directory is None else str(directory)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
@@ -114,7 +114,7 @@ class Kept(Kernel):
         if code is None:
             return None
         key = self._key(code, signature, target.codegen())
-        data = _jit_files.read(f"{self._file}.{_version(code, key)}")
+        data = read(f"{self._file}.{_version(code, key)}")
         if data is None:
             return None
         try:
@@ -139,12 +139,12 @@ class Kept(Kernel):
             data = dumps((key, result._reduce()))
         except Exception:  # an argument whose type cannot be pickled
             return
-        _jit_files.write(self._file, _version(code, key), data)
+        write(self._file, _version(code, key), data)
 
     def _code(self, signature: Any) -> bytes | None:
         """The hash of all that is compiled; None if that is not to be kept."""
         by_address = " at 0x" in repr(signature)  # it takes another kernel as an argument
-        if by_address or _jit_files.nowhere():
+        if by_address or nowhere():
             return None
         code = Fingerprint(_opened)
         try:
