@@ -160,7 +160,14 @@ def _mend_rows(lay: Integers, lo: Vector, hi: Vector, v: Vector, W: Work) -> Non
         return
     for h in range(H):
         m = lay[SIZE, h] * lay[ACTIONS, h]
-        project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], W.P, W.c, W.pair)
+        worst = 0.0
+        for i in range(m):
+            total = 0.0
+            for k in range(lay[TRIPLE, h] + i, lay[TRIPLE, h + 1], m):
+                total += W.P[k]
+            worst = max(worst, abs(total - 1.0))
+        if worst > 1e-12:
+            project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], W.P, W.c, W.pair)
 
 
 @subroutine
