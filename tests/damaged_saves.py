@@ -23,7 +23,7 @@ from bandit_examples import EXAMPLES as BANDITS
 from mdp_play import paid, walk
 from saved_helpers import buffer_of, fields_of, with_buffer
 from unbounded.play import saved
-from unbounded.play.contract import FIRST_WORD, WORDS
+from unbounded.play.contract import FIRST_WORD, TOLD
 
 _SECONDS = 60  # after which a child that says nothing is stuck
 _ROUNDS, _EPISODES = 12, 6  # played with a learner that could be loaded
@@ -145,10 +145,18 @@ def of_structure(text, rng):
 def of_slots(text, rng):
     """Numbers of the buffer become others; the digest is made to fit."""
     buffer = buffer_of(text)
+    words = TOLD if "n_arms" in fields_of(text)["settings"] else 0
+    if rng.random() < 0.15:  # a stretch of neighbours, often a whole vector
+        first = int(rng.integers(words, buffer.size))
+        stretch = buffer[first : first + int(rng.choice([2, 5, 30, 1000]))]
+        if rng.random() < 0.5:
+            stretch[:] = rng.choice(_NUMBERS)
+        else:
+            stretch *= rng.choice([-1.0, 2.0, 1e10, 1e60, 1e155])
+        return with_buffer(text, buffer)
     for _ in range(1 if rng.random() < 0.8 else int(rng.integers(1, 5))):
         # Counters and other scalars stand in front, and are hit as often as the vectors behind
         # them; random words may be anything, and are left out.
-        words = FIRST_WORD + WORDS if "n_arms" in fields_of(text)["settings"] else 0
         places = np.r_[: min(words, FIRST_WORD), words : buffer.size]
         at = places[rng.integers(places.size if rng.random() < 0.5 else min(places.size, 40))]
         how = rng.integers(4)
@@ -237,29 +245,27 @@ def attacked(name, count, *, interpreted, first=0):
         env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), *sys.path]))
         if interpreted:
             env["NUMBA_DISABLE_JIT"] = "1"
-        process = subprocess.Popen(
+        errors, done, timer = [], first, None
+        with subprocess.Popen(
             [sys.executable, __file__, name, str(first), str(last - first)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, bufsize=1,
-        )  # fmt: skip
-        errors = []
-        drain = threading.Thread(target=lambda p=process, e=errors: e.append(p.stderr.read()))
-        drain.start()
-        timer = None
-        done = first
-        for line in process.stdout:
+        ) as process:  # fmt: skip
+            drain = threading.Thread(target=lambda p=process, e=errors: e.append(p.stderr.read()))
+            drain.start()
+            for line in process.stdout:
+                if timer:
+                    timer.cancel()
+                timer = threading.Timer(_SECONDS, process.kill)
+                timer.start()
+                case, kind, what = line.rstrip("\n").split(" ", 2)
+                done = int(case) + 1
+                counts[kind, what.split(" ")[0]] += 1
+                if what.startswith("BAD"):
+                    bad.append(f"{name} case {case} {kind}: {what}")
             if timer:
                 timer.cancel()
-            timer = threading.Timer(_SECONDS, process.kill)
-            timer.start()
-            case, kind, what = line.rstrip("\n").split(" ", 2)
-            done = int(case) + 1
-            counts[kind, what.split(" ")[0]] += 1
-            if what.startswith("BAD"):
-                bad.append(f"{name} case {case} {kind}: {what}")
-        if timer:
-            timer.cancel()
-        drain.join()
-        if process.wait() != 0:
+            drain.join()
+        if process.returncode != 0:
             bad.append(
                 f"{name} case {done}: process ended with {process.returncode} {errors[0][-800:]}"
             )

@@ -111,3 +111,10 @@ def reached(mdp, mixtures):
         first = mdp.layers.index(h + 1, s)
         out.append(occupancy(mdp, mixture)[first : first + mdp.layers.n_actions].sum())
     return np.array(out)
+
+
+def tell_firsts(learner, losses):
+    """An episode through the first state of each layer."""
+    plan = learner.ask()
+    actions = [plan.act(h, 0) for h in range(len(losses))]
+    learner.tell(plan, [0] * len(losses), actions, losses)

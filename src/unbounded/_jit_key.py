@@ -166,7 +166,7 @@ class Fingerprint:
         if id(value) in self._within:
             return _mix("again")
         # Any of the names may be an attribute of this module.
-        if "__getattr__" in vars(value):
+        if "__getattr__" in vars(value) or type(value) is not ModuleType:
             raise UncertainError(f"{value.__name__} makes its attributes as they are asked for")
         self._within.append(id(value))
         try:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mdp_play import params_of, play, random_losses, state_of
+from mdp_play import params_of, play, random_losses, state_of, tell_firsts
 from unbounded import SCB, SCBIX, SCBRL, worlds
 from unbounded.core.clipping import RANGE
 from unbounded.core.occupancy.confidence import JIN, PAPER
@@ -145,7 +145,7 @@ def test_e3_absolute_values():
     """A threshold follows |l|: a large negative loss raises it as a positive one does."""
     for sign in (1.0, -1.0):
         learner = make(clip="scale")
-        learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [sign * 5.0, 0.0, sign])
+        tell_firsts(learner, [sign * 5.0, 0.0, sign])
         assert learner.thresholds.tolist() == [10.0, 0.0, 2.0]
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mdp_play import params_of, play, random_losses, state_of, walk
+from mdp_play import params_of, play, random_losses, state_of, tell_firsts, walk
 from occupancy_work import Case
 from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
@@ -264,9 +264,9 @@ def test_e15_the_weight_has_the_next_threshold():
     printed C_t/eta does not keep up with a jump of the losses."""
     learner = make(profile="theory")
     eta = params_of(learner).play.eta
-    learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [1.0, 1.0, 1.0])
+    tell_firsts(learner, [1.0, 1.0, 1.0])
     assert weights(learner) * eta == pytest.approx([2.0, 2.0, 2.0], rel=1e-14)
-    learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [100.0, 1.0, -1.0])
+    tell_firsts(learner, [100.0, 1.0, -1.0])
     assert learner.thresholds.tolist() == [200.0, 2.0, 2.0]
     assert weights(learner) * eta == pytest.approx([200.0, 2.0, 2.0], rel=1e-14)
 
@@ -290,12 +290,12 @@ def test_e16_a_layer_without_losses_has_a_weight(kappa):
     learner = make(profile="theory", kappa=kappa)
     eta = params_of(learner).play.eta
     assert weights(learner).tolist() == [0.0, 0.0, 0.0]
-    learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [0.0, 0.0, 0.0])
+    tell_firsts(learner, [0.0, 0.0, 0.0])
     assert weights(learner).tolist() == [0.0, 0.0, 0.0]  # the placeholder leaves no trace
-    learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [3.0, 1.5, 0.0])
+    tell_firsts(learner, [3.0, 1.5, 0.0])
     assert learner.thresholds.tolist() == [6.0, 3.0, 0.0]
     assert weights(learner) * eta == pytest.approx([6.0, 3.0, kappa * 3.0], rel=1e-14)
-    learner.tell(learner.ask(), [0, 0, 0], [0, 0, 0], [0.0, 0.0, 1e-9])
+    tell_firsts(learner, [0.0, 0.0, 1e-9])
     assert weights(learner) * eta == pytest.approx([6.0, 3.0, kappa * (3 + 2e-9 / 3)], rel=1e-14)
     assert learner.certificate.unsolved == 0
 

@@ -42,6 +42,11 @@ class State(NamedTuple):
     window: Window  # what losses are clipped to: of width 2 C_t, or the observed range
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.window.check()
+        self.arms.check_at(self.t)
+
 
 def init(params: Params) -> State:
     """C_1 = 0 and q_1 uniform."""

@@ -33,6 +33,10 @@ class State(NamedTuple):
     clipped: int
     arms: Arms  # cumulative loss estimates, and p_t
 
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.arms.check_at(self.t)
+
 
 def init(params: Params) -> State:
     """p_1 uniform."""

@@ -39,7 +39,7 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.S > 0.0, "there is no such rate")
+        require(self.S >= 4.0, "there is no such rate")
         check_lambda(self.lam, params.n)
         self.law.check()
 

@@ -26,7 +26,7 @@ CLIPS = ("scale", "range", "none")
 SCALE, RANGE, NONE = range(3)  # to [-C, C], the paper's; to the observed range; an ablation
 THRESHOLDS = ("lazy", "largest")
 LAZY, LARGEST = range(2)  # readings of the paper's threshold: pseudo-code, prose (erratum E1)
-LARGEST_UNIT = 1100  # 2^1026 is four times the largest loss; 2^-1074 the smallest
+LARGEST_UNIT = 1076  # 2^1026 is four times the largest loss; 2^-1074 the smallest
 _MOST = 2.0**900  # an unclipped loss in units of 2^e; divided by a probability it stays finite
 
 

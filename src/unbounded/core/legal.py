@@ -8,6 +8,7 @@ import numpy as np
 
 from unbounded.core.arrays import Vector
 
+_LATE = 2.0**20  # with much to spare
 ROUNDING = 1e-6  # relative; what is kept and computed again agrees much better
 
 
@@ -36,6 +37,15 @@ def require_numbers(numbers: Vector, below: float, what: str) -> None:
 def require_boxes(lo: Vector, hi: Vector) -> None:
     """Refuse what are not boxes of probabilities."""
     require(np.all((lo >= 0.0) & (lo <= hi) & (hi <= 1.0)), "there are no such boxes")
+
+
+def require_growth(L: Vector, t: int) -> None:
+    """Refuse estimates that have all grown further than those of ``t`` losses below 1 can.
+
+    An estimate of the arm with the least sum is at most n, as that arm is the likeliest; late
+    losses may bring more. A solver needs the least sum to be small beside 2^53.
+    """
+    require(np.min(L) <= _LATE * L.size * t, "there are no such estimates")
 
 
 def close(a: Any, b: Any) -> Any:

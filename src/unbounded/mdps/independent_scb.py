@@ -17,7 +17,7 @@ from unbounded._arguments import checked_option
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Room, Vector
 from unbounded.core.clipping import LAZY, SCALE, Window, check_windows, clip, rescale
-from unbounded.core.legal import require, require_counts
+from unbounded.core.legal import require_counts, require_growth, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.powers import widths
@@ -30,7 +30,6 @@ from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
 _LARGEST = sys.float_info.max
-_MOST = 2.0**200  # of estimates in units of 2^e
 
 
 class Params(NamedTuple):
@@ -53,8 +52,11 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require_counts(self.visits, self.L_hat)
-        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        require_numbers(self.visits, self.t, "visits")
+        require_counts(self.L_hat)
+        n_actions = (self.L_hat.size - 1) // (self.W.size - 1)
+        for L in self.L_hat[1:].reshape(-1, n_actions):
+            require_growth(L, self.t)
         check_windows(self.W, self.e, self.low, self.high)
 
 

@@ -72,6 +72,7 @@ class State(NamedTuple):
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
         require_counts(self.L_hat, self.w, self.q)
+        require(np.all((self.w == 0.0) | (self.w >= 2.0**-1000)), "there are no such weights")
         require(np.all(self.L_hat <= _MOST), "there are no such estimates")
 
 

@@ -78,8 +78,9 @@ class State(NamedTuple):
         progress, library = self.progress, self.library
         states, size = self.model.V.size, library.size
         require(0 <= progress.target < states, "there is no such state")
+        done = progress.target == states - 1
         require(0 <= size <= library.weight.size, "there are no such policies")
-        require(0 <= progress.size <= library.weight.size, "there are no such policies")
+        require(progress.size == size or done, "there are no such policies")
         require(0 <= progress.began <= progress.size, "there are no such policies")
         require(0 <= progress.current < max(progress.size, 1), "there is no such policy")
         require(0 <= progress.visits <= progress.spent, "there are no such visits")
@@ -87,7 +88,7 @@ class State(NamedTuple):
         require_numbers(library.target, states - 1, "states")
         n_actions = (self.model.N.size - 1) // (states - 1)
         require_numbers(library.choice, n_actions, "actions")
-        if progress.target == states - 1 and size > 0:
+        if done and size > 0:
             require_distribution(library.weight[:size], "the mixture of policies")
 
 

@@ -6,7 +6,8 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from copy import deepcopy
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -81,7 +82,7 @@ class AskTell(Generic[T]):
         self._identity = secrets.token_hex(8)
         self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
         self._forked = False
-        _alive.add(self)
+        _alive[id(self)] = self
 
     # What subclasses fill in.
 
@@ -97,7 +98,7 @@ class AskTell(Generic[T]):
     def _fit(self, size: int) -> None:
         """Make the buffer one of ``size`` entries, if it can grow to that."""
 
-    def _ticket(self, number: int, issuer: str) -> T:
+    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> T:
         """The ticket of an outstanding record."""
         raise NotImplementedError
 
@@ -154,10 +155,10 @@ class AskTell(Generic[T]):
 
     def _refuse_second(self) -> None:
         """For learners that can wait for one ticket only."""
-        if self._records:
+        for ticket in self.outstanding.values():
             raise RuntimeError(
-                f"{self.spec.name} needs to know of {next(iter(self.outstanding.values()))!r} "
-                "before it can choose again: tell() or forget() it first"
+                f"{self.spec.name} needs to know of {ticket!r} before it can choose again: tell() "
+                "or forget() it first"
             )
 
     @property
@@ -215,7 +216,7 @@ class AskTell(Generic[T]):
     @property
     def settings(self) -> Mapping[str, Any]:
         """The arguments that make an equal fresh learner, the seed apart."""
-        return MappingProxyType(self._settings)
+        return MappingProxyType(deepcopy(self._settings))
 
     @property
     def clipped(self) -> int:
@@ -329,8 +330,13 @@ class AskTell(Generic[T]):
     # ------------------------------------------------------------------ copies
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """pickle, copy and deepcopy: an independent learner with the same future."""
-        return type(self).load, (self.save(),)
+        """pickle, copy and deepcopy: an independent learner with the same future.
+
+        Public attributes that a user gave it go along.
+        """
+        own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        own.pop("layers", None)
+        return type(self).load, (self.save(),), own or None
 
     def spawn(self, n: SupportsIndex) -> list[Self]:
         """Copies for ``n`` workers: they know what this learner knows, and draw independently.
@@ -344,26 +350,27 @@ class AskTell(Generic[T]):
         >>> from unbounded import SCB
         >>> workers = SCB(n_arms=10, seed=0).spawn(3)
         >>> [worker.ask().arm for worker in workers]
-        [8, 2, 3]
+        [6, 0, 5]
         """
-        state = self._bits.state["state"]
-        text = self.save()
+        count = checked_count("n", n)
+        with self._lock:
+            text, state = self.save(), self._bits.state["state"]
+            first = self._spawned
+            self._spawned += count
         children = []
-        for i in range(checked_count("n", n)):
-            root = SeedSequence([state["state"], state["inc"], self._spawned + i])
+        for i in range(first, first + count):
             child = type(self).load(text)
-            child._renew_stream(bit_generator(root))
+            child._renew_stream(bit_generator(SeedSequence([state["state"], state["inc"], i])))
             child._spawned = 0
             children.append(child)
-        self._spawned += len(children)
         return children
 
     def _refuse_fork(self) -> None:
         if self._forked:
             raise RuntimeError(
                 f"this {self.spec.name} came here by a fork, and what it learns here would be lost "
-                "to the process that made it: play with one of learner.spawn(n), or with "
-                f"{self.spec.name}.load(learner.save())"
+                "to the process that made it: play with learner.spawn(n)[i] in child i of n, or "
+                f"with {self.spec.name}.load(learner.save()) for the same choices"
             )
 
     def _after_fork(self) -> None:
@@ -372,11 +379,12 @@ class AskTell(Generic[T]):
         self._forked = True
 
 
-_alive: weakref.WeakSet[AskTell[Any]] = weakref.WeakSet()
+# By their ids: a subclass may compare its learners as it likes.
+_alive: weakref.WeakValueDictionary[int, AskTell[Any]] = weakref.WeakValueDictionary()
 
 
 def _after_fork_in_child() -> None:
-    for learner in list(_alive):
+    for learner in list(_alive.values()):
         learner._after_fork()
 
 
@@ -391,17 +399,33 @@ class _Outstanding(Mapping[int, T]):
         self._learner = learner
 
     def __getitem__(self, number: int) -> T:
-        learner = self._learner
-        return learner._ticket(number, learner._inherited.get(number, learner._identity))
+        return self._ticket(number, self._learner._records[number])
 
     def __iter__(self) -> Iterator[int]:
         return iter(list(self._learner._records))
+
+    # Of one moment, although other threads ask and tell.
+
+    def values(self) -> ValuesView[T]:
+        return self._now().values()
+
+    def items(self) -> ItemsView[int, T]:
+        return self._now().items()
+
+    def _now(self) -> dict[int, T]:
+        records = dict(self._learner._records)
+        return {number: self._ticket(number, record) for number, record in records.items()}
+
+    def _ticket(self, number: int, record: tuple[Any, ...]) -> T:
+        learner = self._learner
+        issuer = learner._inherited.get(number, learner._identity)
+        return learner._ticket(number, record, issuer)
 
     def __len__(self) -> int:
         return len(self._learner._records)
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self._now())
 
 
 @cache

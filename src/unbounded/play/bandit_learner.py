@@ -18,7 +18,7 @@ from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell, Ticket
-from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, TOLD, WORDS, BanditSpec
+from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.play.seeds import Seed
 
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
@@ -76,7 +76,7 @@ def entries(spec: BanditSpec) -> Entries:
     def tell(owner: Any, arm: int, memo: float, number: int, loss: Any) -> None:
         buffer = borrowed(owner)
         pack(buffer, update(params_of(buffer), state_of(buffer), arm, memo, loss))
-        buffer[TOLD] = number
+        buffer[TOLD + number % RING] = number  # with the update, whoever is interrupted
 
     def look(owner: Any, q: Any) -> None:
         buffer = borrowed(owner)
@@ -106,10 +106,11 @@ class Learner(AskTell[Choice]):
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
         self._forgotten = 0  # asks = tells + forgotten + outstanding
+        self._telling: dict[int, tuple[Any, ...]] = {}  # records whose tell is under way
 
     def _fresh(self) -> Vector:
         buffer = self.spec.packing.new(self._params, self.spec.init(self._params))
-        buffer[TOLD] = -1.0
+        buffer[TOLD : TOLD + RING] = -1.0
         return buffer
 
     # ------------------------------------------------------------------ playing
@@ -184,13 +185,16 @@ class Learner(AskTell[Choice]):
             _, record = self._held(choice)
         arm, _, memo, number = record
         try:
+            self._telling[number] = record
             del self._records[number]
             self._tell(self._buffer, arm, memo, number, value)
+            del self._telling[number]
         except KeyError:  # another thread was faster
             raise self._not_outstanding(choice) from None
         except BaseException:  # an interrupt, before the compiled step or after it
-            if self._buffer[TOLD] != number:
+            if self._buffer[TOLD + number % RING] != number:
                 self._records[number] = record
+            self._telling.pop(number, None)
             raise
 
     def _drop(self, number: int) -> None:
@@ -259,24 +263,27 @@ class Learner(AskTell[Choice]):
     def _asked(self) -> int:
         return int(self._buffer[ASKED])
 
-    def _ticket(self, number: int, issuer: str) -> Choice:
-        arm, probability, _, _ = self._records[number]
+    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Choice:
+        arm, probability, _, _ = record
         return Choice(arm, probability, number, issuer)
 
     def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
         """Asks and tells take no lock, so a copy may show one of them half done. Then something is
-        missing, until the other thread has finished; or for good, where an interrupt ended it."""
+        missing. It is what is being told, and the losses have not been learned yet; or an ask that
+        another thread has not finished, or that an interrupt ended for good."""
         counters = [ASKED, self.spec.packing.slot("t")]
         patience = time.monotonic() + (_PATIENCE if threading.active_count() > 1 else 0.0)
         while True:
-            buffer, records = self._buffer.copy(), dict(self._records)
+            buffer, records, telling = self._buffer.copy(), dict(self._records), dict(self._telling)
             asked, t = buffer[counters]
             missing = int(asked - (t - 1) - self._forgotten - len(records))
             if np.array_equal(self._buffer[counters], buffer[counters]):
-                if missing == 0:
-                    return buffer, records
+                if missing in (0, len(telling)):
+                    buffer[TOLD : TOLD + RING] = -1.0  # nothing is in question
+                    return buffer, records | telling if missing else records
                 if missing < 0 or time.monotonic() >= patience:
-                    self._forgotten += missing  # nobody has the ticket of an interrupted ask
+                    # Nobody has the ticket of an interrupted ask.
+                    self._forgotten += missing - (len(telling) if missing > len(telling) else 0)
                     continue
             time.sleep(0.0)
 
@@ -301,10 +308,10 @@ class Learner(AskTell[Choice]):
         return documents.whole_number(settings["n_arms"], 2**48)
 
     def _check_state(self) -> None:
-        asked, drawn, told = self._buffer[[ASKED, DRAWN, TOLD]].tolist()
+        asked, drawn = self._buffer[[ASKED, DRAWN]].tolist()
         if not (0.0 <= asked <= drawn < 2.0**53 and drawn - asked <= WORDS and drawn % WORDS == 0):
             raise ValueError("its random words are not where they should be")
-        if asked != int(asked) or told != int(told) or not -1.0 <= told < asked:
+        if asked != int(asked) or np.any(self._buffer[TOLD : TOLD + RING] != -1.0):
             raise ValueError("its tickets are not numbered as they should be")
 
     def _check_counts(self) -> None:

@@ -36,9 +36,10 @@ from unbounded.play.buffer import Packing
 
 WORDS = 256  # random words that the buffer of a bandit holds
 # Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
-# stream of random words; the position up to which words have been drawn; the number of the ticket
-# that was told last (-1: none); then the last WORDS words.
-ASKED, DRAWN, TOLD, FIRST_WORD = range(4)
+# stream of random words; the position up to which words have been drawn; the last WORDS words; and
+# which tickets were told, as far as that is still in question: number k at TOLD + k % RING.
+ASKED, DRAWN, FIRST_WORD = range(3)
+TOLD, RING = FIRST_WORD + WORDS, 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +162,7 @@ class BanditSpec(Spec):
 
     @property
     def _reserved(self) -> int:
-        return FIRST_WORD + WORDS
+        return TOLD + RING
 
 
 class Solves(NamedTuple):

@@ -98,7 +98,7 @@ class MDPLearner(AskTell[Plan]):
             number = self._asks
             self._asks += 1  # an interrupt here leaves a number that nobody has
             self._records[number] = record
-            return self._ticket(number, self._identity)
+            return self._ticket(number, record, self._identity)
 
     def _warn_if_over(self, episodes: int) -> None:
         T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
@@ -116,9 +116,9 @@ class MDPLearner(AskTell[Plan]):
         pi.flags.writeable = False
         return memo, pi, words, self.episodes_told
 
-    def _ticket(self, number: int, issuer: str) -> Plan:
-        _, pi, words, _ = record = self._records[number]
-        return Plan(self.layers, pi, record[0], words, number, issuer)
+    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Plan:
+        memo, pi, words, _ = record
+        return Plan(self.layers, pi, memo, words, number, issuer)
 
     def _settle(self) -> None:
         """Drop a plan that was told before an interrupt could be seen."""
@@ -255,9 +255,12 @@ class MDPLearner(AskTell[Plan]):
     def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
         sizes = [documents.whole_number(n, 2**48) for n in settings["layers"]]
         n_actions = documents.whole_number(settings["n_actions"], 2**48)
-        if not cls._keeps_transitions:
-            return 1 + n_actions * sum(sizes)
-        return sizes[0] + n_actions * sum(n * m for n, m in pairwise(sizes))
+        fewest = 1 + n_actions * sum(sizes)
+        if cls._keeps_transitions:
+            fewest = max(fewest, sizes[0] + n_actions * sum(n * m for n, m in pairwise(sizes)))
+        if cls.spec.grown is not None:  # a library of policies, one for each state at least
+            fewest = max(fewest, sum(sizes) ** 2)
+        return fewest
 
     def _fit(self, size: int) -> None:
         while self._buffer.size < size:

@@ -11,8 +11,8 @@ import binascii
 import hashlib
 import json
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,17 +64,18 @@ def text_of(saved: str | os.PathLike[str]) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old text or the new one, never a part."""
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
-    ) as file:
-        try:
+    target = Path(os.path.realpath(path))  # a link stays one
+    part = target.with_name(f"{secrets.token_hex(8)}.part")
+    try:
+        with open(part, "x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+        if target.exists():
+            os.chmod(part, stat.S_IMODE(target.stat().st_mode))
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def encoded(buffer: Vector) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import require_growth
 from unbounded.core.simplex import lazy, lazy_tsallis, sampling
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
@@ -36,14 +37,16 @@ class Arms(NamedTuple):
     picture: Vector  # with many arms, what is drawn from (`lazy`); else empty
     table: Vector  # with many arms, a record for each; else empty
 
-    def check(self) -> None:
-        """Refuse arms that do not fit together."""
+    def check_at(self, t: int) -> None:
+        """Refuse arms that do not fit together, or not to ``t`` losses below 1."""
+        L = self.L
         if self.table.size > 0:
+            L = self.table[LOSS::RECORD]
             lazy_tsallis.check(self.picture, self.table)
-            self.anchor.check_for(self.table[LOSS::RECORD])
         else:
             self.law.check()
-            self.anchor.check_for(self.L)
+        self.anchor.check_for(L)
+        require_growth(L, t)
 
 
 def new_arms(n: int, *, growing: bool = True) -> Arms:
