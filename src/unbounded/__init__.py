@@ -7,6 +7,7 @@ from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ahb import AHB
 from unbounded.bandits.banker import Banker
+from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.doubling_tsallis_inf import DoublingTsallisINF
 from unbounded.bandits.epsilon_greedy import EpsilonGreedy
 from unbounded.bandits.exp3 import Exp3
@@ -88,6 +89,7 @@ __all__ = [
     "AdaHedge",
     "Banker",
     "Choice",
+    "CostSCB",
     "DoublingTsallisINF",
     "EpsilonGreedy",
     "Exp3",

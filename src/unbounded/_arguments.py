@@ -52,6 +52,14 @@ def checked_at_least(name: str, value: float, least: float) -> float:
     return float(value)
 
 
+def checked_finite(name: str, value: float) -> float:
+    """``value`` as a finite float, or a clear error."""
+    _check_real(name, value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return float(value)
+
+
 def checked_share(name: str, value: float) -> float:
     """``value`` as a float in [0, 1], or a clear error."""
     return checked_within(name, value, 0.0, 1.0)
