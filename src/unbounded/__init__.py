@@ -8,6 +8,7 @@ from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ahb import AHB
 from unbounded.bandits.banker import Banker
 from unbounded.bandits.cost_scb import CostSCB
+from unbounded.bandits.cost_scb_ix import CostSCBIX
 from unbounded.bandits.doubling_tsallis_inf import DoublingTsallisINF
 from unbounded.bandits.epsilon_greedy import EpsilonGreedy
 from unbounded.bandits.exp3 import Exp3
@@ -90,6 +91,7 @@ __all__ = [
     "Banker",
     "Choice",
     "CostSCB",
+    "CostSCBIX",
     "DoublingTsallisINF",
     "EpsilonGreedy",
     "Exp3",

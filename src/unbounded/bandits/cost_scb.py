@@ -34,7 +34,7 @@ class Params(NamedTuple):
     n: int
     lower: float  # b: the least possible loss
     K: int  # the largest rank: outliers + 1, or MOST_RANKS
-    growing: bool  # whether m_t = min(K, ceil(sqrt(n t))), or K from the first round on
+    growing: bool  # whether m_t grows with t up to K, or is K from the first round on
     tuning: int  # PAID: eta_t = c / sqrt(C_max^2 + Z); SCALE: eta_t = c / sqrt(V)
     rate: float  # c
     nu: float  # gamma_t = nu / (n + t)
@@ -77,10 +77,16 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 
 
 @kernel
+def growing_rank(n: int, t: int) -> int:
+    """m_t of outliers="sqrt"."""
+    return min(MOST_RANKS, math.ceil(math.sqrt(n * t)))
+
+
+@kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
     n, t = params.n, state.t + 1  # of the next round
-    m = min(params.K, math.ceil(math.sqrt(n * t))) if params.growing else params.K
+    m = growing_rank(n, t) if params.growing else params.K
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)  # noqa: E741
     arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)
     factor = unit_factor(state.ceiling, ceiling)
@@ -127,8 +133,8 @@ class CostSCB(Learner):
     n_arms : int
         The number of arms.
     lower : float, optional
-        The least possible loss, 0 by default. It should not be far below the losses that occur: with
-        losses in [1000, 1001] and ``lower=0`` nothing is learned.
+        The least possible loss, 0 by default. It should not be far below the losses that occur:
+        with losses in [1000, 1001] and ``lower=0`` nothing is learned.
     best_reward : float, optional
         Instead of ``lower``, for rewards: the largest one possible.
     outliers : int or "sqrt"
@@ -167,14 +173,13 @@ class CostSCB(Learner):
         "Theorem O3",
         scale_free=True,
         bound=paid_bound,
-        bound_unit="scale",
+        bound_unit="scale",  # for lower=0
         examples=(
             {},
             {"tune": "scale", "implicit": 0.0},
             {"outliers": 3},
             {"outliers": "sqrt"},
             {"outliers": "sqrt", "tune": "scale", "rate": 1.0},
-            {"lower": 0.25},
         ),
     )
 

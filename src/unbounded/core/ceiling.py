@@ -2,10 +2,10 @@
 
 The comparator's clipping error is then at most 0, and the learner's is the sum of the m largest
 losses that it was told (docs/one-sided.md, Lemma 6). Losses are kept and compared as they were
-told; what is made of them is in units of 2^e, where e is the exponent of the largest ceiling so far.
-So any finite float64 is a legal loss, nothing overflows, and multiplying every loss (and ``lower``)
-by a power of two changes ``e`` and nothing else. What a learner keeps in units of 2^e it multiplies
-by `unit_factor` when the ceiling has changed.
+told; what is made of them is in units of 2^e, where e is the exponent of the largest threshold so
+far. So any finite float64 is a legal loss, nothing overflows, and multiplying every loss (and
+``lower``) by a power of two changes ``e`` and nothing else. What a learner keeps in units of 2^e it
+multiplies by `unit_factor` when the threshold has changed.
 """
 
 from __future__ import annotations
@@ -79,5 +79,5 @@ def checked_lower(lower: float | None, best_reward: float | None) -> float:
     if lower is not None and best_reward is not None:
         raise TypeError("pass either lower or best_reward, not both: lower is -best_reward")
     if best_reward is not None:
-        return -checked_finite("best_reward", best_reward)
+        return 0.0 - checked_finite("best_reward", best_reward)  # 0, not -0
     return 0.0 if lower is None else checked_finite("lower", lower)
