@@ -114,8 +114,9 @@ def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tupl
         accepted = eta * room  # its square, in units of that at the anchor
         fresh = fresh and accepted * accepted >= ACCEPTED * (picture[ETA_S] * picture[ROOM_S]) ** 2
         picture[SQUARE] = room * room
-    picture[X] = x
-    settle(picture, n, beta, S2)
+    if fresh:
+        picture[X] = x
+        settle(picture, n, beta, S2)
     return fresh, Anchor(x, S2, S3, S4)
 
 
