@@ -27,6 +27,11 @@ FORMULAS = [  # for losses that just fill [0, 1]
     ("Exp3", {}, lambda n, T: 2 * sqrt(n * T * log(n))),
     ("Exp3", {"rounds": 5000}, lambda n, T: sqrt(2 * n * T * log(n))),
     ("Exp3Auer", {"rounds": 5000}, lambda n, T: 2 * sqrt(math.e - 1) * sqrt(n * T * log(n))),
+    (
+        "Exp3S",
+        {"rounds": 5000, "switches": 2},
+        lambda n, T: 2 * sqrt((math.e - 1) * n * T * (3 * log(n * T) + math.e)),
+    ),
     ("INF", {"rounds": 5000}, lambda n, T: 8 * sqrt(n * T)),
     ("AdaHedge", {}, lambda n, T: sqrt(T * log(n)) + 4 / 3 * log(n) + 2),
     ("AdaFTRL", {}, lambda n, T: (1 + log(n)) * sqrt(1.25 * T)),
@@ -161,5 +166,5 @@ def test_only_where_proved():
 
 def test_every_bound_that_an_algorithm_states_is_known():
     stating = {name for name, cls in algorithms().items() if cls.spec.bound is not None}
-    needed = {"Exp3Auer": {"rounds": 100}, "INF": {"rounds": 100}}
+    needed = {"Exp3Auer": {"rounds": 100}, "INF": {"rounds": 100}, "Exp3S": {"rounds": 100}}
     assert all(bound_of(name, needed.get(name, {})) is not None for name in stating)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
+from unbounded.bandits.ada_tinf import AdaTINF
 from unbounded.bandits.ahb import AHB
 from unbounded.bandits.banker import Banker
 from unbounded.bandits.cost_scb import CostSCB
@@ -15,7 +16,11 @@ from unbounded.bandits.exp3 import Exp3
 from unbounded.bandits.exp3_auer import Exp3Auer
 from unbounded.bandits.exp3_ix import Exp3IX
 from unbounded.bandits.exp3_p import Exp3P
+from unbounded.bandits.exp3_s import Exp3S
+from unbounded.bandits.ht_inf import HTINF
 from unbounded.bandits.inf import INF
+from unbounded.bandits.log_thompson import LogThompson
+from unbounded.bandits.robust_ucb import RobustUCB
 from unbounded.bandits.scb import SCB
 from unbounded.bandits.scb_ix import SCBIX
 from unbounded.bandits.sf_mab import SFMAB
@@ -72,6 +77,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "AHB",
+    "HTINF",
     "INF",
     "MVP",
     "OREPS",
@@ -88,6 +94,7 @@ __all__ = [
     "UOBREPS",
     "AdaFTRL",
     "AdaHedge",
+    "AdaTINF",
     "Banker",
     "Choice",
     "CostSCB",
@@ -98,13 +105,16 @@ __all__ = [
     "Exp3Auer",
     "Exp3IX",
     "Exp3P",
+    "Exp3S",
     "ExploreThenCommit",
     "IndependentSCB",
     "Learner",
+    "LogThompson",
     "MDPAdversary",
     "MDPLearner",
     "MDPSimulation",
     "Plan",
+    "RobustUCB",
     "Simulation",
     "TsallisINF",
     "TsallisINFRV",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from unbounded.bandits import algorithms, cost_scb, cost_scb_ix, scb, scb_ix
+from unbounded.bandits import algorithms, cost_scb, cost_scb_ix, exp3_s, scb, scb_ix
 
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
@@ -220,6 +220,16 @@ def _exp3(given: dict[str, Any]) -> Bound | None:
     return _told("√(2 nT ln n)", reference, of, with_probability=False)(given)
 
 
+def _exp3_s(given: dict[str, Any]) -> Bound | None:
+    switches = given.pop("switches", 0)
+
+    def of(n: int, T: int, delta: float) -> float:
+        return exp3_s.bound(n, T, switches)
+
+    text = f"2.63 √(nT ({switches + 1} ln(nT) + e))"
+    return _told(text, "Auer et al. 2002, Corollary 8.3", of, with_probability=False)(given)
+
+
 def _exp3_ix(given: dict[str, Any]) -> Bound | None:
     if given.get("rounds") is None:
 
@@ -294,6 +304,7 @@ _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
     "Exp3Auer": _simple("Exp3Auer", "2.63 √(nT ln n)", "Auer et al. 2002, Corollary 3.2"),
     "Exp3IX": _exp3_ix,
     "Exp3P": _exp3_p,
+    "Exp3S": _exp3_s,
     "INF": _simple("INF", "8 √(nT)", "Audibert & Bubeck 2010, Theorem 11"),
     "TsallisINF": _simple("TsallisINF", "4 √(nT) + 1", _ZIMMERT),
     "TsallisINFRV": _simple(
