@@ -2,9 +2,10 @@
 
 FTRL with Psi = -2 sum sqrt(p) and 1 / eta_t = lambda sqrt(t), where lambda = 2^J. A loss above
 r_t = (1 - 2^(-1/3)) sqrt(p_k) / eta_t is skipped. What the round cost, 2 eta_t l^2 / sqrt(p_k), or
-|l| where it was skipped, is added up in S; when S > lambda sqrt(n (T + 1)), lambda doubles, or grows
-to twice that cost over sqrt(n (T + 1)), and S starts again from the cost. The paper's text was not at
-hand: this is what is known of its algorithm at second hand, with |l| for skipped losses of any sign.
+|l| where it was skipped, is added up in S. When S > lambda sqrt(n (T + 1)), lambda doubles, or
+grows to twice that cost over sqrt(n (T + 1)), and S starts again from the cost. The paper's text
+was not at hand: this is what is known of its algorithm at second hand, with |l| for skipped losses
+of any sign.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.ftrl import tsallis_cold, tsallis_mixed
+from unbounded.core.simplex.power import power_entropy
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -75,8 +76,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         J = max(J + 1, math.frexp(c / params.budget)[1] + 1)  # its exponent is ceil(log2) or more
         S = c
     if n > 1:
-        eta = 2.0 / math.ldexp(math.sqrt(t + 1), J)  # of Psi = -4 sum sqrt(p)
-        tsallis_mixed(L_hat, eta, tsallis_cold(L_hat, eta), 0.0, state.law)
+        power_entropy(L_hat, 1.0 / math.ldexp(math.sqrt(t + 1), J), 2.0, state.law)
     return State(t + 1, state.clipped + skipped, J, S, L_hat, state.law)
 
 

@@ -1,6 +1,6 @@
 """Exp3.S: Exp3 for a best arm that changes (Auer, Cesa-Bianchi, Freund & Schapire 2002, section 8).
 
-For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n with W = sum_i w_i, and every weight becomes
+For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n with W = sum_i w_i, and each weight becomes
 w_j exp(gamma x_hat_j / n) + e alpha W / n. So no arm is ever far from being tried again. With
 alpha = 1 / T and gamma = min(1, sqrt(n (S ln(n T) + e) / ((e - 1) T))), regret is bounded against
 every sequence of arms with at most S - 1 switches. The paper's text was not at hand: the update is

@@ -4,8 +4,8 @@ For independent losses whose central moment E |X - mu|^a is at most v, 1 < a <= 
 are dealt into k = min(1 + 16 ln T, s / 2) blocks. The median of the blocks' means is within
 (12 v)^(1/a) ((2 + 32 ln T) / s)^(1 - 1/a) of mu with probability 1 - T^-2 (the paper's Lemma 2 with
 a = 1 + epsilon and delta = T^-2), and the arm with the least lower bound is played. The paper has
-delta = t^-2, and blocks of consecutive losses; dealing them in turn is the same in law, and needs no
-memory of all the losses. The paper's text was not at hand; the constants are quoted from memory.
+delta = t^-2, and blocks of consecutive losses; dealing them in turn is the same in law, and needs
+no memory of all the losses. The paper's text was not at hand; the constants are from memory.
 """
 
 from __future__ import annotations
@@ -134,6 +134,7 @@ class RobustUCB(Learner):
         reference="Bubeck, Cesa-Bianchi & Lugosi 2013, median of means",
         guarantee="expected regret of order sum_i (v / gap_i)^(1/(a - 1)) ln T for independent "
         "losses with central a-th moments of at most v; none against an adversary",
+        shift_free=True,
         largest_loss=1e290,
         examples=({"rounds": 2000, "moment": 1e-4}, {"rounds": 50, "moment": 1e-3, "order": 1.5}),
     )
