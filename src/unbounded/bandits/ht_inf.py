@@ -16,7 +16,7 @@ import numpy as np
 from unbounded._arguments import checked_count, checked_positive, checked_within
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.power import power_entropy
+from unbounded.core.simplex.power import power, power_entropy
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -59,11 +59,11 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     t, L_hat, order = state.t, state.L_hat, 1.0 / params.a
-    skipped = abs(loss) > params.theta * params.sigma * (t * p_k) ** order
+    skipped = abs(loss) > params.theta * params.sigma * power(t * p_k, order)
     if not skipped:
         L_hat[arm] += loss / p_k
     if params.n > 1:
-        eta = 1.0 / (params.sigma * (t + 1) ** order)
+        eta = 1.0 / (params.sigma * power(t + 1, order))
         power_entropy(L_hat, eta, params.a, state.law)
     return State(t + 1, state.clipped + skipped, L_hat, state.law)
 

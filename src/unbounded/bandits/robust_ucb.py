@@ -18,6 +18,7 @@ import numpy as np
 from unbounded._arguments import checked_count, checked_positive, checked_within
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.simplex.power import power
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -69,7 +70,7 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
     sums[dealt % hands] += loss
     plays[arm] += 1.0
     median = median_of_means(sums, dealt + 1, state.means)
-    lower[arm] = median - params.width * plays[arm] ** -params.power
+    lower[arm] = median - params.width * power(plays[arm], -params.power)
     best = 0
     for i in range(params.n):
         if plays[i] == 0.0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import total
@@ -9,6 +11,12 @@ from unbounded.core.simplex.sampling import Law, blend
 
 _MOST_STEPS = 100
 _CLOSE = 1e-9  # relative: the step after it is rounding error
+
+
+@kernel
+def power(x: float, exponent: float) -> float:
+    """x^exponent for x > 0; NumPy's power and the compiler's differ in the last bit."""
+    return math.exp(exponent * math.log(x))
 
 
 @kernel
@@ -26,15 +34,15 @@ def power_entropy(L: Vector, eta: float, a: float, law: Law) -> None:
     gap = 1.0  # eta (min L - x)
     for _ in range(_MOST_STEPS):
         for i in range(L.size):
-            q[i] = (eta * (L[i] - smallest) + gap) ** -(b + 1.0)
+            q[i] = power(eta * (L[i] - smallest) + gap, -(b + 1.0))
         slope = total(q, room)
         for i in range(L.size):
             q[i] *= eta * (L[i] - smallest) + gap
         S = total(q, room)
-        step = S / slope * (S ** (1.0 / b) - 1.0)
+        step = S / slope * (power(S, 1.0 / b) - 1.0)
         gap += step
         if step <= _CLOSE * gap:
             break
     for i in range(L.size):
-        q[i] = (eta * (L[i] - smallest) + gap) ** -b
+        q[i] = power(eta * (L[i] - smallest) + gap, -b)
     blend(law, 1.0 / total(q, room), 0.0)
