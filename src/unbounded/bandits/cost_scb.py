@@ -21,12 +21,13 @@ from unbounded.core.arrays import Vector
 from unbounded.core.ceiling import Ceiling, checked_lower, clip_above, new_ceiling, unit_factor
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.play.bandit_learner import Learner
+from unbounded.play.bandit_learner import Choice, Learner, entries
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
 TUNINGS = ("paid", "scale")
 PAID, SCALE = range(2)  # tunings B and A of docs/one-sided.md
+LATE = ("usual", "proved")
 MOST_RANKS = 2048  # K of outliers="sqrt"
 
 
@@ -38,6 +39,7 @@ class Params(NamedTuple):
     tuning: int  # PAID: eta_t = c / sqrt(C_max^2 + Z); SCALE: eta_t = c / sqrt(V)
     rate: float  # c
     nu: float  # gamma_t = nu / (n + t)
+    counts: bool  # whether V counts asks and what was outstanding at them (Theorem O6)
 
 
 class State(NamedTuple):
@@ -46,6 +48,8 @@ class State(NamedTuple):
     below: int  # losses below ``lower``; clipped + below < t
     ceiling: Ceiling  # what losses are clipped at, and the unit 2^e
     V: float  # sum_{s <= t} C_s^2, in units of 4^e: at least C_max^2 (SCALE; else 0)
+    V_asked: float  # V of the last ask, in units of 4^e, where ``waiting`` > 0; at most V
+    waiting: int  # asks outstanding; 0 unless they are counted
     Z: float  # sum_{s < t} of l^2 / sqrt(n (p + gamma)), in units of 4^e: >= 0 (PAID; else 0)
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
@@ -58,8 +62,10 @@ def init(params: Params) -> State:
         below=0,
         ceiling=new_ceiling(params.lower, params.K),
         V=0.0,
+        V_asked=0.0,
+        waiting=0,
         Z=0.0,
-        arms=tsallis_arms.new_arms(params.n),
+        arms=tsallis_arms.new_arms(params.n, growing=not params.counts),
     )
 
 
@@ -90,19 +96,41 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)  # noqa: E741
     arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)
     factor = unit_factor(state.ceiling, ceiling)
-    V, Z = state.V, state.Z
+    V, V_asked, Z = state.V, 0.0, state.Z
+    waiting = max(0, state.waiting - 1)
     if params.tuning == PAID:
         Z += l * l / math.sqrt(n * p_k_gamma)
         Z = Z * factor * factor  # by 2^-d and again: 4^-d may underflow where the product does not
         W = ceiling.C_max * ceiling.C_max + Z
     else:
-        V = V * factor * factor + ceiling.C * ceiling.C
+        V_asked = (state.V_asked if state.waiting > 0 else V) * factor * factor
+        V = V_asked + weight(n, ceiling.C, waiting)
         W = V
     if n > 1 and ceiling.C_max > 0.0:
         arms = tsallis_arms.rescale(arms, factor)
+        arms = tsallis_arms.afresh(arms) if params.counts else arms
         arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)  # for the next round
     below = state.below + (loss < params.lower)
-    return State(t, state.clipped + clipped, below, ceiling, V, Z, arms)
+    return State(t, state.clipped + clipped, below, ceiling, V, V_asked, waiting, Z, arms)
+
+
+@kernel
+def weight(n: int, C: float, waiting: int) -> float:
+    """What V grows by at an ask: C_t^2, and more for what is outstanding (Theorem O6)."""
+    return C * C * (1.0 + 2.0 * waiting / math.sqrt(n))
+
+
+@kernel
+def asked(params: Params, state: State) -> State:
+    """After an ask, where asks are counted: V for the next one, should it come before a tell."""
+    t, clipped, below, ceiling, V, _, waiting, Z, arms = state
+    waiting += 1
+    V_asked = V
+    V = V_asked + weight(params.n, ceiling.C, waiting)
+    if params.n > 1 and ceiling.C_max > 0.0:
+        arms = tsallis_arms.afresh(arms)  # a warm start would not be the simulator's
+        arms = tsallis_arms.solve(arms, params.rate / math.sqrt(V), 0.0)
+    return State(t, clipped, below, ceiling, V, V_asked, waiting, Z, arms)
 
 
 @kernel
@@ -147,6 +175,11 @@ class CostSCB(Learner):
         Multiplies the learning rate.
     implicit : float
         The amount of implicit exploration; 0 has the smallest expected regret, and a heavy tail.
+    late : {"usual", "proved"}
+        How to learn from losses that are told late. "usual" counts tells, as all learners here do:
+        good in practice, and nothing is proved. "proved" slows down by as much as is outstanding,
+        and has a bound (Theorem O6) with ``tune="scale"``, ``implicit=0`` and a number of
+        ``outliers``; ``rate=1`` is best. It takes O(n) for an ask, and `forget` is refused.
     seed : int or SeedSequence, optional
         For the choices.
 
@@ -174,6 +207,7 @@ class CostSCB(Learner):
         scale_free=True,
         bound=paid_bound,
         bound_unit="scale",  # for lower=0
+        asked=asked,
         examples=(
             {},
             {"tune": "scale", "implicit": 0.0},
@@ -193,6 +227,7 @@ class CostSCB(Learner):
         tune: str = "paid",
         rate: float = 2.0,
         implicit: float = 1.0,
+        late: str = "usual",
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -206,7 +241,24 @@ class CostSCB(Learner):
         tuning = checked_option("tune", tune, TUNINGS)
         rate = checked_positive("rate", rate)
         implicit = checked_at_least("implicit", implicit, 0.0)
-        self._start(Params(n_arms, least, K, growing, tuning, rate, implicit), locals(), seed)
+        counts = checked_option("late", late, LATE) == LATE.index("proved")
+        if counts and (growing or tuning == PAID or implicit > 0.0):
+            raise ValueError(
+                "late='proved' is proved for tune='scale', implicit=0 and a number of outliers: "
+                "set these, or late='usual'"
+            )
+        params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
+        self._start(params, locals(), seed)
+        if counts:
+            self._ask = entries(self.spec).ask_and_count
+
+    def forget(self, choice: Choice) -> None:
+        """Drop a choice whose loss will never be known; nothing is learned from it."""
+        if self._params.counts:
+            raise RuntimeError(
+                "late='proved' needs every loss: tell() it, or make the learner with late='usual'"
+            )
+        super().forget(choice)
 
     @property
     def below(self) -> int:

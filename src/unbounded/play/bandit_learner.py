@@ -48,6 +48,7 @@ class Entries(NamedTuple):
     tell: Any  # buffer, arm, memo, loss
     look: Any  # buffer, q
     scale: Any  # buffer -> float
+    ask_and_count: Any  # as ask, and then the algorithm's ``asked``
 
 
 @cache
@@ -55,6 +56,7 @@ def entries(spec: BanditSpec) -> Entries:
     """The compiled entries of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
+    asked_of: Any = spec.asked
 
     def ask(owner: Any) -> tuple[int, float, float, int]:
         buffer = borrowed(owner)
@@ -77,7 +79,17 @@ def entries(spec: BanditSpec) -> Entries:
     def scale(buffer: Any) -> float:
         return scale_of(params_of(buffer), state_of(buffer))
 
-    return Entries(*(spec.entry(step) for step in (ask, tell, look, scale)))
+    ask_only = spec.entry(ask)
+
+    def ask_and_count(owner: Any) -> tuple[int, float, float, int]:
+        found = ask_only(owner)
+        if found[0] >= 0:
+            buffer = borrowed(owner)
+            pack(buffer, asked_of(params_of(buffer), state_of(buffer)))
+        return found
+
+    others = (spec.entry(step) for step in (tell, look, scale, ask_and_count))
+    return Entries(ask_only, *others)
 
 
 class Learner(AskTell[Choice]):
@@ -93,7 +105,7 @@ class Learner(AskTell[Choice]):
 
     def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
         super()._start(params, arguments, seed)
-        self._ask, self._tell, self._look, self._scale = entries(self.spec)
+        self._ask, self._tell, self._look, self._scale, _ = entries(self.spec)
         self._delayed = self.spec.delayed
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
