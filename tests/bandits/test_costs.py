@@ -128,6 +128,27 @@ def test_losses_below_the_floor_are_taken_as_the_floor_and_counted(cls):
     assert below.clipped == floored.clipped
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cls", [CostSCB, CostSCBIX])
+def test_the_first_loss_below_the_floor_is_warned_of(cls):
+    learner = cls(3, lower=2.0, seed=0)
+    learner.tell(learner.ask(), 2.0)
+    choice = learner.ask()
+    with pytest.raises(UserWarning, match=r"a loss of 1\.5 is below the least possible one, 2"):
+        learner.tell(choice, 1.5)
+    assert learner.rounds == 1  # as an error, it comes before anything changes
+    with pytest.warns(UserWarning, match="is below the least possible one"):
+        learner.tell(choice, 1.5)
+    restored = cls.load(learner.save())
+    for again in (learner, restored):
+        again.tell(again.ask(), 1.5)
+        assert again.below == 2
+    rewarded = cls(3, best_reward=1.0, seed=0)
+    rewarded.tell(rewarded.ask(), reward=1)
+    with pytest.warns(UserWarning, match=r"a loss of -2 is below the least possible one, -1"):
+        rewarded.tell(rewarded.ask(), reward=2)
+
+
 # ---------------------------------------------------------------------------------- the float64s
 
 SETTINGS = [

@@ -185,7 +185,7 @@ class CostSCB(Learner):
 
     Notes
     -----
-    A loss below ``lower`` is taken as ``lower``, and counted in `below`.
+    A loss below ``lower`` is taken as ``lower``, counted in `below`, and warned of once.
 
     Examples
     --------
@@ -249,6 +249,7 @@ class CostSCB(Learner):
             )
         params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         self._start(params, locals(), seed)
+        self._least = least
         if counts:
             self._ask = entries(self.spec).ask_and_count
 

@@ -114,7 +114,7 @@ class CostSCBIX(Learner):
 
     Notes
     -----
-    A loss below ``lower`` is taken as ``lower``, and counted in `below`.
+    A loss below ``lower`` is taken as ``lower``, counted in `below`, and warned of once.
 
     Examples
     --------
@@ -155,6 +155,7 @@ class CostSCBIX(Learner):
             delta = checked_positive("delta", delta, below=1.0)
             iota -= math.log(delta)
         self._start(Params(n_arms, least, outliers + 1, iota), locals(), seed)
+        self._least = least
 
     @property
     def below(self) -> int:

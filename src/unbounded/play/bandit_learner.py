@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+import warnings
 from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -109,6 +110,7 @@ class Learner(AskTell[Choice]):
         self._delayed = self.spec.delayed
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
+        self._least = -self._limit  # of learners that are told the least possible loss: that
 
     def _fresh(self) -> Vector:
         return self.spec.packing.new(self._params, self.spec.init(self._params))
@@ -175,7 +177,7 @@ class Learner(AskTell[Choice]):
             Instead of ``loss``, for full-information learners: the losses of all the arms.
         """
         value: Any
-        if type(loss) is float and -self._limit <= loss <= self._limit and reward is losses is None:
+        if type(loss) is float and self._least <= loss <= self._limit and reward is losses is None:
             value = loss  # the usual case, at the least cost
         else:
             value = self._checked_feedback(loss, reward, losses)
@@ -196,10 +198,18 @@ class Learner(AskTell[Choice]):
                 "pass loss= or reward=, not losses="
             )
         if reward is None:
-            return self._checked("loss", loss)
-        if loss is not None:
+            value = self._checked("loss", loss)
+        elif loss is not None:
             raise TypeError("pass either loss or reward, not both")
-        return -self._checked("reward", reward)
+        else:
+            value = -self._checked("reward", reward)
+        if value < self._least and self._scalar("below") == 0.0:
+            warnings.warn(
+                f"a loss of {value:g} is below the least possible one, {self._least:g}, and is "
+                "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                stacklevel=3,
+            )
+        return value
 
     def _checked(self, name: str, value: object) -> float:
         if value is None:
