@@ -6,6 +6,7 @@ Replicas: eight log-normal latencies (medians 40 to 120 ms, sigma 0.5), time-out
 differ" has 1% of them on the replica of least median and 0.1% on the others. Share of plays of the
 replica with the least mean, in percent, and cost above it in ms per call. Bad cases: regret over
 sqrt(n T) in units of the usual loss. Late feedback: regret over sqrt(n T) at constant delays.
+Tails: the largest of many realised regrets beside their mean.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from unbounded import (
     Uniform,
     simulate,
 )
-from unbounded.adversaries import Replay
+from unbounded.adversaries import Replay, StochasticGap, Switch, worst_cases
 
 T = 20_000
 BEST = 3  # not the first arm, to which ties go
@@ -180,6 +181,30 @@ def print_late(replicates: int) -> None:
         print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
 
 
+def print_tails(replicates: int) -> None:
+    """Mean and largest realised regret over range sqrt(n T), T = 100,000."""
+    n, rounds = 10, 100_000
+    late_scale = worst_cases()["late scale"][0]
+    adversaries = {"late scale": late_scale, "switch": Switch(), "gap 0.1": StochasticGap(0.1)}
+    learners = {
+        'CostSCB(tune="scale", implicit=0)': CostSCB(n, tune="scale", implicit=0.0),
+        "CostSCB(implicit=0)": CostSCB(n, implicit=0.0),
+        "CostSCB()": CostSCB(n),
+        "CostSCB(implicit=4)": CostSCB(n, implicit=4.0),
+        "CostSCB(implicit=16)": CostSCB(n, implicit=16.0),
+        "CostSCBIX()": CostSCBIX(n),
+        'SCB(clip="range", rate=2)': SCB(n, clip="range", rate=2.0),
+    }
+    print("\n| | " + " | ".join(adversaries) + " |\n|" + "---|" * (len(adversaries) + 1))
+    for label, learner in learners.items():
+        cells = []
+        for adversary in adversaries.values():
+            result = simulate(learner, adversary, rounds, replicates, 5, checkpoints=[rounds])
+            regret = result.relative_regret("range")[:, -1] / math.sqrt(n * rounds)
+            cells.append(f"{regret.mean():.2f}, {regret.max():.2f}")
+        print(f"| {label} | " + " | ".join(cells) + " |", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=12)
@@ -187,3 +212,4 @@ if __name__ == "__main__":
     print_replicas(replicates)
     print_bad(replicates)
     print_late(max(1, replicates // 3))
+    print_tails(4 * replicates)
