@@ -11,8 +11,9 @@ demo: .venv/.demo  ## a two-minute tour that ends in a page: out/tour/report.htm
 test: .venv/.test  ## the tests, doctests included
 	$(BIN)/python -m pytest -n auto
 
-test-all: .venv/.test  ## with the long statistics
+test-all: .venv/.test  ## with the long statistics, and every learner on every Python found
 	$(BIN)/python -m pytest -n auto -m "long or not long"
+	$(BIN)/python tests/interpreters.py --all
 
 lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/ruff check

@@ -18,8 +18,9 @@ import polars as pl
 
 from unbounded.lab import config, grid, task
 from unbounded.lab.engine import open_engine
+from unbounded.lab.rows import SCHEMA, frame_of
 from unbounded.lab.runner import run_cells
-from unbounded.lab.store import SCHEMA, Store, frame_of, in_order, missing
+from unbounded.lab.store import Store, in_order, missing
 from unbounded.lab.task import Outcome, Settings, Span
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import polars as pl
 
 from unbounded.lab import config, grid
-from unbounded.lab.store import SCHEMA, Store, frame_of
+from unbounded.lab.rows import SCHEMA, frame_of
+from unbounded.lab.store import Store
 from unbounded.lab.task import Outcome, Span
 from unbounded.report import report
 

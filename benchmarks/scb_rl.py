@@ -30,7 +30,7 @@ import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 
 from unbounded import worlds  # noqa: E402
-from unbounded._jit import Compiled, kernel  # noqa: E402
+from unbounded._jit import kernel, pointer  # noqa: E402
 from unbounded.adversaries.mdps import Stochastic  # noqa: E402
 from unbounded.core.occupancy import programs  # noqa: E402
 from unbounded.core.occupancy.layout import (  # noqa: E402
@@ -59,7 +59,7 @@ def at_once(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi):
 class WithoutSolver(SCBRL):
     """SCB-RL whose solver returns at once."""
 
-    spec = replace(SCBRL.spec, solver=cache(lambda: Compiled(at_once, programs.FTRL_TYPE)))
+    spec = replace(SCBRL.spec, solver=cache(lambda: pointer(at_once, programs.FTRL_TYPE)))
 
 
 class CvxpySolver:
@@ -136,7 +136,7 @@ class WithCvxpy(SCBRL):
 
     spec = replace(
         SCBRL.spec,
-        solver=cache(lambda: Compiled(kernel(by_cvxpy, nogil=False), programs.FTRL_TYPE)),
+        solver=cache(lambda: kernel(by_cvxpy, nogil=False)),
     )
 
 

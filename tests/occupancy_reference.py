@@ -28,7 +28,7 @@ def states_as_arrays(layers, flat):
 def greedy_value(lo, hi, v):
     """max <P, v> over the box with sum one, by sorting."""
     order = np.argsort(-v)
-    P, rest = lo.copy(), 1 - lo.sum()
+    P, rest = lo.copy(), max(1 - lo.sum(), 0.0)
     for j in order:
         give = min(rest, hi[j] - lo[j])
         P[j] += give

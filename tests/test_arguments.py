@@ -2,6 +2,8 @@
 
 import math
 import re
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +19,24 @@ NAME = "the_name"
         (arguments.checked_count, (3,), 3),
         (arguments.checked_count, (np.int8(3),), 3),
         (arguments.checked_count, (0, 0), 0),
+        (arguments.checked_count, (np.array(3),), 3),
+        (arguments.checked_real, (2**53 + 1,), 2.0**53),  # the nearest float
+        (arguments.checked_real, (np.float32(0.1),), float(np.float32(0.1))),
+        (arguments.checked_real, (np.float16(0.5),), 0.5),
+        (arguments.checked_real, (np.longdouble(0.5),), 0.5),
+        (arguments.checked_real, (np.array(0.1),), 0.1),
+        (arguments.checked_real, (np.array(7, dtype=np.uint8),), 7.0),
+        (arguments.checked_real, (np.array(Fraction(1, 4)),), 0.25),
+        (arguments.checked_real, (Fraction(1, 10),), 0.1),
+        (arguments.checked_real, (Decimal("0.1"),), 0.1),
+        (arguments.checked_real, (Decimal("1e-400"),), 0.0),
+        (arguments.checked_real, (10**400,), math.inf),
+        (arguments.checked_real, (-(10**400),), -math.inf),
+        (arguments.checked_real, (Fraction(10**400, 3),), math.inf),
+        (arguments.checked_real, (Decimal("-1e400"),), -math.inf),
+        (arguments.checked_loss, (-3,), -3.0),
+        (arguments.checked_loss, (1.7e308,), 1.7e308),
+        (arguments.checked_loss, (Decimal("2.5"),), 2.5),
         (arguments.checked_positive, (2,), 2.0),
         (arguments.checked_positive, (np.float32(0.5),), 0.5),
         (arguments.checked_within, (1, 1.0, 2.0), 1.0),
@@ -45,7 +65,31 @@ def test_what_is_fine(check, given, value):
         (arguments.checked_count, (True,), TypeError, "must be a whole number, not True"),
         (arguments.checked_count, (2.0,), TypeError, "must be a whole number, not 2.0"),
         (arguments.checked_count, ("2",), TypeError, "must be a whole number, not '2'"),
+        (arguments.checked_count, (np.array(2.5),), TypeError, "must be a whole number, not"),
+        (arguments.checked_count, (np.array([3]),), TypeError, "must be a whole number, not"),
+        (arguments.checked_count, (np.array(True),), TypeError, "must be a whole number, not"),
+        (arguments.checked_count, (np.True_,), TypeError, "must be a whole number, not"),
+        (arguments.checked_count, (Decimal(2),), TypeError, "must be a whole number, not"),
+        (arguments.checked_count, (-(10**5000),), ValueError, "must be at least 1, got a value"),
+        (arguments.checked_real, (True,), TypeError, "must be a real number, not True"),
+        (arguments.checked_real, (np.False_,), TypeError, "must be a real number, not np.False_"),
+        (arguments.checked_real, (np.array(True),), TypeError, "must be a real number, not array"),
+        (arguments.checked_real, (np.array([1.0]),), TypeError, "must be a real number, not"),
+        (arguments.checked_real, (np.ma.masked,), TypeError, "must be a real number, not masked"),
+        (arguments.checked_real, (np.timedelta64(5, "s"),), TypeError, "must be a real number"),
+        (arguments.checked_real, ("1",), TypeError, "must be a real number, not '1'"),
+        (arguments.checked_real, (b"1",), TypeError, "must be a real number, not b'1'"),
+        (arguments.checked_real, (None,), TypeError, "must be a real number, not None"),
+        (arguments.checked_real, (1 + 0j,), TypeError, "must be a real number, not (1+0j)"),
+        (arguments.checked_loss, (math.nan,), ValueError, "must be finite, got nan; if it is not"),
+        (arguments.checked_loss, (10**400,), ValueError, "must be finite, got 1000"),
+        (arguments.checked_loss, (10**5000,), ValueError, "must be finite, got a value of type"),
+        (arguments.checked_loss, (np.longdouble("1e4000"),), ValueError, "must be finite, got"),
+        (arguments.checked_loss, (Decimal("sNaN"),), ValueError, "must be finite, got Decimal("),
+        (arguments.checked_loss, (Decimal("1e400"),), ValueError, "must be finite, got Decimal("),
         (arguments.checked_positive, (0.0,), ValueError, "must be above 0, got 0.0"),
+        (arguments.checked_positive, (Fraction(1, 10**400),), ValueError, "must be above 0, got"),
+        (arguments.checked_positive, (10**400,), ValueError, "must be above 0, got 1000"),
         (arguments.checked_positive, (math.nan,), ValueError, "must be above 0, got nan"),
         (arguments.checked_positive, (math.inf,), ValueError, "must be above 0, got inf"),
         (arguments.checked_positive, (True,), TypeError, "must be a real number, not True"),
@@ -61,12 +105,65 @@ def test_what_is_fine(check, given, value):
         (arguments.checked_range, ((0, math.inf),), ValueError, "must be finite with low < high"),
         (arguments.checked_range, (5,), TypeError, "must be two numbers (low, high), not 5"),
         (arguments.checked_range, ((1, 2, 3),), TypeError, "must be two numbers (low, high)"),
+        (arguments.checked_range, ("01",), TypeError, "must be two numbers (low, high), not '01'"),
+        (arguments.checked_range, ((False, True),), TypeError, "must be two numbers (low, high)"),
         (arguments.checked_option, ("c", ("a", "b")), ValueError, "must be one of 'a', 'b', got"),
     ],
 )
 def test_what_is_not(check, given, error, words):
     with pytest.raises(error, match=re.escape(f"{NAME} {words}")):
         check(NAME, *given)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 0.5, -2],
+        (1, np.float32(0.5), Fraction(-2)),
+        [Decimal(1), np.array(0.5), -2.0],
+        np.array([1, 0.5, -2]),
+        np.array([1, Fraction(1, 2), Decimal(-2)]),
+        np.array([1, 0.5, -2], dtype=np.longdouble),
+        np.array([-2, 0.5, 1], dtype=np.float32)[::-1],
+    ],
+    ids=lambda values: f"{type(values).__name__} of {type(values[1]).__name__}",
+)
+def test_vectors_of_losses(values):
+    found = arguments.checked_losses(NAME, values, 3, "arm")
+    assert found.tolist() == [1.0, 0.5, -2.0]
+    assert found.dtype == np.float64
+    assert found.flags.c_contiguous
+    assert found is not values
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ([1.0, 2.0], ValueError, " must have shape (3,), one per arm; got (2,)"),
+        (np.zeros((3, 1)), ValueError, " must have shape (3,), one per arm; got (3, 1)"),
+        (1.0, ValueError, " must have shape (3,), one per arm; got ()"),
+        (None, ValueError, " must have shape (3,), one per arm; got ()"),
+        ([1.0, True, 2.0], TypeError, "[1] must be a real number, not True"),
+        (np.array([True, False, True]), TypeError, "[0] must be a real number, not np.True_"),
+        (["1", "2", "3"], TypeError, "[0] must be a real number, not '1'"),
+        (np.array([1j, 0, 0]), TypeError, "[0] must be a real number, not np.complex128"),
+        ([[1.0], [2.0], [3.0]], TypeError, "[0] must be a real number, not [1.0]"),
+        ([0.0, math.nan, 1.0], ValueError, "[1] must be finite, got nan"),
+        (np.array([0.0, 1.0, -math.inf]), ValueError, "[2] must be finite, got np.float64(-inf)"),
+        ([0.0, 10**400, 1.0], ValueError, "[1] must be finite, got 1000"),
+        (np.array([0, 1, "1e4000"], dtype=np.longdouble), ValueError, "[2] must be finite, got"),
+    ],
+)
+def test_what_are_no_losses(values, error, words):
+    with pytest.raises(error, match=re.escape(f"{NAME}{words}")):
+        arguments.checked_losses(NAME, values, 3, "arm")
+
+
+def test_errors_quote_one_bounded_line():
+    assert arguments.shown(0.5) == "0.5"
+    assert arguments.shown(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert len(arguments.shown("x" * 1000)) == 200
+    assert arguments.shown(10**5000) == "a value of type int"
 
 
 def test_below():

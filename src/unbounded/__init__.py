@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from unbounded._jit_files import CacheWarning
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ada_tinf import AdaTINF
@@ -36,6 +37,7 @@ from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
     from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
@@ -62,6 +64,7 @@ _LATER = {
     "Plan": "unbounded.play.plan",
     "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
+    "SolverWarning": "unbounded.core.occupancy.outcome",
     "UCBVI": "unbounded.mdps.ucbvi",
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
@@ -96,6 +99,7 @@ __all__ = [
     "AdaHedge",
     "AdaTINF",
     "Banker",
+    "CacheWarning",
     "Choice",
     "CostSCB",
     "CostSCBIX",
@@ -116,6 +120,7 @@ __all__ = [
     "Plan",
     "RobustUCB",
     "Simulation",
+    "SolverWarning",
     "TsallisINF",
     "TsallisINFRV",
     "UniINF",

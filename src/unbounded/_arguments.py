@@ -3,61 +3,143 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from numbers import Real
+from operator import index
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, others are refused
+_REAL = (Real, Decimal)
+_NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
+_LARGE = 2**1000  # well inside the range of floats
+
+
+def shown(value: object) -> str:
+    """``value`` as an error quotes it: on one line, and of bounded length whatever it is."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an int of 5,000 digits has no repr
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def checked_whole(name: str, value: SupportsIndex) -> int:
+    """``value`` as an int, or a clear error."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {shown(value)}") from None
 
 
 def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
     """``value`` as an int of at least ``least``, or a clear error."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if int(value) < least:
-        raise ValueError(f"{name} must be at least {least}, got {int(value)}")
-    return int(value)
+    count = checked_whole(name, value)
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
+    return count
 
 
-def _check_real(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
+def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
+    """Whole numbers of at least 1, one per layer, or a clear error."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be whole numbers, one per layer; got {shown(value)}")
+    sizes = [checked_count(f"{name}[{h}]", n) for h, n in enumerate(value)]
+    if not sizes:
+        raise ValueError(f"{name} must hold at least one layer, got {shown(value)}")
+    return sizes
 
 
-def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
-    """``value`` as a finite float in (0, below), or a clear error."""
-    _check_real(name, value)
-    if not 0.0 < value < below or math.isinf(value):
-        limit = "" if math.isinf(below) else f" and below {below:g}"
-        raise ValueError(f"{name} must be above 0{limit}, got {value!r}")
-    return float(value)
+def checked_real(name: str, value: Any) -> float:
+    """``value`` as the nearest float, perhaps not a finite one, or a clear error.
 
-
-def checked_within(name: str, value: float, low: float, high: float) -> float:
-    """``value`` as a float in [low, high], or a clear error."""
-    _check_real(name, value)
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
-    return float(value)
-
-
-def checked_at_least(name: str, value: float, least: float) -> float:
-    """``value`` as a finite float of at least ``least``, or a clear error."""
-    _check_real(name, value)
-    if not least <= value < math.inf:
-        raise ValueError(f"{name} must be at least {least:g} and finite, got {value!r}")
-    return float(value)
+    Real numbers are those of Python and NumPy, `fractions.Fraction`, `decimal.Decimal`, and
+    arrays of no dimensions that hold one. Truth values, text and complex numbers are not.
+    """
+    if isinstance(value, float) or (type(value) is int and -_LARGE < value < _LARGE):
+        return float(value)  # the usual cases, at the least cost
+    number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(number, _NOT_REAL) or not isinstance(number, _REAL):
+        raise TypeError(f"{name} must be a real number, not {shown(value)}")
+    try:
+        return float(number)
+    except OverflowError:  # of an int or a Fraction
+        return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
 
 
 def checked_finite(name: str, value: float) -> float:
     """``value`` as a finite float, or a clear error."""
-    _check_real(name, value)
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value!r}")
-    return float(value)
+    number = checked_real(name, value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {shown(value)}")
+    return number
+
+
+def checked_loss(name: str, value: object) -> float:
+    """``value`` as the nearest float, a finite one, or a clear error; `checked_real` says of what.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> from unbounded._arguments import checked_loss
+    >>> checked_loss("loss", Decimal("0.1"))
+    0.1
+    """
+    number = value if type(value) is float else checked_real(name, value)
+    if not math.isfinite(number):
+        raise ValueError(
+            f"{name} must be finite, got {shown(value)}; if it is not known, forget() it instead"
+        )
+    return number
+
+
+def checked_losses(name: str, values: ArrayLike, size: int, per: str) -> NDArray[np.float64]:
+    """A new vector of ``size`` finite float64, one ``per`` something, or a clear error."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # of a long double; inf is found below
+            numbers = values.astype(np.float64)
+        if numbers.shape == (size,) and np.isfinite(numbers).all():
+            return numbers
+    try:
+        given = values if isinstance(values, list | tuple) else np.asarray(values)
+        shape = (len(given),) if isinstance(given, list | tuple) else given.shape
+    except ValueError:
+        raise TypeError(f"{name} must be real numbers, not {shown(values)}") from None
+    if shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), one per {per}; got {shape}")
+    return np.array([checked_loss(f"{name}[{k}]", one) for k, one in enumerate(given)])
+
+
+def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
+    """``value`` as a finite float in (0, below), or a clear error."""
+    number = checked_real(name, value)
+    if not 0.0 < number < below:
+        limit = "" if math.isinf(below) else f" and below {below:g}"
+        raise ValueError(f"{name} must be above 0{limit}, got {shown(value)}")
+    return number
+
+
+def checked_within(name: str, value: float, low: float, high: float) -> float:
+    """``value`` as a float in [low, high], or a clear error."""
+    number = checked_real(name, value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {shown(value)}")
+    return number
+
+
+def checked_at_least(name: str, value: float, least: float) -> float:
+    """``value`` as a finite float of at least ``least``, or a clear error."""
+    number = checked_real(name, value)
+    if not least <= number < math.inf:
+        raise ValueError(f"{name} must be at least {least:g} and finite, got {shown(value)}")
+    return number
 
 
 def checked_share(name: str, value: float) -> float:
@@ -65,10 +147,18 @@ def checked_share(name: str, value: float) -> float:
     return checked_within(name, value, 0.0, 1.0)
 
 
+def checked_part(name: str, value: float) -> float:
+    """``value`` as a float in (0, 1], or a clear error."""
+    number = checked_real(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {shown(value)}")
+    return number
+
+
 def checked_flag(name: str, value: bool) -> bool:
     """``value`` as True or False, or a clear error."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
@@ -88,18 +178,19 @@ def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
 def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
     """``value`` as two finite floats, the first below the second, or a clear error."""
     try:
-        low, high = (float(x) for x in value)
+        low, high = (checked_real(name, x) for x in value)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be two numbers (low, high), not {value!r}") from None
+        raise TypeError(f"{name} must be two numbers (low, high), not {shown(value)}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{name} must be finite with low < high, got {value!r}")
+        raise ValueError(f"{name} must be finite with low < high, got {shown(value)}")
     return low, high
 
 
 def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
     """The position of ``value`` among the ``options``, or a clear error."""
     if value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        listed = ", ".join(map(repr, options))
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
     return options.index(value)
 
 

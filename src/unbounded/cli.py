@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shlex
 import signal
 import sys
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str] | None = None) -> int:
     """Carry out a command line; the exit status is 0 if all is well, 1 if runs failed, 2 if
     nothing could be run, 130 if it was interrupted."""
+    _prepare_streams()
     try:
         import cyclopts  # noqa: F401
         import loky  # noqa: F401
@@ -33,23 +36,45 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
         return 2
     from unbounded import lab
+    from unbounded.lab.files import sentence
 
     expected = (
         lab.ConfigError,
         lab.EngineError,
         lab.StoreError,
-        OSError,
         MemoryError,
         pl.exceptions.PolarsError,
     )
     try:
         status = _app()(sys.argv[1:] if arguments is None else arguments)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"unbounded: {where}{sentence(error)}", file=sys.stderr)
+        return 2
     except expected as error:
         print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     return status if isinstance(status, int) else 0
+
+
+def _prepare_streams() -> None:
+    """Have all three standard streams, as workers inherit them, and have none of them fail.
+
+    One that is closed, as a daemon's may be, leads nowhere: otherwise the next file to be opened
+    would take its place. And not every terminal knows every letter.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _app() -> App:
@@ -193,6 +218,7 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     from rich.table import Table
 
     from unbounded import lab
+    from unbounded.lab.files import write_whole
     from unbounded.lab.store import SHOWN, in_order
 
     e, cells, store = lab.opened(directory)
@@ -220,12 +246,14 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     if others:
         console.print(f"{others} rows of other settings or of other code are not shown")
     if save is not None:
+        content = io.BytesIO()
         if save.suffix == ".csv":
-            frame.write_csv(save)
+            frame.write_csv(content)
         elif save.suffix == ".parquet":
-            frame.write_parquet(save)
+            frame.write_parquet(content)
         else:
             raise lab.ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
+        write_whole(save, content.getbuffer())
     return 0
 
 

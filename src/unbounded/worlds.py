@@ -12,7 +12,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_positive, checked_share
+from unbounded._arguments import (
+    checked_count,
+    checked_finite,
+    checked_positive,
+    checked_share,
+    checked_sizes,
+)
 from unbounded.core.occupancy.mdp import LayeredMDP
 
 
@@ -38,6 +44,7 @@ def dirichlet(
     >>> dirichlet([3, 4], 2, np.random.default_rng(0))
     LayeredMDP(sizes=(3, 4), n_actions=2)
     """
+    sizes, n_actions = checked_sizes("sizes", sizes), checked_count("n_actions", n_actions)
     concentration = checked_positive("concentration", concentration)
     initial = rng.dirichlet(np.full(sizes[0], concentration))
     transitions = [
@@ -70,8 +77,9 @@ def combination_lock(
     >>> lock.layers.sizes
     (1, 2, 2, 2)
     """
-    horizon = checked_count("horizon", horizon)
-    if not 0 <= slip < 1:
+    horizon, n_actions = checked_count("horizon", horizon), checked_count("n_actions", n_actions)
+    slip = checked_finite("slip", slip)
+    if not 0.0 <= slip < 1.0:
         raise ValueError(f"slip must be in [0, 1), got {slip}")
     transitions = []
     n = 1
@@ -107,6 +115,7 @@ def hard_to_reach(
     >>> round(float(mdp.transitions[-1][:, :, -1].max()), 12)
     0.001
     """
+    sizes, n_actions = checked_sizes("sizes", sizes), checked_count("n_actions", n_actions)
     reach = checked_share("reach", reach)
     if sizes[-1] < 2:
         raise ValueError("the last layer needs at least 2 states, one of them hard to reach")

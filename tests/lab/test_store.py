@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import signal
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,17 +18,9 @@ import polars as pl
 
 from unbounded import cli
 from unbounded.lab import config, grid, task
-from unbounded.lab.store import (
-    SCHEMA,
-    SHOWN,
-    Failure,
-    Store,
-    StoreError,
-    checked_content,
-    frame_of,
-    in_order,
-    missing,
-)
+from unbounded.lab.files import StoreError
+from unbounded.lab.rows import SCHEMA, frame_of
+from unbounded.lab.store import SHOWN, Failure, Store, checked_content, in_order, missing
 from unbounded.lab.task import Span
 
 EXPERIMENT = config.experiment(
@@ -158,7 +154,7 @@ def test_foreign_files_are_named_and_set_aside(store: Store) -> None:
     import hashlib
 
     for content in (b"not parquet", _parquet_bytes(pl.DataFrame({"a": [1]}))):
-        digest = hashlib.sha256(content).hexdigest()[:16]
+        digest = hashlib.sha256(b"0" * 16 + content).hexdigest()[:16]
         (results / f"{'0' * 16}-{digest}.parquet").write_bytes(content)
     fresh = Store(store.directory)
     with fresh.locked():
@@ -216,16 +212,115 @@ def test_merging_stopped_before_it_deletes(store: Store, monkeypatch: pytest.Mon
     assert in_order(store.read(), PLAN, 6).equals(before)
 
 
-def test_a_write_that_fails_leaves_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full."""
+
+    def fsync(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    frame = rows((0, 0, 1))
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            store.write(frame)
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def test_a_write_that_fails_leaves_nothing(store: Store, full: None) -> None:
+    with pytest.raises(StoreError, match=r"parquet cannot be written: No space left .*; free some"):
+        store.write(rows((0, 0, 1)))
     assert list((store.directory / "results").iterdir()) == []
+
+
+def test_without_room_files_stay_apart(store: Store, request: pytest.FixtureRequest) -> None:
+    for r in range(6):
+        store.write(rows((0, r, 1)))
+    before = in_order(store.read(), PLAN, 6)
+    request.getfixturevalue("full")
+    store.merge(most=5)
+    assert len(list((store.directory / "results").iterdir())) == 6
+    assert in_order(store.read(), PLAN, 6).equals(before)
+
+
+def test_a_file_under_the_name_of_other_cells_is_not_used(store: Store) -> None:
+    path, other = store.write(rows((1, 0, 1))), store.write(rows((2, 0, 1)))
+    renamed = path.with_name(f"{other.name[:16]}{path.name[16:]}")
+    path.rename(renamed)
+    assert checked_content(renamed) == DAMAGED
+
+
+@pytest.fixture
+def no_waiting() -> Iterator[None]:
+    """Ends a test that waits for a pipe."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError("it waits for something that never comes")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(params=["pipe", "directory", "device", "socket", "dangling link", "loop"])
+def put(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Puts something that is no file in the place of a path."""
+
+    def replace(path: Path) -> None:
+        path.unlink(missing_ok=True)
+        if request.param == "pipe":
+            os.mkfifo(path)
+        elif request.param == "directory":
+            path.mkdir()
+        elif request.param == "device":
+            path.symlink_to("/dev/zero")
+        elif request.param == "socket":
+            listener = socket.socket(socket.AF_UNIX)
+            request.addfinalizer(listener.close)
+            here = os.getcwd()
+            os.chdir(path.parent)  # the name of a socket has at most 100 characters
+            listener.bind(path.name)
+            os.chdir(here)
+        else:
+            path.symlink_to(path.name if request.param == "loop" else "nowhere")
+
+    return replace
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_what_is_no_file_is_set_aside(store: Store, put: Callable[[Path], None]) -> None:
+    sound = rows((0, 0, 1))
+    store.write(sound)
+    store.write_failure(FAILURE)
+    put(store.write(rows((1, 0, 1))))
+    put(next((store.directory / "failed").iterdir()))
+    fresh = Store(store.directory)
+    with fresh.locked():
+        assert fresh.read(move=True).equals(sound)
+        assert fresh.failures(move=True) == []
+    assert len(fresh.set_aside) == 2
+    assert all(os.path.lexists(path) for path, _ in fresh.set_aside)
+    assert all("cannot be read" in why or "not a record" in why for _, why in fresh.set_aside)
+    again = Store(store.directory)
+    again.read()
+    assert again.set_aside == []
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize(
+    "name", ["results", "failed", ".lock", "experiment.toml", "results/x.part", "failed/x.part"]
+)
+def test_what_has_a_name_of_the_store_is_no_reason_to_wait(
+    tmp_path: Path, put: Callable[[Path], None], name: str
+) -> None:
+    """It is written all the same, or there is a sentence."""
+    store = Store(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    put(tmp_path / name)
+    try:
+        store.keep_experiment("arms = 3\n")
+        said = ""
+    except StoreError as error:
+        said = str(error)
+    written = not said and store.experiment.read_text() == "arms = 3\n"
+    assert written or re.search("cannot be written: .*; ", said)
 
 
 def test_one_run_at_a_time(store: Store) -> None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -259,3 +264,50 @@ def test_losses_that_are_all_zero() -> None:
     zeros = {"adversaries": [{"name": "Stochastic", "scale": 0.0}], "replicates": 1}
     frame = lab.run(helpers.WORLDS | zeros, engine="serial")
     assert set(frame["relative_regret"]) == {0.0}
+
+
+_KEYS = """
+import json, sys
+from unbounded.lab import config, grid
+bandits = {"learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
+           "arms": 3, "rounds": 10}
+mdps = {"learners": [{"name": "UniformPolicy"}], "adversaries": [{"name": "Hide"}],
+        "worlds": [{"name": "combination_lock", "horizon": 2, "n_actions": 2}], "episodes": 10}
+print(json.dumps([grid.cells(config.experiment(e))[0].key for e in (bandits, mdps)]))
+"""
+
+
+def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_them_does_not(
+    tmp_path: Path,
+) -> None:
+    package = Path(task.__file__).parents[1]
+    copy = tmp_path / "unbounded"
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def keys() -> tuple[str, str]:
+        """Of bandits and of MDPs, in a process that imports the copy."""
+        environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+        command = [sys.executable, "-c", _KEYS]
+        out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return tuple(json.loads(out.stdout))
+
+    def edited(*names: str) -> tuple[str, str]:
+        for name in names:
+            with (copy / name).open("a") as file:
+                file.write("# An edit.\n")
+        return keys()
+
+    bandits, mdps = first = keys()
+    silent = ["cli.py", "report/page.py", "report/data.py", "bounds.py", "bandits/exp3.py"]
+    silent += [
+        f"lab/{file.name}" for file in (copy / "lab").glob("*.py") if file.name not in task._COLUMNS
+    ]
+    assert {"lab/display.py", "lab/store.py", "lab/runner.py"} <= set(silent)
+    assert edited(*silent) == first
+    for name in (*(f"lab/{name}" for name in task._COLUMNS), "play/simulate.py", "core/random.py"):
+        before = bandits
+        bandits, _ = edited(name)
+        assert bandits != before, name
+    before, _ = keys(), mdps
+    assert edited("worlds.py")[0] == before[0]  # bandits have none
+    assert keys()[1] != before[1]

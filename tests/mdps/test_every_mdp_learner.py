@@ -14,8 +14,6 @@ from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, tally
 from unbounded.play.seeds import replicate_key, root_of
 
 LAYERS = MDP.layers
-# Means of losses scale with them, so it plays the same at every scale; it claims nothing.
-NO_CLAIM = ("ExploreThenCommit",)
 
 
 @pytest.fixture(params=EXAMPLES)
@@ -174,7 +172,7 @@ def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example, k
 
 
 def test_scale_matters_where_scale_freeness_is_not_claimed(example):
-    if example.spec.scale_free or example.spec.name in NO_CLAIM:
+    if example.spec.scale_free:
         pytest.skip("is scale-free; see the test before")
     losses = example.losses()
     policies, _ = play(example.make(), MDP, losses, seed=8)

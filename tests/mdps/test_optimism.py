@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from unbounded import MVP, UCBVI, MDPAdversary, simulate_mdp, worlds
 from unbounded.core.occupancy.layout import PAIR, STATE, Layers
 from unbounded.mdps import optimism
 from unbounded.mdps.optimism import new_model
@@ -112,3 +113,33 @@ def test_rewards_are_checked():
     ):  # fmt: skip
         with pytest.raises(ValueError, match="MVP needs rewards of at least 0 and of at most"):
             optimism.checked_rewards("MVP", name, np.array(numbers), 1.0)
+
+
+@pytest.mark.parametrize("cls", [MVP, UCBVI])
+@pytest.mark.parametrize("in_python", [False, True])
+def test_simulations_refuse_the_rewards_that_tell_refuses(cls, in_python):
+    """Rewards below 0, and of more than ``total`` in an episode."""
+    mdp = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
+
+    class After(MDPAdversary):
+        """Fine for four episodes, then a loss of ``scale`` for every pair."""
+
+        def fill(params, t, q, lay, out):  # noqa: N805
+            out[:] = params[0] if t > 4 else -0.25
+            out[0] = 0.0
+
+    def after(scale):
+        def losses(t, last, q, rng):
+            return [np.full(table.shape, scale if t > 4 else -0.25) for table in q]
+
+        return losses if in_python else After(scale=scale)
+
+    for scale, episodes in ((-0.5, 9), (0.25, 4), (-0.75, 4)):
+        simulate_mdp(cls([1, 2], 2, 9), mdp, after(scale), episodes, seed=1)
+    for scale in (0.25, -0.75):
+        learner = cls([1, 2], 2, 9)
+        with pytest.raises(ValueError, match=f"{cls.__name__} needs rewards of at least 0") as told:
+            learner.tell(learner.ask(), [0, 0], [0, 0], [scale, scale])
+        with pytest.raises(ValueError, match=f"{cls.__name__} needs rewards of at least 0") as met:
+            simulate_mdp(cls([1, 2], 2, 9), mdp, after(scale), 9, seed=1)
+        assert str(met.value) == str(told.value)

@@ -13,7 +13,7 @@ UNSET = dict.fromkeys(Constants._fields)
 
 
 def of(T, constants=THEORY, cap=0.5, tight=False, delta=0.1, layers=LAYERS):
-    return rates(layers, T, delta, constants, cap, tight)
+    return rates(layers, T, delta, constants, cap, tight, sum(layers.sizes))
 
 
 def test_rates_are_the_papers_times_the_factors():

@@ -80,7 +80,7 @@ def test_the_exploration_is_that_of_rf_elp():
     learner = make(T=400)
     p = params_of(learner).search
     seeker = rf_elp.RFELP(LAYERS.sizes, 2, p.N, early_stop=p.m, bonus=0.3, seed=9)
-    assert params_of(seeker) == p
+    assert repr(params_of(seeker)) == repr(p)
     _, told = play(learner, MDP, random_losses(LAYERS, 400, seed=4), seed=5)
     for component, states, actions, seen in told[: learner.episodes_explored]:
         plan = seeker.ask()
@@ -242,9 +242,9 @@ def test_a_saved_learner_keeps_the_constants_of_its_profile(monkeypatch):
     other = profiles.PRACTICAL._replace(rate=7.0, skip=3.0, bonus="paper")
     monkeypatch.setitem(profiles.PROFILES, "practical", other)
     restored = SCBRL.load(saved)
-    assert params_of(restored)[:5] == params_of(first)[:5]
+    assert repr(params_of(restored)) == repr(params_of(first))
     assert restored.settings == first.settings
-    assert params_of(make())[:5] != params_of(first)[:5]
+    assert repr(params_of(make())) != repr(params_of(first))
 
 
 def test_numpy_scalars_can_be_saved():

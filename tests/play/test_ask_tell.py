@@ -1,12 +1,15 @@
 """What every learner shares: tickets, settings, save and load."""
 
-import base64
 import json
+import os
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from saved_helpers import buffer_of, changed, fields_of, with_buffer
 from unbounded import AHB, SCB, IndependentSCB, TsallisINF, UniformPolicy
+from unbounded.play import saved
 from unbounded.play.ask_tell import AskTell, Ticket
 
 
@@ -157,29 +160,92 @@ def test_a_ticket_by_its_number(make):
 
 def test_what_cannot_be_loaded(make, tmp_path):
     learner = make()
+    learner.ask()
     good = learner.save()
-    document = json.loads(good)
-    size = len(base64.b64decode(document["buffer"]))
-    for change, words in [
-        ({"format": "x"}, "its format is 'x'"),
-        ({"version": 99}, "its version is 99"),
-        ({"algorithm": "AHB"}, "it holds a AHB: use AHB.load"),
-        ({"buffer": "AAAA"}, "not a saved"),
-        ({"buffer": ""}, "does not fit"),
-        ({"buffer": base64.b64encode(bytes(size)).decode()}, "does not fit its settings"),
-        ({"settings": {"nonsense": 1}}, "nonsense"),
-        ({"generator": {}}, "state"),
+    load, buffer = type(learner).load, buffer_of(good)
+    name = learner.spec.name
+    for text, words in [
+        (json.dumps(json.loads(good) | {"format": "x"}), "it is something else"),
+        (json.dumps(json.loads(good) | {"version": 99}), "its version is 99"),
+        (json.dumps(json.loads(good) | {"spawned": 1}), "its digest does not fit"),
+        (saved.written("AHB", fields_of(good)), "it holds a AHB: use AHB.load"),
+        (changed(good, buffer="AAAA"), "buffer"),
+        (changed(good, buffer="*"), "its buffer cannot be read"),
+        (changed(good, buffer=3), "its buffer is not text"),
+        (with_buffer(good, buffer[:0]), "does not fit"),
+        (with_buffer(good, np.zeros_like(buffer)), "does not fit its settings"),
+        (changed(good, settings={"nonsense": 1}), "it has no"),
+        (changed(good, settings=fields_of(good)["settings"] | {"nonsense": 1}), "nonsense"),
+        (changed(good, generator={}), "it has no 'state'"),
+        (changed(good, generator={"state": "1", "inc": "2"}), "no such state"),
+        (changed(good, generator={"state": str(2**128), "inc": "1"}), "no such state"),
+        (changed(good, generator={"state": "-1", "inc": "1"}), "cannot be read"),
+        (changed(good, asked=0), "issued|not a whole number"),
+        (changed(good, asked=2**60), "not a whole number"),
+        (changed(good, spawned=-1), "not a whole number"),
     ]:
-        with pytest.raises(ValueError, match=words):
-            type(learner).load(json.dumps(document | change))
-    for key in document:
-        incomplete = {k: v for k, v in document.items() if k != key}
-        with pytest.raises(ValueError, match=f"not a saved {learner.spec.name}: '{key}'"):
-            type(learner).load(json.dumps(incomplete))
-    with pytest.raises(ValueError, match="not a saved"):
-        type(learner).load(good[: len(good) // 2])
+        with pytest.raises(ValueError, match=f"this is not a saved {name}: .*({words})"):
+            load(text)
+    for key in fields_of(good):
+        with pytest.raises(ValueError, match=f"not a saved {name}: it has no '{key}'"):
+            load(changed(good, **{key: None}))
+    for text in (good[: len(good) // 2], "{" * 100_000, "[]"):
+        path = tmp_path / "damaged.json"
+        path.write_text(text)
+        with pytest.raises(ValueError, match="not a saved"):
+            load(path)
     with pytest.raises(FileNotFoundError):
-        type(learner).load(tmp_path / "missing.json")
+        load(tmp_path / "missing.json")
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(ValueError, match="is not a file"):
+            load(path)
+
+
+def test_a_learner_of_another_size_is_refused_before_it_is_made(make):
+    """Nothing of the size that a file claims is allocated."""
+    learner = make()
+    settings = fields_of(learner.save())["settings"]
+    huge = {"n_arms": 10**9} if "n_arms" in settings else {"layers": [10**9, 10**9]}
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="does not fit its settings"):
+        type(learner).load(changed(learner.save(), settings=settings | huge))
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_what_is_told_is_what_was_kept(make):
+    """A ticket in the user's hands may be changed as it likes."""
+    learner, twin = make(), make()
+    mine, its = learner.ask(), twin.ask()
+    for field in ("arm", "probability", "_memo", "_pi"):
+        if hasattr(mine, field):
+            setattr(mine, field, 10**9)
+    tell(learner, mine)
+    tell(twin, its)
+    assert learner.save() == twin.save()
+
+
+def test_old_tickets_expire(make):
+    learner = make()
+    if isinstance(learner, SCB):
+        tickets = [learner.ask() for _ in range(5)]
+        assert learner.expire(older_than=2) == 3
+        assert list(learner.outstanding) == [3, 4]
+        tell(learner, tickets[3])
+        with pytest.raises(ValueError, match="not outstanding"):
+            tell(learner, tickets[0])
+        assert learner.expire(older_than=0) == 1
+    else:
+        learner.ask()
+        assert learner.expire(1) == 0
+        assert learner.expire(0) == 1
+    assert not learner.outstanding
+    assert learner.expire(0) == 0
+    for wrong in (-1, 1.5, None):
+        with pytest.raises((TypeError, ValueError), match="older_than"):
+            learner.expire(wrong)
+    type(learner).load(learner.save()).ask()
 
 
 def test_saving_over_a_file_replaces_it_as_a_whole(make, tmp_path):
@@ -198,6 +264,11 @@ def test_the_base_asks_for_what_subclasses_add():
         pass
 
     bare = Bare.__new__(Bare)
-    for step in (bare._fresh, lambda: bare._record(None), lambda: bare._reissued([])):
+    steps = [
+        bare._fresh, bare._snapshot, bare._check_counts, lambda: bare._asked,
+        lambda: bare._fewest_entries({}), lambda: bare._ticket(0, ""), lambda: bare._kept(()),
+        lambda: bare._record_of(0, []),
+    ]  # fmt: skip
+    for step in steps:
         with pytest.raises(NotImplementedError):
             step()

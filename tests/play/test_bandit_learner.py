@@ -7,12 +7,14 @@ import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from saved_helpers import buffer_of, changed, with_buffer
 from unbounded import SCB, SCBIX, UMABG, AdaHedge, Learner, TsallisINF, Uniform
-from unbounded.play.contract import WORDS
+from unbounded.play.contract import ASKED, DRAWN, TOLD, WORDS
 from unbounded.play.seeds import bit_generator
 
 BAD_LOSSES = [
@@ -26,9 +28,10 @@ BAD_LOSSES = [
     ("1.0", TypeError, "real number"),
     (None, TypeError, "loss= or reward="),
     ([1.0], TypeError, "real number"),
-    (np.array(1.0), TypeError, "real number"),
+    (np.array([1.0]), TypeError, "real number"),
     (1j, TypeError, "real number"),
-    (Decimal("1.5"), TypeError, "real number"),
+    (Decimal("NaN"), ValueError, "finite"),
+    (np.timedelta64(1), TypeError, "real number"),
 ]
 
 
@@ -57,6 +60,11 @@ def test_numbers_of_every_kind_are_fine():
     for loss in (1, -2.5, np.float32(0.1), np.int64(7), np.float64(1e-300), 5e-324, 10**300):
         learner.tell(learner.ask(), loss)
     learner.tell(learner.ask(), reward=3)
+    plain, exact = SCB(3, seed=0), SCB(3, seed=0)
+    for loss in (Decimal("0.1"), Fraction(1, 3), np.array(2.5), np.longdouble(0.5)):
+        exact.tell(exact.ask(), loss)
+        plain.tell(plain.ask(), float(loss))
+    assert exact.save() == plain.save()
     assert learner.rounds == 8
 
 
@@ -126,14 +134,49 @@ def test_tickets_survive_save_and_load(tmp_path):
 
 
 def test_what_no_saved_bandit_can_have():
-    document = json.loads(SCB(3, seed=0).save())
-    for change, words in [
-        ({"settings": {"n_arms": 4}}, "fit"),
-        ({"settings": {"n_arms": 0}}, "n_arms"),
-        ({"outstanding": [[0, 99, 0.5, 0.5]]}, "arm 99"),
+    learner = SCB(3, seed=0)
+    learner.ask()
+    text = learner.save()
+    buffer = buffer_of(text)
+    for damaged, words in [
+        (changed(text, settings={"n_arms": 4}), "fit"),
+        (changed(text, settings={"n_arms": 0}), "n_arms"),
+        (changed(text, settings={"n_arms": 3.0}), "3.0 is not a whole number"),
+        *(
+            (changed(text, outstanding={"x": [ticket]}), words)
+            for ticket, words in [
+                ([0, 99, 0.5, 0.5], "99 is not a whole number below 3"),
+                ([0, True, 0.5, 0.5], "True is not"),
+                ([1, 0, 0.5, 0.5], "1 is not a whole number below 1"),
+                ([0, 0, 0.0, 0.5], "probability 0.0"),
+                ([0, 0, 1.5, 1.5], "probability 1.5"),
+                ([0, 0, math.nan, 0.5], "probability nan"),
+                ([0, 0, 0.5, 0.1], "remembers 0.1"),
+                ([0, 0, 0.5, math.inf], "remembers inf"),
+            ]
+        ),
+        (changed(text, outstanding={"x": [[0, 0, 0.5, 0.5]] * 2}), "two tickets of number 0"),
+        (changed(text, asked=2), "1 tickets were issued, and not 2"),
+        *(
+            (with_buffer(text, np.r_[buffer[:slot], value, buffer[slot + 1 :]]), words)
+            for slot, value, words in [
+                (ASKED, 0.5, "issued"),
+                (ASKED, -1.0, "issued"),
+                (ASKED, math.nan, "integer"),
+                (DRAWN, WORDS + 1, "random words"),
+                (DRAWN, 0.0, "random words"),
+                (TOLD, 1.0, "numbered"),
+                (TOLD, -2.0, "numbered"),
+                (SCB.spec.packing.slot("t"), 0.0, "more was told"),
+                (SCB.spec.packing.slot("t"), 1.5, "state.t is 1.5"),
+                (SCB.spec.packing.slot("t"), 3.0, "more was told"),
+                (SCB.spec.packing.slot("window.W"), 2.0, "width"),
+                (SCB.spec.packing.slot("window.low"), math.nan, "nan"),
+            ]
+        ),
     ]:
         with pytest.raises(ValueError, match=words):
-            SCB.load(json.dumps(document | change))
+            SCB.load(damaged)
 
 
 def test_each_ask_has_the_next_word_of_the_generator():
@@ -177,9 +220,9 @@ def test_full_information_learners_want_all_losses():
         ({"reward": 1.0}, TypeError, "pass losses=vector"),
         ({"losses": [1.0, 2.0, 3.0], "loss": 1.0}, TypeError, "pass losses=vector"),
         ({}, TypeError, "pass losses=vector"),
-        ({"losses": [1.0, 2.0]}, ValueError, r"shape \(3,\), got \(2,\)"),
-        ({"losses": ["a", "b", "c"]}, TypeError, "real numbers"),
-        ({"losses": [True, False, True]}, TypeError, "real numbers"),
+        ({"losses": [1.0, 2.0]}, ValueError, r"shape \(3,\), one per arm; got \(2,\)"),
+        ({"losses": ["a", "b", "c"]}, TypeError, "a real number"),
+        ({"losses": [True, False, True]}, TypeError, "a real number"),
         ({"losses": [1.0, math.nan, 2.0]}, ValueError, "finite"),
     ]:
         with pytest.raises(error, match=words):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unbounded import SCB, SCBRL
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.play.buffer import Packing
 
 
@@ -100,26 +100,93 @@ def test_slots_are_those_of_scalars_of_the_state(packing):
 
 def test_parameters_are_compared(packing):
     buffer = packing.new(PARAMS, new_state())
-    assert packing.same_params(buffer, packing.new(PARAMS, new_state()))
     played = new_state()._replace(t=99, x=1.0, L=np.ones(3))
-    assert packing.same_params(buffer, packing.new(PARAMS, played))
+    packing.check(packing.new(PARAMS, played), like=buffer)
     for other in (
         PARAMS._replace(n=4), PARAMS._replace(rate=0.5), PARAMS._replace(on=False),
         PARAMS._replace(table=np.array([1.5, -2.5])),
         PARAMS._replace(inner=Inner(8, np.array([9.0]))),
         PARAMS._replace(inner=Inner(7, np.array([9.5]))),
     ):  # fmt: skip
-        assert not packing.same_params(buffer, packing.new(other, new_state()))
+        with pytest.raises(ValueError, match="does not fit its settings"):
+            packing.check(packing.new(other, new_state()), like=buffer)
 
 
 def test_layouts_are_compared(packing):
     buffer = packing.new(PARAMS, new_state())
     longer = new_state()._replace(L=np.zeros(4))
-    assert not packing.same_params(buffer, packing.new(PARAMS, longer))
     moved = new_state()._replace(L=np.zeros(2), empty=np.zeros(1))  # as long in all
-    other = packing.new(PARAMS, moved)
-    assert other.shape == buffer.shape
-    assert not packing.same_params(buffer, other)
+    assert packing.new(PARAMS, moved).shape == buffer.shape
+    for other in (longer, moved):
+        with pytest.raises(ValueError, match="does not fit its settings"):
+            packing.check(packing.new(PARAMS, other), like=buffer)
+
+
+def test_kinds_and_finite_numbers_are_checked(packing):
+    buffer = packing.new(PARAMS, new_state())
+    for field, values in (("t", (0.5, np.nan, np.inf, 2.0**53)), ("x", (np.nan, -np.inf))):
+        for value in values:
+            damaged = buffer.copy()
+            damaged[packing.slot(field)] = value
+            with pytest.raises(ValueError, match=f"state.{field} is"):
+                packing.check(damaged, like=buffer)
+    with pytest.raises(ValueError, match=r"state\.L is not finite"):
+        packing.check(packing.new(PARAMS, new_state()._replace(L=np.full(3, np.nan))), like=buffer)
+    endless = packing.new(PARAMS, new_state()._replace(x=np.inf))
+    packing.check(endless, like=endless)  # as a fresh one has it
+
+
+class Half(NamedTuple):
+    share: float
+    room: Room
+    order: IntegerRoom
+
+    def check(self):
+        if self.share > 0.5:
+            raise ValueError("more than half")
+
+
+class Nested(NamedTuple):
+    half: Half
+
+
+class Whole(NamedTuple):
+    t: int
+    nested: Nested
+
+
+class Checked(NamedTuple):
+    t: int
+    half: Half
+
+    def check(self, params):
+        if self.t > params.n:
+            raise ValueError("too late")
+
+
+class Limit(NamedTuple):
+    n: int
+
+
+def test_parts_check_themselves_and_room_is_not_kept():
+    def half(share):
+        return Half(share, np.full(2, np.nan), np.full(3, 2**62))
+
+    inner = Packing("Whole", __name__, Limit, Whole)
+    good = inner.new(Limit(3), Whole(1, Nested(half(0.5))))
+    inner.check(good, like=good)
+    with pytest.raises(ValueError, match="more than half"):
+        inner.check(inner.new(Limit(3), Whole(1, Nested(half(0.75)))), like=good)
+    inner.clear_room(good)
+    state = inner.python.state(good)
+    assert not state.nested.half.room.any()
+    assert not state.nested.half.order.any()
+    assert (state.t, state.nested.half.share) == (1, 0.5)
+    outer = Packing("Checked", __name__, Limit, Checked)  # responsible for what is in it
+    good = outer.new(Limit(3), Checked(3, half(0.75)))
+    outer.check(good, like=good)
+    with pytest.raises(ValueError, match="too late"):
+        outer.check(outer.new(Limit(3), Checked(4, half(0.75))), like=good)
 
 
 def test_learners_read_the_same_compiled_and_interpreted():

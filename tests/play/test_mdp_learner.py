@@ -1,15 +1,14 @@
 """Learners for MDPs: plans, what is refused, saving and loading, growing."""
 
-import base64
-import json
-
 import numpy as np
 import pytest
 
 from mdp_play import play, random_losses, walk
+from saved_helpers import buffer_of, changed, fields_of, with_buffer
 from unbounded import RFELP, SCBRL, MDPLearner, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Stochastic
 from unbounded.core.occupancy.layout import Layers
+from unbounded.play import saved
 from unbounded.play.mdp_learner import checked_layers
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
@@ -41,22 +40,39 @@ def test_a_saved_learner_resumes_exactly(at, tmp_path):
 
 
 def test_what_no_saved_learner_can_have():
-    document = json.loads(make().save())
-    buffer = np.frombuffer(base64.b64decode(document["buffer"])).copy()
-    for change, message in [
-        ({"algorithm": "MVP"}, "use MVP.load"),
-        ({"outstanding": [[1, 2]]}, "outstanding plan does not fit"),
-        ({"buffer": base64.b64encode(buffer[:-1].tobytes()).decode()}, "does not fit"),
-        ({"buffer": base64.b64encode(np.full_like(buffer, np.nan).tobytes()).decode()}, "fit"),
+    text = make().save()
+    buffer = buffer_of(text)
+    for damaged, message in [
+        (saved.written("MVP", fields_of(text)), "use MVP.load"),
+        (changed(text, asked=1, outstanding={"x": [[0, 1, 2]]}), "outstanding plan does not fit"),
+        (changed(text, asked=1, outstanding={"x": [[0, 1, 2, 3, 2**64]]}), "not a whole number"),
+        (changed(text, outstanding={"x": [[0, 1, 2, 3, 4]]}), "not a whole number below 0"),
+        (with_buffer(text, buffer[:-1]), "does not fit"),
+        (with_buffer(text, np.full_like(buffer, np.nan)), "fit"),
     ]:
         with pytest.raises(ValueError, match=message):
-            SCBRL.load(json.dumps(document | change))
-    uniform = json.loads(UniformPolicy([1], 2).save())
-    buffer = np.frombuffer(base64.b64decode(uniform["buffer"])).copy()
+            SCBRL.load(damaged)
+    uniform = UniformPolicy([1], 2).save()
+    buffer = buffer_of(uniform)
     buffer[-2:] = [0.25, 0.5]  # the policy
-    wrong = {"buffer": base64.b64encode(buffer.tobytes()).decode()}
     with pytest.raises(ValueError, match="they must be >= 0 and sum to 1"):
-        UniformPolicy.load(json.dumps(uniform | wrong))
+        UniformPolicy.load(with_buffer(uniform, buffer))
+
+
+def test_an_action_that_the_plan_never_takes_is_refused():
+    learner = make()
+    plan = learner.ask()
+    while all((table > 0.0).all() for table in plan.policy):  # until a later layer is explored
+        learner.tell(plan, *GOOD)
+        plan = learner.ask()
+    before = learner.save()
+    h = next(h for h, table in enumerate(plan.policy) if (table[0] == 0.0).any())
+    never = int(np.flatnonzero(plan.policy[h][0] == 0.0)[0])
+    actions = [int(np.argmax(table[0])) for table in plan.policy]
+    with pytest.raises(ValueError, match=f"never takes action {never} in state 0 of layer {h}"):
+        learner.tell(plan, [0, 0, 0], [*actions[:h], never, *actions[h + 1 :]], [1.0, 2.0, 3.0])
+    assert learner.save() == before
+    learner.tell(plan, [0, 0, 0], actions, [1.0, 2.0, 3.0])
 
 
 def test_a_plan_can_be_told_to_a_restored_learner():
@@ -122,9 +138,9 @@ def test_errors_change_nothing():
         (0, [True, False, True], "whole numbers, not of type"),
         (0, [None, 0, 0], "whole numbers, not of type"),
         (1, [0, 0, 2], "actions must be whole numbers"),
-        (2, [0.0, np.nan, 0.0], "losses must be finite"),
+        (2, [0.0, np.nan, 0.0], r"losses\[1\] must be finite"),
         (2, [0.0, 0.0], "losses must have shape"),
-        (2, [True, False, True], "losses must be real numbers"),
+        (2, [True, False, True], "must be a real number"),
         (2, None, "either losses= or rewards="),
     ]:
         arguments = [bad if i == k else x for i, x in enumerate(GOOD)]
@@ -195,11 +211,12 @@ def test_a_learner_that_grew_is_loaded_with_its_room():
     ("layers", "n_actions", "error", "message"),
     [
         (3, 2, TypeError, "layers must be whole numbers, one per layer; got 3"),
-        (["a"], 2, TypeError, "whole numbers"),
-        ([1.5], 2, TypeError, "whole numbers"),
-        ([2], 2.0, TypeError, "whole numbers"),
-        ([2], True, TypeError, "whole numbers"),
-        ([0], 2, ValueError, "at least one state"),
+        (["a"], 2, TypeError, r"layers\[0\] must be a whole number"),
+        ([1, 2.0], 2, TypeError, r"layers\[1\] must be a whole number"),
+        ([True, 2], 2, TypeError, r"layers\[0\] must be a whole number"),
+        ([2], 2.0, TypeError, "n_actions must be a whole number"),
+        ([2], True, TypeError, "n_actions must be a whole number"),
+        ([0], 2, ValueError, r"layers\[0\] must be at least 1"),
         ([], 2, ValueError, "at least one layer"),
         ([2], 0, ValueError, "n_actions must be at least 1"),
     ],
@@ -210,5 +227,5 @@ def test_shapes_are_checked(layers, n_actions, error, message):
 
 
 def test_shapes_of_every_kind_are_fine():
-    for layers in ([2, 3], (2, 3), np.array([2, 3]), [2.0, np.int8(3)]):
+    for layers in ([2, 3], (2, 3), np.array([2, 3]), [2, np.int8(3)]):
         assert checked_layers(layers, np.int64(2)) == Layers([2, 3], 2)

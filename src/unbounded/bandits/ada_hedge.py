@@ -14,6 +14,7 @@ import numpy as np
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import require
 from unbounded.core.simplex.hedge import hedge, mixability_gap
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
@@ -32,6 +33,11 @@ class State(NamedTuple):
     L: Vector  # (n,) cumulative losses
     law: Law  # w_t
 
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.D >= 0.0, "gaps that are negative")
+        self.law.check()
+
 
 def init(params: Params) -> State:
     """w_1 uniform."""
@@ -48,7 +54,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from w_t."""
     arm, w_k = draw(state.law, word)
-    return arm, w_k, 0.0
+    return arm, w_k, w_k
 
 
 @kernel

@@ -18,6 +18,7 @@ import numpy as np
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import require
 from unbounded.core.simplex.power import power_entropy
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
@@ -25,6 +26,8 @@ from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
 _THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
+_MOST_DOUBLINGS = 600  # of lambda, for losses of up to 1e150
+_MOST = 1e200  # a sum of losses that are not skipped, each over its probability
 
 
 class Params(NamedTuple):
@@ -39,6 +42,13 @@ class State(NamedTuple):
     S: float  # sum of c_t since lambda changed; >= 0
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.J <= _MOST_DOUBLINGS and self.S >= 0.0, "there is no such lambda")
+        require(math.ldexp(params.budget, self.J) >= self.S, "lambda would have grown")
+        require(np.all(abs(self.L_hat) <= _MOST), "there are no such losses")
+        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -16,12 +16,17 @@ import numpy as np
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.clipping import rescale
+from unbounded.core.clipping import LARGEST_UNIT, rescale
+from unbounded.core.legal import ROUNDING, require, require_distribution
+from unbounded.core.powers import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
+
+_LEAST_GAP = 1e-300  # its inverse is finite
+_MOST = 2.0**200  # of estimates in units of 2^e
 
 
 class Params(NamedTuple):
@@ -39,6 +44,15 @@ class State(NamedTuple):
     L_hat: Vector  # (n,) minus the cumulative payoff estimates
     q: Vector  # (n,) AdaHedge's distribution
     law: Law  # p_t, what is played: q and extra exploration
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(abs(self.e) <= LARGEST_UNIT, "payoffs have no such unit")
+        require(self.S == 0.0 or self.S >= _LEAST_GAP, "there are no such gaps")
+        require(abs(self.centre) <= 1.0 + ROUNDING, "payoffs have no such mean")
+        require(np.all(abs(self.L_hat) <= _MOST), "payoffs have no such sums")
+        require_distribution(self.q, "q")
+        self.law.check()
 
 
 def init(params: Params) -> State:
@@ -71,7 +85,10 @@ def _mixability_gap(q_k: float, x: float, eta: float) -> float:
         return max(0.0, x) - q_k * x
     if eta * x > 1.0:
         return x + math.log(q_k + (1.0 - q_k) * math.exp(-eta * x)) / eta - q_k * x
-    return math.log1p(q_k * math.expm1(eta * x)) / eta - q_k * x
+    mean = q_k * math.expm1(eta * x)
+    if eta == 0.0 or mean <= -1.0:  # of one arm; or of an arm that is certain and gains nothing
+        return 0.0
+    return math.log1p(mean) / eta - q_k * x
 
 
 @kernel
@@ -99,7 +116,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     if t <= n:
         put_all_on(state.law, t - 1)
     else:
-        total = shannon(L_hat, math.log(n) / S if S > 0.0 else 0.0, q, state.law.room)
+        eta = min(math.log(n) / S, 1e308) if S > 0.0 else 0.0  # subnormal S
+        total = shannon(L_hat, eta, q, state.law.room)
         gamma = min(0.5, math.sqrt(params.exploration * n * math.log(n) / t))
         for k in range(n):
             q[k] /= total
@@ -111,7 +129,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The inverse of AdaHedge's learning rate, over ln n."""
-    return math.ldexp(state.S, state.e)
+    return capped(state.S, state.e)
 
 
 def bound(n: int, T: int) -> float:

@@ -18,10 +18,18 @@ from unbounded._arguments import (
 )
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.ceiling import Ceiling, checked_lower, clip_above, new_ceiling, unit_factor
+from unbounded.core.ceiling import (
+    Ceiling,
+    checked_lower,
+    clip_above,
+    height,
+    new_ceiling,
+    unit_factor,
+)
+from unbounded.core.legal import require
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.play.bandit_learner import Choice, Learner, entries
+from unbounded.play.bandit_learner import Learner, entries
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
@@ -29,6 +37,7 @@ TUNINGS = ("paid", "scale")
 PAID, SCALE = range(2)  # tunings B and A of docs/one-sided.md
 LATE = ("usual", "proved")
 MOST_RANKS = 2048  # K of outliers="sqrt"
+MOST_SQUARES = 2.0**500  # what V and Z, in units of 4^e, never reach
 
 
 class Params(NamedTuple):
@@ -52,6 +61,18 @@ class State(NamedTuple):
     waiting: int  # asks outstanding; 0 unless they are counted
     Z: float  # sum_{s < t} of l^2 / sqrt(n (p + gamma)), in units of 4^e: >= 0 (PAID; else 0)
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        n, t = params.n, self.t
+        self.ceiling.check_for(params.lower, growing_rank(n, t) if params.growing else params.K)
+        require(self.clipped + self.below < t, "there are no so many losses")
+        require(0.0 <= self.V <= MOST_SQUARES and 0.0 <= self.Z <= MOST_SQUARES, "no such squares")
+        require(0.0 <= self.V_asked <= self.V and self.waiting >= 0, "there are no such asks")
+        require(params.counts or self.waiting == 0, "asks are not counted")
+        if params.tuning == SCALE:
+            require(self.V >= 0.25 or self.ceiling.C_max == 0.0, "no such squares")
+        self.arms.check()
 
 
 def init(params: Params) -> State:
@@ -136,7 +157,7 @@ def asked(params: Params, state: State) -> State:
 @kernel
 def scale(params: Params, state: State) -> float:
     """C_t: what losses are clipped at, above ``lower``."""
-    return state.ceiling.at - params.lower
+    return height(state.ceiling, params.lower)
 
 
 def paid_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
@@ -232,6 +253,8 @@ class CostSCB(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         least = checked_lower(lower, best_reward)
+        lower = None if lower is None else least
+        best_reward = None if best_reward is None else 0.0 - least
         growing = isinstance(outliers, str)
         if isinstance(outliers, str):
             checked_option("outliers", outliers, ("sqrt",))
@@ -253,13 +276,12 @@ class CostSCB(Learner):
         if counts:
             self._ask = entries(self.spec).ask_and_count
 
-    def forget(self, choice: Choice) -> None:
-        """Drop a choice whose loss will never be known; nothing is learned from it."""
+    def _drop(self, number: int) -> None:
         if self._params.counts:
             raise RuntimeError(
                 "late='proved' needs every loss: tell() it, or make the learner with late='usual'"
             )
-        super().forget(choice)
+        super()._drop(number)
 
     @property
     def below(self) -> int:

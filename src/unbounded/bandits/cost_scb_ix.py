@@ -13,7 +13,15 @@ from typing import NamedTuple, SupportsIndex
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.ceiling import Ceiling, checked_lower, clip_above, new_ceiling, unit_factor
+from unbounded.core.ceiling import (
+    Ceiling,
+    checked_lower,
+    clip_above,
+    height,
+    new_ceiling,
+    unit_factor,
+)
+from unbounded.core.legal import require
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.play.bandit_learner import Learner
@@ -34,6 +42,13 @@ class State(NamedTuple):
     below: int  # losses below ``lower``; clipped + below < t
     ceiling: Ceiling  # what losses are clipped at, and the unit 2^e; C = C_max, as m is fixed
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.ceiling.check_for(params.lower, params.m)
+        require(self.ceiling.C_max == self.ceiling.C, "a threshold fell")
+        require(self.clipped + self.below < self.t, "there are no so many losses")
+        self.arms.check()
 
 
 def init(params: Params) -> State:
@@ -78,7 +93,7 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
 @kernel
 def scale(params: Params, state: State) -> float:
     """C_t: what losses are clipped at, above ``lower``."""
-    return state.ceiling.at - params.lower
+    return height(state.ceiling, params.lower)
 
 
 def bound(n: int, T: int, delta: float, m: int = 1) -> float:
@@ -149,6 +164,8 @@ class CostSCBIX(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         least = checked_lower(lower, best_reward)
+        lower = None if lower is None else least
+        best_reward = None if best_reward is None else 0.0 - least
         outliers = checked_count("outliers", outliers, least=0)
         iota = math.log(n_arms)
         if delta is not None:

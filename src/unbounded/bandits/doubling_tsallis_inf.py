@@ -15,6 +15,9 @@ import numpy as np
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.clipping import LARGEST_UNIT
+from unbounded.core.legal import require
+from unbounded.core.powers import capped, ldexp
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
     Anchor,
@@ -26,6 +29,8 @@ from unbounded.core.simplex.sampling import Law, draw, make_uniform, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
+
+_MOST = 2.0**200  # of estimates of losses in [0, 1]
 
 
 class Params(NamedTuple):
@@ -41,6 +46,15 @@ class State(NamedTuple):
     anchor: Anchor  # where the next solve starts
     L_hat: Vector  # (n,) cumulative estimates of (loss + R) / (2 R) since the last restart
     law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.R == 0.0 or 0.5 <= self.R < 1.0, "there is no such range")
+        require(abs(self.e) <= LARGEST_UNIT, "the range has no such unit")
+        require(0 <= self.age < self.t, "a restart in the future")
+        require(np.all((self.L_hat >= 0.0) & (self.L_hat <= _MOST)), "there are no such estimates")
+        self.anchor.check_for(self.L_hat)
+        self.law.check()
 
 
 def init(params: Params) -> State:
@@ -68,7 +82,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     age, R, e, anchor, L_hat = state.age, state.R, state.e, state.anchor, state.L_hat
-    value = math.ldexp(loss, -e)
+    value = ldexp(loss, -e)
     exceeds = abs(value) > R
     if exceeds:
         R, exponent = math.frexp(abs(loss))
@@ -92,7 +106,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """R."""
-    return math.ldexp(state.R, state.e)
+    return capped(state.R, state.e)
 
 
 class DoublingTsallisINF(Learner):

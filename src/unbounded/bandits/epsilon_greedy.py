@@ -11,9 +11,10 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count
+from unbounded._arguments import checked_count, checked_part
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import require
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -32,6 +33,11 @@ class State(NamedTuple):
     means: Vector  # (n,) of the losses
     law: Law  # q_t
 
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(np.all((self.pulls >= 0.0) & (self.pulls < self.t)), "there are no such pulls")
+        self.law.check()
+
 
 def init(params: Params) -> State:
     """q_1 uniform."""
@@ -49,7 +55,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw from q_t; there is nothing to remember."""
     arm, q_k = draw(state.law, word)
-    return arm, q_k, 0.0
+    return arm, q_k, q_k
 
 
 @kernel
@@ -120,7 +126,6 @@ class EpsilonGreedy(Learner):
     def __init__(
         self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
     ) -> None:
-        if epsilon is not None and not 0.0 < epsilon <= 1.0:
-            raise ValueError(f"epsilon must be above 0 and at most 1, got {epsilon!r}")
         n_arms = checked_count("n_arms", n_arms)
-        self._start(Params(n_arms, 0.0 if epsilon is None else float(epsilon)), locals(), seed)
+        epsilon = None if epsilon is None else checked_part("epsilon", epsilon)
+        self._start(Params(n_arms, epsilon or 0.0), locals(), seed)

@@ -12,10 +12,11 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_positive, checked_range
+from unbounded._arguments import checked_count, checked_part, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.powers import LARGEST
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
@@ -68,7 +69,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 def bound(n: int, T: int) -> float:
@@ -124,10 +125,11 @@ class Exp3Auer(Learner):
         n_arms = checked_count("n_arms", n_arms)
         rounds = None if rounds is None else checked_count("rounds", rounds)
         loss_range = checked_range("loss_range", loss_range)
+        gamma = None if gamma is None else checked_part("gamma", gamma)
         if (rounds is None) == (gamma is None):
             raise TypeError("pass either rounds or gamma")
         if rounds is not None:
             share = min(1.0, math.sqrt(n_arms * math.log(n_arms) / ((math.e - 1.0) * rounds)))
         elif gamma is not None:
-            share = 1.0 if gamma == 1.0 else checked_positive("gamma", gamma, below=1.0)
+            share = gamma
         self._start(Params(n_arms, *loss_range, share), locals(), seed)

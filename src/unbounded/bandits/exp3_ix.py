@@ -22,6 +22,7 @@ from unbounded._arguments import checked_count, checked_positive, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.powers import LARGEST
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.play.bandit_learner import Learner
@@ -78,7 +79,7 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 class Exp3IX(Learner):
@@ -132,9 +133,9 @@ class Exp3IX(Learner):
         loss_range = checked_range("loss_range", loss_range)
         iota = 2.0 * math.log(n_arms)
         if delta is not None:
+            delta = checked_positive("delta", delta, below=1.0)
             if rounds is None:
                 raise TypeError("delta needs rounds too: pass rounds=, or leave delta out")
-            delta = checked_positive("delta", delta, below=1.0)
             iota = math.log(n_arms) + math.log((n_arms + 1) / delta)
         eta = 0.0 if rounds is None else math.sqrt(iota / (n_arms * rounds))
         self._start(Params(n_arms, *loss_range, eta), locals(), seed)

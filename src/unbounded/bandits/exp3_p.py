@@ -22,6 +22,7 @@ from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.powers import LARGEST
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
@@ -85,7 +86,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 def tuning(form: str, n: int, T: int, delta: float) -> tuple[float, float, float]:

@@ -19,6 +19,7 @@ from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.legal import require_distribution
 from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
@@ -39,6 +40,11 @@ class State(NamedTuple):
     clipped: int
     w: Vector  # (n,) the weights over their sum; positive
     law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_distribution(self.w, "w")
+        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -20,11 +20,13 @@ import numpy as np
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import require, require_numbers
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
+_MOST_BITS = 2200.0  # between the logarithms of two losses
 _FIRST_PLAYS = 5.0  # 3 - ceil(2 alpha) for the prior's alpha = -1
 
 
@@ -43,6 +45,15 @@ class State(NamedTuple):
     plays: Vector  # (n,) s of every arm
     means: Vector  # (n,) of the logarithms, to base 2, from that of the first positive loss
     squares: Vector  # (n,) Q of every arm; >= 0
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.best < params.n, "there is no such arm")
+        require_numbers(self.plays, self.t, "plays")
+        require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
+        require(abs(self.e) <= _MOST_BITS and -_MOST_BITS <= self.least <= 0.0, "no such loss")
+        require(np.all(abs(self.means) <= _MOST_BITS), "there are no such means")
+        require(np.all(abs(self.squares) <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
 
 
 def init(params: Params) -> State:

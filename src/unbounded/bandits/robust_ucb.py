@@ -17,7 +17,8 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_positive, checked_within
 from unbounded._jit import kernel
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Room, Vector
+from unbounded.core.legal import require, require_numbers
 from unbounded.core.simplex.power import power
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -39,7 +40,12 @@ class State(NamedTuple):
     plays: Vector  # (n,) s of every arm
     lower: Vector  # (n,) lower confidence bounds; 0 where s = 0
     sums: Vector  # (2 k n,) of every arm the sums of losses dealt in turn; two make a block
-    means: Vector  # (k,) room for the means of the blocks
+    means: Room  # (k,) for the means of the blocks
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.best < params.n, "there is no such arm")
+        require_numbers(self.plays, self.t, "plays")
 
 
 def init(params: Params) -> State:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_count, checked_part, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import (
@@ -168,7 +168,7 @@ class SCBIX(Learner):
         if delta is not None:
             delta = checked_positive("delta", delta, below=1.0)
             iota -= math.log(delta)
-        if beta_cap is not None and beta_cap != 1.0:
-            beta_cap = checked_positive("beta_cap", beta_cap, below=1.0)
-        cap = beta_cap if beta_cap is not None else 0.5 if clip == "range" else 1.0
+        cap = 0.5 if clip == "range" else 1.0
+        if beta_cap is not None:
+            cap = beta_cap = checked_part("beta_cap", beta_cap)
         self._start(Params(n_arms, code, rule, mixing, iota, cap), locals(), seed)

@@ -15,8 +15,9 @@ import numpy as np
 
 from unbounded._arguments import checked_count, checked_option
 from unbounded._jit import kernel
-from unbounded.core.arrays import Vector
-from unbounded.core.simplex.ftrl import log_barrier
+from unbounded.core.arrays import Room, Vector
+from unbounded.core.legal import require, require_distribution
+from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -38,8 +39,16 @@ class State(NamedTuple):
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Vector  # (n,) p_t
-    theta: Vector  # (n,) room for the stability term
+    theta: Room  # (n,) room for the stability term
     law: Law  # p'_t, mixed
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.M >= 0.0 and self.Gam >= 0.0, "there are no such sums")
+        require(np.all(self.p > 0.0), "p has zeros")
+        require_distribution(self.p, "p")
+        check_lambda(self.lam, params.n)
+        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -14,6 +14,7 @@ from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.powers import LARGEST
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.play.bandit_learner import Learner
@@ -65,7 +66,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 def bound(n: int, T: int) -> float:

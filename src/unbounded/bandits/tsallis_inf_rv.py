@@ -16,7 +16,8 @@ from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex.ftrl import Anchor, tsallis_cold, tsallis_mixed
+from unbounded.core.powers import LARGEST
+from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -35,6 +36,11 @@ class State(NamedTuple):
     x: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        check_start(self.x, self.L_hat, 4.0 / math.sqrt(self.t))
+        self.law.check()
 
 
 def init(params: Params) -> State:
@@ -78,7 +84,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 def bound(n: int, T: int) -> float:

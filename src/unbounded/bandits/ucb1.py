@@ -16,6 +16,8 @@ from unbounded._arguments import checked_count, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.legal import require
+from unbounded.core.powers import LARGEST
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -33,6 +35,12 @@ class State(NamedTuple):
     best: int  # the arm of round t
     plays: Vector  # (n,)
     gains: Vector  # (n,) sums of 1 - loss
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.best < params.n, "there is no such arm")
+        require(np.all((self.plays >= 0.0) & (self.plays < self.t)), "there are no such plays")
+        require(np.all((self.gains >= 0.0) & (self.gains <= self.plays)), "no such gains")
 
 
 def init(params: Params) -> State:
@@ -76,7 +84,7 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
 @kernel
 def scale(params: Params, state: State) -> float:
     """The range that it was told."""
-    return params.high - params.low
+    return min(params.high - params.low, LARGEST)
 
 
 class UCB1(Learner):

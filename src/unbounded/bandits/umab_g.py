@@ -17,7 +17,8 @@ import numpy as np
 from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.ftrl import log_barrier
+from unbounded.core.legal import require
+from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -46,6 +47,17 @@ class State(NamedTuple):
     L_hat: Vector  # (n,) cumulative loss estimates
     was_lifted: Vector  # (n,) 1 where arm was lifted in round t
     law: Law  # q_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        n = params.n
+        require(self.C >= params.C_1 and self.Q >= 0.0, "losses have no such sizes")
+        require(params.G_1 <= self.G <= params.G_most, "exploration has no such cost")
+        require(0.0 <= self.lift <= 0.5 / n**2, "arms are not lifted so far")
+        require(0 <= self.top < n and 0 <= self.lifted <= n, "there are no such arms")
+        require(np.all((self.was_lifted == 0.0) | (self.was_lifted == 1.0)), "no such arms")
+        check_lambda(self.lam, n)
+        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -16,7 +16,8 @@ import numpy as np
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.ftrl import log_barrier_mixed
+from unbounded.core.legal import require
+from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -35,6 +36,12 @@ class State(NamedTuple):
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.S > 0.0, "there is no such rate")
+        check_lambda(self.lam, params.n)
+        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -38,7 +38,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw any arm."""
     arm, q_k = draw(state.law, word)
-    return arm, q_k, 0.0
+    return arm, q_k, q_k
 
 
 @kernel

@@ -18,6 +18,10 @@ import numpy as np
 from unbounded._arguments import checked_finite
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import require
+from unbounded.core.powers import LARGEST
+
+LARGEST_UNIT = 1100  # 2^1025 is above twice the largest loss; 2^-1074 is the smallest
 
 
 class Ceiling(NamedTuple):
@@ -28,6 +32,18 @@ class Ceiling(NamedTuple):
     C_max: float  # the largest C so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
     e: int  # the exponent of the largest C so far; 0 while C_max = 0. Never falls after that
     largest: Vector  # (K,) the K largest losses told, descending; filled up with ``lower``
+
+    def check_for(self, lower: float, m: int) -> None:
+        """Refuse a threshold that no losses can have made, with the rank ``m`` now."""
+        falling = np.all(self.largest[1:] <= self.largest[:-1])
+        require(falling and self.largest[-1] >= lower, "there are no such largest losses")
+        require(self.at == self.largest[m - 1], "a threshold is not the loss of its rank")
+        require(0.0 <= self.C <= self.C_max, "there is no such threshold")
+        require(self.C_max == 0.0 or 0.5 <= self.C_max < 1.0, "a threshold has no such size")
+        C, exponent = _above(lower, self.at)
+        require(abs(self.e) <= LARGEST_UNIT and self.C_max * 2.0 >= C, "it has no such unit")
+        fits = exponent <= self.e and math.ldexp(C, exponent - self.e) == self.C
+        require(C == self.C == 0.0 or fits, "a threshold does not fit its loss")
 
 
 def new_ceiling(lower: float, K: int) -> Ceiling:
@@ -55,15 +71,28 @@ def clip_above(
         largest[k] = loss
     if largest[rank - 1] != at:
         at = float(largest[rank - 1])
-        unit = math.frexp(max(abs(at), abs(lower)))[1]  # at - lower may overflow; in units it can't
-        C, exponent = math.frexp(math.ldexp(at, -unit) - math.ldexp(lower, -unit))
-        exponent += unit
+        C, exponent = _above(lower, at)
         if C > 0.0 and (C_max == 0.0 or exponent > e):
             C_max, e = C, exponent
         else:
             C = math.ldexp(C, exponent - e)
             C_max = max(C_max, C)
     return l, clipped, Ceiling(at, C, C_max, e, largest)
+
+
+@kernel
+def _above(lower: float, at: float) -> tuple[float, int]:
+    """at - lower as a mantissa and an exponent."""
+    unit = math.frexp(max(abs(at), abs(lower)))[1]  # at - lower may overflow; in units it can't
+    C, exponent = math.frexp(math.ldexp(at, -unit) - math.ldexp(lower, -unit))
+    return C, exponent + unit
+
+
+@kernel
+def height(ceiling: Ceiling, lower: float) -> float:
+    """C_t as a float, at most the largest one: ``lower`` may be as far below."""
+    half = 0.5 * ceiling.at - 0.5 * lower
+    return LARGEST if half >= 0.5 * LARGEST else ceiling.at - lower
 
 
 @kernel

@@ -18,12 +18,15 @@ import numpy as np
 
 from unbounded._arguments import checked_ablation, checked_option, checked_share
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Room, Vector
+from unbounded.core.legal import require
+from unbounded.core.powers import capped, ldexp
 
 CLIPS = ("scale", "range", "none")
 SCALE, RANGE, NONE = range(3)  # to [-C, C], the paper's; to the observed range; an ablation
 THRESHOLDS = ("lazy", "largest")
 LAZY, LARGEST = range(2)  # readings of the paper's threshold: pseudo-code, prose (erratum E1)
+LARGEST_UNIT = 1100  # 2^1026 is four times the largest loss; 2^-1074 the smallest
 _MOST = 2.0**900  # an unclipped loss in units of 2^e; divided by a probability it stays finite
 
 
@@ -34,6 +37,21 @@ class Window(NamedTuple):
     e: int
     low: float
     high: float
+
+    def check(self) -> None:
+        """Refuse a window that no losses can have made."""
+        check_windows(*(np.array([field]) for field in self))
+
+
+def check_windows(W: Vector, e: Vector, low: Vector, high: Vector) -> None:
+    """Refuse windows that no losses can have made."""
+    require(np.all((W == 0.0) | ((W >= 0.5) & (W < 1.0))), "a window has no such width")
+    require(np.all((abs(e) <= LARGEST_UNIT) & (e == np.floor(e))), "a window has no such unit")
+    seen = low <= high
+    require(np.all(seen | ((low == np.inf) & (high == -np.inf))), "a window has no such ends")
+    for i in np.flatnonzero(seen):
+        found, exponent = _width(low[i], high[i])
+        require(W[i] == found and (e[i] == exponent or found == 0.0), "a window does not fit")
 
 
 EMPTY = Window(0.0, 0, math.inf, -math.inf)
@@ -62,7 +80,7 @@ def clip_to_scale(window: Window, rule: int, loss: float) -> tuple[float, bool, 
     Returns l+ in units of 2^e, whether it was clipped, and the next window.
     """
     C = 0.5 * window.W
-    value = math.ldexp(loss, -window.e)
+    value = ldexp(loss, -window.e)
     clipped = abs(value) > C
     l_plus = max(-C, min(C, value)) + C
     grows = clipped or (rule == LARGEST and 2.0 * abs(value) > C)
@@ -73,17 +91,23 @@ def clip_to_scale(window: Window, rule: int, loss: float) -> tuple[float, bool, 
 
 
 @kernel
+def _width(low: float, high: float) -> tuple[float, int]:
+    """``high - low`` as mantissa and exponent; it may overflow, and in units it cannot."""
+    unit = math.frexp(max(abs(low), abs(high)))[1]
+    W, exponent = math.frexp(math.ldexp(high, -unit) - math.ldexp(low, -unit))
+    return W, exponent + unit if W > 0.0 else 0
+
+
+@kernel
 def clip_to_range(window: Window, loss: float) -> tuple[float, bool, Window]:
     """Clip to the range [low, high] of the losses seen so far and subtract ``low``."""
     if loss < window.low or loss > window.high:
         l_plus = 0.0 if loss < window.low else window.W
         low = min(window.low, loss)
         high = max(window.high, loss)
-        unit = math.frexp(max(abs(low), abs(high)))[1]  # high - low may overflow; in units it can't
-        W, exponent = math.frexp(math.ldexp(high, -unit) - math.ldexp(low, -unit))
-        e = exponent + unit if W > 0.0 else 0
+        W, e = _width(low, high)
         return l_plus, window.low <= window.high, Window(W, e, low, high)
-    l_plus = math.ldexp(loss, -window.e) - math.ldexp(window.low, -window.e)
+    l_plus = ldexp(loss, -window.e) - math.ldexp(window.low, -window.e)
     return min(l_plus, window.W), False, window
 
 
@@ -97,7 +121,7 @@ def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Wind
     _, _, after = clip_to_scale(window, rule, loss)
     if window.W == 0.0:
         return math.ldexp(loss, -after.e), False, after
-    value = math.ldexp(loss, -window.e)
+    value = ldexp(loss, -window.e)
     return max(-_MOST, min(_MOST, value)) + 0.5 * window.W, False, after
 
 
@@ -116,9 +140,12 @@ def clip(window: Window, clip: int, rule: int, loss: float) -> tuple[float, bool
 
 @kernel
 def scale_of(window: Window, clip: int) -> float:
-    """What the losses are clipped to: C, or the observed range."""
+    """What the losses are clipped to: C, or the observed range.
+
+    One beyond the largest float is given as that: no loss exceeds it.
+    """
     W = window.W if clip == RANGE else 0.5 * window.W
-    return math.ldexp(W, window.e)
+    return capped(W, window.e)
 
 
 @kernel
@@ -157,8 +184,12 @@ class Windows(NamedTuple):
     e: Vector
     low: Vector
     high: Vector
-    l_plus: Vector  # in units of 2^e_before
-    e_before: Vector
+    l_plus: Room  # in units of 2^e_before
+    e_before: Room
+
+    def check(self) -> None:
+        """Refuse windows that no losses can have made."""
+        check_windows(self.W, self.e, self.low, self.high)
 
 
 def empty_windows(n: int) -> Windows:

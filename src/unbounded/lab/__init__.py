@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from unbounded.lab.api import Job, jobs, opened, results, run
     from unbounded.lab.engine import EngineError
     from unbounded.lab.experiment import ConfigError, Experiment
-    from unbounded.lab.store import TIMING, Store, StoreError
+    from unbounded.lab.files import StoreError
+    from unbounded.lab.rows import TIMING
+    from unbounded.lab.store import Store
 
 # Imported when they are asked for: workers import only `unbounded.lab.task`, and should not wait
 # for polars, msgspec and rich.
@@ -22,8 +24,8 @@ _PLACES = {
     "Experiment": "experiment",
     "Job": "api",
     "Store": "store",
-    "StoreError": "store",
-    "TIMING": "store",
+    "StoreError": "files",
+    "TIMING": "rows",
     "jobs": "api",
     "opened": "api",
     "results": "api",

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from unbounded.lab.experiment import ConfigError, Experiment
+from unbounded.lab.files import read_file
 from unbounded.lab.reader import read
 from unbounded.lab.toml_lines import line_of
 
@@ -27,7 +28,7 @@ def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
     With ``quick``, what its table ``quick`` says comes before what is said outside of it.
     """
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}): {error.reason}") from None
     except OSError as error:

@@ -62,8 +62,7 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
     >>> engine.submit(max, 1, 2).result()
     2
     """
-    if workers is not None and workers < 1:
-        raise EngineError(f"workers must be at least 1, got {workers}")
+    check_engine(name, workers)
     if name.startswith("dask://"):
         return _Dask(f"tcp://{name.removeprefix('dask://')}", None)
     count = workers or _cores()
@@ -71,9 +70,15 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
         return _Local(count)
     if name == "serial":
         return _Serial()
-    if name == "dask":
-        return _Dask(None, count)
-    raise EngineError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
+    return _Dask(None, count)
+
+
+def check_engine(name: str, workers: int | None) -> None:
+    """Refuse an engine that there is not, also where nothing is left to run."""
+    if workers is not None and workers < 1:
+        raise EngineError(f"workers must be at least 1, got {workers}")
+    if name not in ENGINES[:-1] and not name.startswith("dask://"):
+        raise EngineError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
 
 
 def _cores() -> int:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, Protocol
 import polars as pl
 
 from unbounded.lab import task
-from unbounded.lab.engine import Engine, EngineError, open_engine
+from unbounded.lab.engine import Engine, EngineError, check_engine, open_engine
 from unbounded.lab.grid import Cell
 from unbounded.lab.names import known
-from unbounded.lab.store import Failure, Store, failure_of, frame_of, in_order, missing
+from unbounded.lab.rows import frame_of
+from unbounded.lab.store import Failure, Store, failure_of, in_order, missing
 from unbounded.lab.task import Outcome, Settings, Span
 
 _LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end
@@ -151,6 +152,7 @@ def run_cells(
     >>> result.frame["replicate"].n_unique(), result.failures
     (10, [])
     """
+    check_engine(engine, workers)
     if store is None:
         return _run(plan, replicates, None, engine, workers, watcher)
     with store.locked():

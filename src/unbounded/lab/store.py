@@ -2,8 +2,9 @@
 
 A directory holds ``experiment.toml``, ``results/*.parquet`` and ``failed/*.json``. A file of
 results is written under a temporary name and renamed, and its name ends in a hash of its bytes:
-one that is cut short, altered or not ours is recognised without being trusted to describe
-itself, moved to ``set-aside/`` and named. Nothing is ever unpickled.
+one that is cut short, altered, renamed or not a file at all is recognised without being trusted to
+describe itself, moved to ``set-aside/`` and named. Nothing is ever unpickled. Who can write to the
+directory can write results that nobody computed; nothing here keeps them from it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,46 +23,11 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from unbounded.lab.files import PART, StoreError, read_file, write_whole, writing
 from unbounded.lab.grid import Cell
 from unbounded.lab.names import Kind
+from unbounded.lab.rows import SCHEMA, TIMING, versions
 from unbounded.lab.task import Outcome, Span
-
-_TEXT = pl.Categorical
-SCHEMA: dict[str, Any] = {
-    "cell": _TEXT,
-    "learner": _TEXT,
-    "learner_settings": _TEXT,
-    "adversary": _TEXT,
-    "adversary_settings": _TEXT,
-    "arms": pl.Int64,
-    "world": _TEXT,
-    "world_settings": _TEXT,
-    "states": pl.Int64,
-    "actions": pl.Int64,
-    "horizon": pl.Int64,
-    "rounds": pl.Int64,
-    "seed": pl.Int64,
-    "replicate": pl.Int64,
-    "round": pl.Int64,
-    "regret": pl.Float64,
-    "pseudo_regret": pl.Float64,
-    "relative_regret": pl.Float64,
-    "relative_pseudo_regret": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "clipped": pl.Int64,
-    "threshold": pl.Float64,
-    "explored": pl.Int64,
-    "reach": pl.Float64,
-    "code": _TEXT,
-    "versions": _TEXT,
-    "seconds": pl.Float64,
-    "finished": pl.Datetime("ms", "UTC"),
-}
-"""The columns of results. ``seconds`` is the computing time of the replicate."""
-
-TIMING = ("seconds", "finished")
-"""The columns that differ between equal runs."""
 
 
 class Shown(NamedTuple):
@@ -84,12 +47,7 @@ SHOWN: Mapping[Kind, Shown] = {
 EXPERIMENT = "experiment.toml"
 """The file by which a directory of results is known."""
 
-_NAME = re.compile(r"[0-9a-f]{16}-([0-9a-f]{16})\.parquet")
-_PART = ".part"
-
-
-class StoreError(RuntimeError):
-    """Why a directory of results cannot be used, and what to do."""
+_NAME = re.compile(r"([0-9a-f]{16})-([0-9a-f]{16})\.parquet")
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -105,51 +63,6 @@ class Failure(msgspec.Struct, frozen=True):
     code: str
     versions: str
     finished: str
-
-
-@cache
-def versions() -> str:
-    """Of the package and of what its numbers depend on."""
-    try:
-        own = version("unbounded")
-    except PackageNotFoundError:
-        own = "not installed"
-    below = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    return f"unbounded {own}, {below}, Numba {version('numba')}"
-
-
-def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
-    """Rows, one for each replicate and checkpoint, of outcomes that did not fail."""
-    frames = [_rows(outcome, plan[outcome.span.cell]) for outcome in outcomes]
-    return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
-
-
-def _rows(outcome: Outcome, cell: Cell) -> pl.DataFrame:
-    first, count = outcome.span.first, outcome.span.replicates
-    height = count * outcome.rounds.size
-    constant: dict[str, Any] = {
-        "cell": cell.key,
-        **cell.columns,
-        "code": outcome.code,
-        "versions": versions(),
-        "seconds": outcome.seconds / count,
-        "finished": datetime.now(UTC),
-    }
-    changing = {
-        "replicate": np.repeat(np.arange(first, first + count), outcome.rounds.size),
-        "round": np.tile(outcome.rounds, count),
-        **{name: values.ravel() for name, values in outcome.columns.items()},
-    }
-
-    def series(name: str) -> pl.Series:
-        if name in changing:  # before its exploration is over a learner has no reach: null
-            values = changing[name]
-            return pl.Series(name, values, dtype=SCHEMA[name], nan_to_null=name == "reach")
-        # What was not followed, or what a learner does not have, is null too.
-        one = pl.Series(name, [constant.get(name)], dtype=SCHEMA[name])
-        return one.new_from_index(0, height)
-
-    return pl.DataFrame([series(name) for name in SCHEMA])
 
 
 def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
@@ -234,23 +147,34 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other runs out; the lock ends with the process, however that ends."""
-        self._results.mkdir(parents=True, exist_ok=True)
-        self._failed.mkdir(exist_ok=True)
-        with open(self.directory / ".lock", "a") as file:
-            try:
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:  # not on this system: two runs at once would only do work twice
-                pass
-            except BlockingIOError:
-                raise StoreError(
-                    f"another run is writing to {self.directory}: wait for it, or give another "
-                    "directory with --out"
-                ) from None
-            for part in self._results.glob(f"*{_PART}"):
-                part.unlink(missing_ok=True)  # of a run that was killed
+        with writing(self.directory):
+            self._results.mkdir(parents=True, exist_ok=True)
+            self._failed.mkdir(exist_ok=True)
+            # Read and write: a named pipe of this name is opened at once, too.
+            lock = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            self._lock(lock)
+            with writing(self.directory):
+                for place in (self._results, self._failed):
+                    for part in place.glob(f"*{PART}"):  # of a run that was killed
+                        if not part.is_dir():
+                            part.unlink(missing_ok=True)
             yield
+        finally:
+            os.close(lock)
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f"another run is writing to {self.directory}: wait for it, or give another "
+                "directory with --out"
+            ) from None
+        except (ImportError, OSError):  # not on this system, or on this disk: two runs at once
+            pass  # would only do work twice
 
     def keep_experiment(self, text: str) -> None:
         """Write the experiment beside its results."""
@@ -263,9 +187,8 @@ class Store:
         """Add rows, all or none."""
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd", compression_level=1, statistics=False)
-        cells = " ".join(sorted(set(frame["cell"].to_list())))
-        name = f"{_hash(cells.encode())}-{_hash(buffer.getbuffer())}.parquet"
-        path = self._results / name
+        cells = _hash(" ".join(sorted(set(frame["cell"].to_list()))).encode())
+        path = self._results / f"{cells}-{_hash(cells.encode(), buffer.getbuffer())}.parquet"
         write_whole(path, buffer.getbuffer())
         return path
 
@@ -273,7 +196,7 @@ class Store:
         """All rows of all sound files; ``move`` puts the others into ``set-aside/``."""
         sound = []
         for path in sorted(self._results.iterdir()) if self._results.is_dir() else []:
-            if path.suffix == _PART:
+            if path.suffix == PART:
                 continue
             content = checked_content(path)
             if isinstance(content, str):
@@ -283,7 +206,7 @@ class Store:
         return _frame(sound)
 
     def merge(self, most: int = 64) -> None:
-        """Write the sound files into one if there are more than ``most``."""
+        """Write the sound files into one if there are more than ``most``, and room for it."""
         paths = [path for path in self._results.iterdir() if _NAME.fullmatch(path.name)]
         if len(paths) <= most:
             return
@@ -292,20 +215,25 @@ class Store:
             for path in sorted(paths)
             if isinstance(content := checked_content(path), bytes)
         }
-        merged = self.write(_frame(list(sound.values())).rechunk())
-        for path in sound:
-            if path != merged:
-                path.unlink()
+        try:
+            merged = self.write(_frame(list(sound.values())).rechunk())
+        except StoreError:  # a full disk: nothing is lost, and there are many files
+            return
+        with writing(self._results):
+            for path in sound:
+                if path != merged:
+                    path.unlink()
 
     def _put_aside(self, path: Path, reason: str, move: bool) -> None:
         if move:
-            self._aside.mkdir(exist_ok=True)
-            target = self._aside / path.name
-            number = 1
-            while target.exists():
-                number += 1
-                target = self._aside / f"{path.name}.{number}"
-            os.replace(path, target)
+            with writing(self._aside):
+                self._aside.mkdir(exist_ok=True)
+                target = self._aside / path.name
+                number = 1
+                while os.path.lexists(target):
+                    number += 1
+                    target = self._aside / f"{path.name}.{number}"
+                os.replace(path, target)
             path = target
         self.set_aside.append((path, reason))
 
@@ -320,19 +248,20 @@ class Store:
         """All recorded errors."""
         found = []
         for path in sorted(self._failed.iterdir()) if self._failed.is_dir() else []:
-            if path.suffix == _PART:
+            if path.suffix == PART:
                 continue
             try:
-                found.append(msgspec.json.decode(path.read_bytes(), type=Failure))
+                found.append(msgspec.json.decode(read_file(path), type=Failure))
             except (msgspec.MsgspecError, OSError, UnicodeDecodeError, RecursionError) as error:
                 self._put_aside(path, f"not a record of a failure: {error}", move)
         return found
 
     def forget_failures(self) -> None:
         """Before trying again."""
-        for path in self._failed.iterdir():
-            if path.suffix == ".json":
-                path.unlink(missing_ok=True)
+        with writing(self._failed):
+            for path in self._failed.iterdir():
+                if path.suffix == ".json":
+                    path.unlink(missing_ok=True)
 
 
 def failure_of(outcome: Outcome, cell: Cell) -> Failure:
@@ -352,10 +281,10 @@ def checked_content(path: Path) -> bytes | str:
     if not name:
         return "not a file of results: its name is of another form"
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    if _hash(content) != name[1]:
+    if _hash(name[1].encode(), content) != name[2]:
         return "damaged: its content does not have the hash in its name"
     try:
         schema = pl.read_parquet_schema(io.BytesIO(content))
@@ -368,19 +297,8 @@ def _frame(contents: list[bytes]) -> pl.DataFrame:
     return pl.read_parquet(contents) if contents else pl.DataFrame(schema=SCHEMA)
 
 
-def _hash(content: bytes | memoryview) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write a file so that it is there in full or not at all, whenever the process is killed."""
-    temporary = path.with_name(f"{path.name}{_PART}")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+def _hash(*contents: bytes | memoryview) -> str:
+    digest = hashlib.sha256()
+    for content in contents:
+        digest.update(content)
+    return digest.hexdigest()[:16]

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbounded._arguments import recorded_rounds
-from unbounded._jit import source_hash
 from unbounded.lab import names
 from unbounded.lab.names import TRUE, Kind, known
+from unbounded.lab.sources import source_hash
 from unbounded.play.simulate import Simulation, simulate
 
 Array = NDArray[Any]
@@ -87,10 +88,17 @@ def code_version(kind: Kind, learner: str, adversary: str) -> str:
         known(kind, "adversaries")[adversary].cls.__module__,
         *_SIMULATORS[kind],
     ]
-    sources = " ".join(source_hash(module) for module in modules)
-    return hashlib.sha256(sources.encode()).hexdigest()[:16]
+    digest = hashlib.sha256()
+    for module in modules:
+        digest.update(source_hash(module).encode())
+    for name in _COLUMNS:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
+# What makes columns of a play, of this directory. Named here, and not found by their imports: those
+# lead to all of the laboratory, and an edit of the display should not run anything again.
+_COLUMNS = ("grid.py", "names.py", "rows.py", "task.py")
 _SIMULATORS: Mapping[Kind, tuple[str, ...]] = {
     "bandits": ("unbounded.play.simulate",),
     "MDPs": ("unbounded.worlds", "unbounded.play.simulate_mdp"),

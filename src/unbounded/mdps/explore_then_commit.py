@@ -10,7 +10,8 @@ import numpy as np
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.legal import require_counts
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -26,6 +27,9 @@ from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
+_HUGE = 2.0**900
+_SMALL_UNIT = 2.0**-200
+
 
 class Params(NamedTuple):
     explore: int  # episodes of uniform play
@@ -38,10 +42,15 @@ class State(NamedTuple):
     pi: Vector
     N: Vector  # pairs: visits
     M: Vector  # triples
-    mean: Vector  # pairs: mean loss
+    unit: float  # of the means: 1 until a loss exceeds 2^900, then 2^-200, so that none overflows
+    mean: Vector  # pairs: mean loss, times the unit
     P: Vector  # triples: estimated transitions
-    losses: Vector  # scratch, pairs
-    value: Vector  # scratch, states
+    losses: Room  # pairs
+    value: Room  # states
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N, self.M)
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -49,7 +58,8 @@ def init(layers: Layers, params: Params) -> State:
     X, T = layers.n_pairs, layers.n_transitions
     return State(
         t=1, clipped=0, version=0, pi=Markov.uniform(layers).pi, N=np.zeros(X), M=np.zeros(T),
-        mean=np.zeros(X), P=np.zeros(T), losses=np.zeros(X), value=np.zeros(layers.n_states),
+        unit=1.0, mean=np.zeros(X), P=np.zeros(T), losses=np.zeros(X),
+        value=np.zeros(layers.n_states),
     )  # fmt: skip
 
 
@@ -59,32 +69,40 @@ def update(
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Count the episode while exploring; commit after the last of these."""
-    version = state.version
+    version, unit = state.version, state.unit
     if state.t <= params.explore:
-        _observe(lay, state, states, actions, losses)
+        unit = _observe(lay, state, states, actions, losses)
         if state.t == params.explore:
             _commit(lay, state)
             version += 1
     return State(
-        state.t + 1, 0, version, state.pi, state.N, state.M, state.mean, state.P, state.losses,
-        state.value,
+        state.t + 1, 0, version, state.pi, state.N, state.M, unit, state.mean, state.P,
+        state.losses, state.value,
     )  # fmt: skip
 
 
 @subroutine
 def _observe(
     lay: Integers, state: State, states: Integers, actions: Integers, losses: Vector
-) -> None:
+) -> float:
+    """Count an episode; return the unit that the means are in now."""
+    unit = state.unit
+    for h in range(losses.size):
+        if unit == 1.0 and abs(losses[h]) > _HUGE:
+            unit = _SMALL_UNIT
+            for p in range(state.mean.size):
+                state.mean[p] *= unit
     i = 0
     for h in range(horizon(lay) + 1):
         p = lay[PAIR, h] + i
         state.N[p] += 1.0
         if h > 0:
-            state.mean[p] += (losses[h - 1] - state.mean[p]) / state.N[p]
+            state.mean[p] += (losses[h - 1] * unit - state.mean[p]) / state.N[p]
         if h < horizon(lay):
             m = lay[SIZE, h] * lay[ACTIONS, h]
             state.M[lay[TRIPLE, h] + states[h] * m + i] += 1.0
             i = states[h] * lay[ACTIONS, h + 1] + actions[h]
+    return unit
 
 
 @subroutine
@@ -132,6 +150,7 @@ class ExploreThenCommit(MDPLearner):
         __name__,
         name="ExploreThenCommit",
         reference="",
+        scale_free=True,
         act=markov_play.act,
         distribution=markov_play.distribution,
     )

@@ -15,7 +15,9 @@ import numpy as np
 
 from unbounded._jit import borrowed, subroutine
 from unbounded.core.arrays import (
+    IntegerRoom,
     Integers,
+    Room,
     Vector,
 )
 from unbounded.core.occupancy.layout import (
@@ -34,16 +36,16 @@ from unbounded.mdps.explorers import Library, place
 class Scratch(NamedTuple):
     """Work arrays; n is the size of the largest layer."""
 
-    wanted: Vector  # (H): 1 where a bound is to be computed
-    even: Vector  # (H, n_states): values for the target of each layer under even actions
-    f: Vector  # (H, n): values for the target of each layer, one policy
-    value: Vector  # (n * A)
-    rest: Vector  # (n * A)
-    lo: Vector  # (n, n): boxes of the chosen pairs
-    hi: Vector
-    room: Vector  # (n)
-    order: Integers  # (n)
-    chosen: Integers  # (n): pair of each state
+    wanted: Room  # (H): 1 where a bound is to be computed
+    even: Room  # (H, n_states): values for the target of each layer under even actions
+    f: Room  # (H, n): values for the target of each layer, one policy
+    value: Room  # (n * A)
+    rest: Room  # (n * A)
+    lo: Room  # (n, n): boxes of the chosen pairs
+    hi: Room
+    room: Room  # (n)
+    order: IntegerRoom  # (n)
+    chosen: IntegerRoom  # (n): pair of each state
 
 
 def new_scratch(layers: Layers) -> Scratch:

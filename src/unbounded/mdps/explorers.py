@@ -62,26 +62,32 @@ def oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike
 
 
 def oracle(layers: Layers, P: Vector) -> Library:
-    """The best policy for each state, given the true transitions."""
+    """The best policy for each state that can be reached, given the true transitions."""
     S, lay = layers.n_states, layers.table
     library = new_library(layers)
     value, pi = np.empty(S), np.empty(layers.n_pairs)
+    k = 0
     for number in range(S - 1):
         h, s = place(lay, number)
         losses = np.zeros(layers.n_pairs)
         first = layers.index(h, s)
         losses[first : first + layers.n_actions] = -1.0
-        backward_induction(lay, P, losses, value, pi)
+        if backward_induction(lay, P, losses, value, pi) == 0.0:
+            continue
         tables = layers.unpack_pairs(pi)
         choice = np.concatenate([[0.0], *[np.argmax(table, axis=1) for table in tables]])
-        library.choice[number * S : (number + 1) * S] = choice
-        library.weight[number] = 1.0 / (S - 1)
-        library.target[number] = number
-    return library._replace(size=S - 1)
+        library.choice[k * S : (k + 1) * S] = choice
+        library.target[k] = number
+        k += 1
+    library.weight[:k] = 1.0 / k
+    return library._replace(size=k)
 
 
 def mixtures(layers: Layers, library: Library, done: int) -> dict[tuple[int, int], Mixture]:
-    """The policies for states 0 .. done - 1, by ``(h, s)`` with h = 0 .. H - 1."""
+    """The policies for states 0 .. done - 1, by ``(h, s)`` with h = 0 .. H - 1.
+
+    States that nothing reaches have none.
+    """
     lay = layers.table
     out: dict[tuple[int, int], Mixture] = {}
     target = library.target[: library.size]
@@ -93,7 +99,8 @@ def mixtures(layers: Layers, library: Library, done: int) -> dict[tuple[int, int
             fill_component(lay, library, int(k), pi)
             policies.append(Markov(layers, pi))
             weights.append(library.weight[k])
-        out[h - 1, s] = Mixture(np.array(weights) / np.sum(weights), policies)
+        if policies:
+            out[h - 1, s] = Mixture(np.array(weights) / np.sum(weights), policies)
     return out
 
 

@@ -15,10 +15,12 @@ import numpy as np
 
 from unbounded._arguments import checked_option
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
-from unbounded.core.clipping import LAZY, SCALE, Window, clip, rescale
+from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.clipping import LAZY, SCALE, Window, check_windows, clip, rescale
+from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
+from unbounded.core.powers import widths
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
 from unbounded.core.simplex.lanes import LANES
 from unbounded.core.simplex.sampling import mix
@@ -28,6 +30,7 @@ from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
 _LARGEST = sys.float_info.max
+_MOST = 2.0**200  # of estimates in units of 2^e
 
 
 class Params(NamedTuple):
@@ -45,8 +48,14 @@ class State(NamedTuple):
     e: Vector
     low: Vector
     high: Vector
-    lanes: Vector  # scratch
-    lane_sums: Vector  # scratch
+    lanes: Room
+    lane_sums: Room
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.visits, self.L_hat)
+        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        check_windows(self.W, self.e, self.low, self.high)
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -126,6 +135,8 @@ class IndependentSCB(MDPLearner):
     True
     """
 
+    _keeps_transitions = False
+
     spec = MDPSpec.of(
         __name__,
         name="IndependentSCB",
@@ -153,4 +164,4 @@ class IndependentSCB(MDPLearner):
         """Clipping threshold (or range) of each state, flat over states 1..S."""
         state = self._state()
         factor = 0.5 if self._params.clip == SCALE else 1.0
-        return np.ldexp(factor * state.W[1:], state.e[1:].astype(np.int64))
+        return widths(factor * state.W[1:], state.e[1:])

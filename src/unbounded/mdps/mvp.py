@@ -149,6 +149,7 @@ class MVP(MDPLearner):
         init=optimism.init,
         act=markov_play.act,
         distribution=markov_play.distribution,
+        takes=optimism.takes,
         examples=({}, {"constants": "paper"}),
     )
 
@@ -167,6 +168,7 @@ class MVP(MDPLearner):
         shape = checked_layers(layers, n_actions)
         delta = checked_positive("delta", delta, below=1.0)
         total = self._total = checked_positive("total", total)
+        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
         params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
         self._begin(shape, params, locals(), seed)
 
@@ -180,8 +182,6 @@ def chosen_bonus(
     layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
 ) -> Bonus:
     """The bonus that the arguments of a learner ask for."""
-    K = checked_count("episodes", episodes)
-    checked_positive("bonus", bonus)
     if checked_option("constants", constants, ("practical", "paper")) == 1:
-        return paper_bonus(layers, K, delta, total)
-    return practical_bonus(layers, K, delta, float(bonus), total)
+        return paper_bonus(layers, episodes, delta, total)
+    return practical_bonus(layers, episodes, delta, bonus, total)

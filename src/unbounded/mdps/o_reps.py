@@ -6,14 +6,14 @@ that is cut out by equations, FTRL and the paper's mirror descent are the same.
     q = argmin over Delta(P) of <q, L_hat> + sum_h w_h sum q ln q,   w_h = R_h/eta,
     eta = sqrt(H ln(S A/H)/(T S A)),
 
-where R_h is the width of layer h's range; losses outside of it are clipped and counted.
+where R_h is the width of layer h's range; losses outside of it are clipped and counted. States that
+the transitions cannot reach are not in the program.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +21,14 @@ import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.ftrl import floor_weights, new_memory
+from unbounded.core.occupancy.ftrl import even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import ldexp
 from unbounded.mdps import markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
@@ -36,6 +38,9 @@ from unbounded.play.seeds import Seed
 
 _NO_GAMMA = 1e-200  # an occupancy may underflow to zero
 _KAPPA = 1e-3  # floor of the weights, relative to their mean (erratum E16)
+
+
+_MOST = 2.0**200  # of estimates in units of 2^unit
 
 
 class Params(NamedTuple):
@@ -60,18 +65,24 @@ class State(NamedTuple):
     pi: Vector
     room: Vector  # pairs: 1 - sum P, zero but for rounding
     memory: Vector  # of the solver
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the occupancies
-    order: Integers
+    work: Room  # of the solver
+    values: Room  # of the occupancies
+    order: IntegerRoom
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.L_hat, self.w, self.q)
+        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
 
 
 def init(layers: Layers, params: Params) -> State:
     """The most even occupancy measure."""
     H, X, lay = layers.horizon, layers.n_pairs, layers.table
     values, order = scratch(layers)
+    q, pi = even_play(layers, params.P, params.P)
     state = State(
         t=1, clipped=0, version=0, solves=NO_SOLVES, L_hat=np.zeros(X), w=np.zeros(H),
-        q=np.zeros(X), pi=np.zeros(X), room=np.zeros(X), memory=new_memory(layers),
+        q=q, pi=pi, room=np.zeros(X), memory=new_memory(layers),
         work=np.zeros(work_size(lay)), values=np.zeros(values.size),
         order=np.zeros(order.size, np.int64),
     )  # fmt: skip
@@ -108,7 +119,7 @@ def _estimate(
         low, e = params.low[h - 1], int(params.e[h - 1])
         loss = min(max(losses[h - 1], low), params.high[h - 1])
         clipped += loss != losses[h - 1]
-        l_plus = min(math.ldexp(loss, -e) - math.ldexp(low, -e), params.W[h - 1])
+        l_plus = min(ldexp(loss, -e) - ldexp(low, -e), params.W[h - 1])
         l_plus = math.ldexp(l_plus, e - params.unit)
         # Boxes that hold only P: the upper occupancy bound is the occupancy.
         q = u_state(lay, params.P, params.P, state.room, state.pi, h, s, state.values, state.order)
@@ -168,7 +179,7 @@ class OREPS(MDPLearner):
         reference="Zimin & Neu 2013",
         act=markov_play.act,
         distribution=markov_play.distribution,
-        solves=attrgetter("solves"),
+        solves="solves",
         solver=programs.ftrl,
     )
 

@@ -9,12 +9,13 @@ play action 0 for ever.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.legal import require_counts, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.mdps.explorers import fill_policy
 
@@ -33,6 +34,12 @@ class Model(NamedTuple):
     Q: Vector  # pairs: optimistic values
     V: Vector  # states
     choice: Vector  # states: greedy action, ties frozen when it was planned
+
+    def check(self) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N_all, self.N, self.square, self.spread, self.M, self.P)
+        n_actions = (self.N.size - 1) // (self.V.size - 1)
+        require_numbers(self.choice, n_actions, "actions")
 
 
 class Bonus(NamedTuple):
@@ -53,7 +60,7 @@ class State(NamedTuple):
     version: int
     pi: Vector
     model: Model
-    rewards: Vector  # scratch, layers
+    rewards: Room  # layers
 
 
 def init(layers: Layers, bonus: Bonus) -> State:
@@ -65,8 +72,8 @@ def init(layers: Layers, bonus: Bonus) -> State:
 
 def checked_rewards(learner: str, name: str, numbers: Vector, total: float) -> None:
     """Refuse what is not at least 0 each and at most ``total`` together."""
-    rewards = numbers if name == "rewards" else -numbers
-    if np.any(rewards < 0) or rewards.sum() > total * (1.0 + 1e-12):
+    losses = -numbers if name == "rewards" else numbers
+    if not legal_rewards(losses.tolist(), total):
         raise ValueError(
             f"{learner} needs rewards of at least 0 and of at most total = {total:g} in an "
             f"episode (losses are minus rewards), got {name} {numbers.tolist()}"
@@ -83,7 +90,25 @@ def new_model(layers: Layers) -> Model:
     )  # fmt: skip
 
 
+def legal_rewards(losses: Any, total: float) -> bool:
+    """Whether rewards, minus ``losses``, are at least 0 each and at most ``total`` together."""
+    together = 0.0
+    for loss in losses:
+        if loss > 0.0:
+            return False
+        together -= loss
+    return together <= total * (1.0 + 1e-12)
+
+
 # Kernels
+
+_legal_rewards = kernel(legal_rewards)
+
+
+@kernel
+def takes(bonus: Bonus, losses: Vector) -> bool:
+    """Whether the learner can make something of these losses."""
+    return _legal_rewards(losses, bonus.B)
 
 
 @subroutine

@@ -77,21 +77,21 @@ class Rates(NamedTuple):
 
 
 def rates(
-    layers: Layers, T: int, delta: float, constants: Constants, cap: float, tight: bool
+    layers: Layers, T: int, delta: float, constants: Constants, cap: float, tight: bool, S: int
 ) -> Rates:
-    """The paper's rates times the profile's factors.
+    """The paper's rates times the profile's factors, for ``S`` states that may be reached.
 
     ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
 
     Examples
     --------
-    >>> rates(Layers([3, 3], 2), 10_000, 0.1, THEORY, cap=0.5, tight=False).N
+    >>> rates(Layers([3, 3], 2), 10_000, 0.1, THEORY, cap=0.5, tight=False, S=6).N
     347
     """
-    S, A, H = sum(layers.sizes), layers.n_actions, layers.horizon
+    A, H = layers.n_actions, layers.horizon
     eta = math.sqrt(H * math.log(S * A * T / delta) / (S * A * T))
     beta = min(0.5, constants.mixing * math.sqrt(S * A / T))
-    states = max(layers.sizes) if tight else S
+    states = min(max(layers.sizes), S) if tight else S
     wanted = math.ceil(constants.exploration * math.sqrt(states * A / T) * T)
     N = max(1, min(wanted, math.floor(cap * T / S)))
     return Rates(constants.rate * eta, constants.implicit * eta, beta, N, wanted > N)

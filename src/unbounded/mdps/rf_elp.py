@@ -6,6 +6,9 @@ with uniform actions at s in every component (E33). RF-ELP-ES stops at the first
 the visits of s to m (E26). Guarantee: q(s) of the mixture is at least half of the best possible one
 for every state that can be reached with probability above 9 C^2 S A H/N, C logarithmic (E25).
 
+Where the support of the transitions was told, states that it cannot reach are not sought. Counts
+alone never prove that, so without being told every state has its episodes.
+
 A policy is planned when a model is renewed and not before, so there are few: repeated ones get more
 weight.
 """
@@ -16,12 +19,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
+from unbounded.core.occupancy.confidence import first_upper
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.reach import reachable
 from unbounded.core.simplex.sampling import uniform
 from unbounded.mdps import explorers, mvp, optimism, ucbvi
 from unbounded.mdps.explorers import Library
@@ -36,9 +43,11 @@ MVP, UCBVI = 0, 1  # explorers
 class Params(NamedTuple):
     N: int  # episodes per state, at most
     m: int  # stop after so many visits (RF-ELP-ES); 0: never
+    n_sought: int  # how many states are sought
     share: bool  # keep the model from one state to the next
     explorer: int  # MVP, or UCBVI
     bonus: Bonus
+    sought: Vector  # states 0 .. S - 1: 1 or 0, if some are not sought; else empty
 
 
 class Progress(NamedTuple):
@@ -63,14 +72,39 @@ class State(NamedTuple):
     library: Library
     zeros: Vector  # layers: no reward is to be estimated, as the reward is known
 
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.model.check()
+        progress, library = self.progress, self.library
+        states, size = self.model.V.size, library.size
+        require(0 <= progress.target < states, "there is no such state")
+        require(0 <= size <= library.weight.size, "there are no such policies")
+        require(0 <= progress.size <= library.weight.size, "there are no such policies")
+        require(0 <= progress.began <= progress.size, "there are no such policies")
+        require(0 <= progress.current < max(progress.size, 1), "there is no such policy")
+        require(0 <= progress.visits <= progress.spent, "there are no such visits")
+        require_counts(library.weight)
+        require_numbers(library.target, states - 1, "states")
+        n_actions = (self.model.N.size - 1) // (states - 1)
+        require_numbers(library.choice, n_actions, "actions")
+        if progress.target == states - 1 and size > 0:
+            require_distribution(library.weight[:size], "the mixture of policies")
+
 
 def init(layers: Layers, params: Params) -> State:
     """The first state is sought."""
     model, library = optimism.new_model(layers), explorers.new_library(layers)
-    nothing = Progress(0, 0, 0, 0, 0, 0, 0, 0)
+    nothing = Progress(0, next_target(layers.table, params, 0), 0, 0, 0, 0, 0, 0)
     progress = _planned(layers.table, params, nothing, model, library)
     library = library._replace(size=progress.size)
     return State(1, 0, 0, progress, model, library, np.zeros(layers.horizon))
+
+
+def sought_states(layers: Layers, possible: Vector) -> Vector:
+    """`Params.sought`: the states that ``possible`` transitions (1 or 0; empty: all) can reach."""
+    if possible.size == 0:
+        return possible
+    return reachable(layers, np.zeros_like(possible), possible)[1:].astype(np.float64)
 
 
 def grown(state: State) -> State:
@@ -90,6 +124,15 @@ def done(lay: Integers, state: State) -> bool:
 @kernel
 def _n_states(lay: Integers) -> int:
     return lay[STATE, horizon(lay) + 1] - 1  # without s_0
+
+
+@kernel
+def next_target(lay: Integers, params: Params, number: int) -> int:
+    """The first state to be sought from ``number`` on."""
+    if params.sought.size > 0:
+        while number < _n_states(lay) and params.sought[number] == 0.0:
+            number += 1
+    return number
 
 
 @kernel
@@ -159,8 +202,9 @@ def _after_episode(
         visits += 1
     if spent >= params.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
         for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
-            library.weight[k] /= float(spent) * _n_states(lay)
-        following = Progress(version + 1, target + 1, 0, 0, size, current, size, explored)
+            library.weight[k] /= float(spent) * params.n_sought
+        target = next_target(lay, params, target + 1)
+        following = Progress(version + 1, target, 0, 0, size, current, size, explored)
         if following.target >= _n_states(lay):
             return following
         if not params.share:
@@ -223,6 +267,9 @@ class RFELP(MDPLearner):
         As for `MVP`.
     explorer : {"mvp", "ucbvi"}
         Who seeks a state.
+    support : array_like of bool, shape (n_transitions,), optional
+        Which transitions are possible, flat as ``LayeredMDP.P > 0``, if that is known: states that
+        these cannot reach are not sought. By default all are possible.
     seed : int or SeedSequence, optional
 
     Examples
@@ -259,21 +306,33 @@ class RFELP(MDPLearner):
         constants: str = "practical",
         bonus: float = 0.3,
         explorer: str = "mvp",
+        support: npt.ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions)
         delta = checked_positive("delta", delta, below=1.0)
+        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
         who = checked_option("explorer", explorer, ("mvp", "ucbvi"))
         of = ucbvi if who == UCBVI else mvp
+        possible = np.empty(0) if support is None else first_upper(shape, support)
+        sought = sought_states(shape, possible)
+        S = int(sought.sum()) if sought.size else sum(shape.sizes)
         params = Params(
-            N=checked_count("episodes", episodes),
+            N=episodes,
             m=checked_count("early_stop", early_stop, least=0),
+            n_sought=S,
             share=checked_flag("share_counts", share_counts),
             explorer=who,
             # erratum E33: delta for each state
-            bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / sum(shape.sizes)),
+            bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / S),
+            sought=sought,
         )
         self._begin(shape, params, locals(), seed)
+
+    @property
+    def made_for(self) -> int:
+        """Episodes for all states that are sought, at most."""
+        return int(self._params.N * self._params.n_sought)
 
     @property
     def done(self) -> bool:

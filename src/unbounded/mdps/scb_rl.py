@@ -24,10 +24,12 @@ from unbounded._arguments import (
 from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
+from unbounded.core.legal import require
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import PAPER, count, log_term
+from unbounded.core.occupancy.confidence import PAPER, count, first_upper, log_term
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
+from unbounded.core.powers import widths
 from unbounded.mdps import explorers, profiles, rf_elp, uob_reps_ex
 from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
@@ -51,6 +53,14 @@ class State(NamedTuple):
     windows: Windows  # layers: C_{t,h}
     search: rf_elp.State
     play: uob_reps_ex.State
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.windows.check()
+        self.search.check(params.search)
+        self.play.check()
+        done = self.search.progress.target == self.search.model.V.size - 1
+        require(self.exploring != done, "it explores what is explored")
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -183,6 +193,9 @@ class SCBRL(MDPLearner):
         Permit ``clip="range"`` with ``mixing=0``, which can fail.
     transitions : array_like, shape (n_transitions,)
         Flat, as `LayeredMDP.P`; for ``explorer="oracle"`` only.
+    support : array_like of bool, shape (n_transitions,), optional
+        Which transitions are possible, flat as ``LayeredMDP.P > 0``, if that is known: states that
+        these cannot reach are not explored. By default all are possible.
     seed : int or SeedSequence, optional
 
     Examples
@@ -202,7 +215,7 @@ class SCBRL(MDPLearner):
         name="SCBRL",
         reference="Chen & Zhang 2024, Algorithms 3-6",
         policy=attrgetter("play.pi"),
-        solves=attrgetter("play.solves"),
+        solves="play.solves",
         solver=programs.ftrl,
         room=room,
         grown=grown,
@@ -245,11 +258,15 @@ class SCBRL(MDPLearner):
         tolerance: float = 1e-8,
         ablation: bool = False,
         transitions: npt.ArrayLike | None = None,
+        support: npt.ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
         arguments = locals()
         shape = checked_layers(layers, n_actions)
-        S, T = sum(shape.sizes), checked_count("episodes", episodes)
+        T = checked_count("episodes", episodes)
+        possible = np.empty(0) if support is None else first_upper(shape, support)
+        sought = rf_elp.sought_states(shape, possible)
+        S = int(sought.sum()) if sought.size else sum(shape.sizes)
         delta = checked_positive("delta", delta, below=1.0)
         # What a profile sets may be calibrated again; a saved learner keeps its own.
         constants = profiles.chosen(profile, arguments)
@@ -263,7 +280,9 @@ class SCBRL(MDPLearner):
         clip_to = checked_option("clip", constants.clip, ("scale", "range"))
         checked_ablation(constants.clip, constants.mixing, ablation)
         cap = checked_positive("exploration_cap", exploration_cap, below=1.0)
-        self._rates = profiles.rates(shape, T, delta, constants, cap, checked_flag("tight", tight))
+        self._rates = profiles.rates(
+            shape, T, delta, constants, cap, checked_flag("tight", tight), S
+        )
         params = Params(
             clip=clip_to,
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
@@ -271,9 +290,11 @@ class SCBRL(MDPLearner):
             search=rf_elp.Params(
                 N=self._rates.N,
                 m=constants.early_stop,
+                n_sought=S,
                 share=constants.share_counts,
                 explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
                 bonus=profiles.bonus(shape, explorer, constants, self._rates.N, delta / S),
+                sought=sought,
             ),
             play=uob_reps_ex.Params(
                 eta=self._rates.eta,
@@ -286,6 +307,7 @@ class SCBRL(MDPLearner):
                 c2=constants.width * PAPER.c2,
                 log_term=log_term(shape, T, delta),
                 mixture=checked_option("estimator", estimator, ("ftrl_only", "mixture")) == 1,
+                possible=possible,
             ),
             P=P,
         )
@@ -316,7 +338,7 @@ class SCBRL(MDPLearner):
         """Clipping threshold C_h of each layer, or the observed range."""
         windows = self._state().windows
         W = windows.W if self._params.clip == RANGE else 0.5 * windows.W
-        return np.ldexp(W, windows.e.astype(np.int64))
+        return widths(W, windows.e)
 
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""

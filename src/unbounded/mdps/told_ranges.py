@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from unbounded._arguments import checked_real
 from unbounded.core.arrays import Matrix
 from unbounded.core.occupancy.layout import Layers
 
 
 def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Matrix:
     """``loss_range`` as an array (H, 2), or a clear error."""
-    ranges = np.array(loss_range, dtype=np.float64)
+    given = np.array(loss_range, dtype=object)
+    ranges: Matrix = np.array([checked_real("loss_range", x) for x in given.flat]).reshape(
+        given.shape
+    )
     if ranges.shape == (2,):
         ranges = np.tile(ranges, (layers.horizon, 1))
     if ranges.shape != (layers.horizon, 2):

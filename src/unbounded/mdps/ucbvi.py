@@ -125,6 +125,7 @@ class UCBVI(MDPLearner):
         init=optimism.init,
         act=markov_play.act,
         distribution=markov_play.distribution,
+        takes=optimism.takes,
         examples=({}, {"constants": "paper"}),
     )
 
@@ -143,6 +144,7 @@ class UCBVI(MDPLearner):
         shape = checked_layers(layers, n_actions)
         delta = checked_positive("delta", delta, below=1.0)
         total = self._total = checked_positive("total", total)
+        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
         params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
         self._begin(shape, params, locals(), seed)
 
@@ -156,7 +158,5 @@ def chosen_bonus(
     layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
 ) -> Bonus:
     """The bonus that the arguments of a learner ask for."""
-    K = checked_count("episodes", episodes)
-    checked_positive("bonus", bonus)
     paper = checked_option("constants", constants, ("practical", "paper")) == 1
-    return hoeffding_bonus(layers, K, delta, _PAPER if paper else float(bonus), total)
+    return hoeffding_bonus(layers, episodes, delta, _PAPER if paper else bonus, total)

@@ -49,6 +49,8 @@ class UniformPolicy(MDPLearner):
     [[0.5, 0.5]]
     """
 
+    _keeps_transitions = False
+
     spec = MDPSpec.of(
         __name__,
         name="UniformPolicy",

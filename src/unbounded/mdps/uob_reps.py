@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +17,16 @@ import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.legal import require_boxes, require_counts
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild
+from unbounded.core.occupancy.confidence import JIN, count, first_upper, log_term, rebuild
 from unbounded.core.occupancy.kl import uniform_base
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import ldexp
 from unbounded.mdps import markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import checked_ranges
@@ -44,6 +45,7 @@ class Params(NamedTuple):
     unit: int  # the widest range is below 2^unit: at any scale nothing overflows
     low: Vector  # layers: the range that was told
     width: Vector  # layers, in units of 2^unit
+    possible: Vector  # triples: 1 or 0, if the support was told; else empty
 
 
 class State(NamedTuple):
@@ -64,9 +66,14 @@ class State(NamedTuple):
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the upper bounds
-    order: Integers
+    work: Room  # of the solver
+    values: Room  # of the upper bounds
+    order: IntegerRoom
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_counts(self.N, self.N_before, self.M)
+        require_boxes(self.lo, self.hi)
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -76,7 +83,8 @@ def init(layers: Layers, params: Params) -> State:
     values, order = scratch(layers)
     state = State(
         t=1, clipped=0, version=0, solves=NO_SOLVES, pi=Markov.uniform(layers).pi, N=np.zeros(X),
-        N_before=np.zeros(X), M=np.zeros(T), lo=np.zeros(T), hi=np.ones(T), room=np.zeros(X),
+        N_before=np.zeros(X), M=np.zeros(T), lo=np.zeros(T),
+        hi=params.possible.copy() if params.possible.size else np.ones(T), room=np.zeros(X),
         ln_q=ln_q, ln_P=ln_P, l_hat=np.zeros(X), w=np.zeros(H), v=np.zeros(layers.n_states),
         theta=np.zeros(X), work=np.zeros(work_size(lay)), values=np.zeros(values.size),
         order=np.zeros(order.size, np.int64),
@@ -119,7 +127,7 @@ def _estimate(
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        l_plus = math.ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
+        l_plus = ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
         if l_plus < 0.0 or l_plus > params.width[h - 1]:
             clipped += 1
             l_plus = min(max(l_plus, 0.0), params.width[h - 1])
@@ -152,6 +160,8 @@ class UOBREPS(MDPLearner):
         Multiply the paper's learning rate, its implicit exploration and the width of its
         confidence set.
     tolerance : float, default 1e-8
+    support : array_like of bool, shape (n_transitions,), optional
+        Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
     seed : int or SeedSequence, optional
 
     Examples
@@ -169,7 +179,7 @@ class UOBREPS(MDPLearner):
         reference="Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2",
         act=markov_play.act,
         distribution=markov_play.distribution,
-        solves=attrgetter("solves"),
+        solves="solves",
         solver=programs.mirror,
         examples=({}, {"loss_range": [-2.0, 3.0], "rate": 2.0, "implicit": 0.3, "width": 0.4}),
     )
@@ -186,6 +196,7 @@ class UOBREPS(MDPLearner):
         implicit: float = 1.0,
         width: float = 1.0,
         tolerance: float = 1e-8,
+        support: npt.ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions)
@@ -203,5 +214,6 @@ class UOBREPS(MDPLearner):
             eta=eta * rate, gamma=eta * implicit, tolerance=tolerance, c1=JIN.c1 * width,
             c2=JIN.c2 * width, log_term=log_term(shape, T, delta), unit=unit,
             low=loss_range[:, 0].copy(), width=np.ldexp(widths, -unit),
+            possible=np.empty(0) if support is None else first_upper(shape, support),
         )  # fmt: skip
         self._begin(shape, params, locals(), seed)

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbounded._jit import kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
-from unbounded.core.clipping import Windows
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.clipping import LARGEST_UNIT, Windows
+from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
 from unbounded.core.occupancy.confidence import count, rebuild
-from unbounded.core.occupancy.ftrl import EXPONENT, floor_weights, new_memory
+from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
-from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
 from unbounded.core.simplex.sampling import uniform
@@ -37,6 +37,8 @@ from unbounded.mdps.explorers import Library
 from unbounded.mdps.markov_play import OWN
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.play.contract import Cache
+
+_MOST = 2.0**200  # of estimates in units of 2^unit
 
 
 class Params(NamedTuple):
@@ -50,6 +52,7 @@ class Params(NamedTuple):
     c2: float
     log_term: float
     mixture: bool  # estimator: mixture, else ftrl_only (E12)
+    possible: Vector  # triples: 1 or 0, if the support was told; else empty
 
 
 class State(NamedTuple):
@@ -71,28 +74,38 @@ class State(NamedTuple):
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
     memory: Vector  # of the solver
-    C: Vector  # scratch, layers: C_h in units of 2^unit
-    w_before: Vector  # scratch, layers
-    work: Vector  # scratch of the solver
-    values: Vector  # scratch of the upper bounds
-    order: Integers  # likewise
-    bounds: Scratch  # scratch of the explorers' bounds
+    C: Room  # layers: C_h in units of 2^unit
+    w_before: Room  # layers
+    work: Room  # of the solver
+    values: Room  # of the upper bounds
+    order: IntegerRoom  # likewise
+    bounds: Scratch  # of the explorers' bounds
+
+    def check(self) -> None:
+        """Refuse what cannot have been learned."""
+        require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
+        require_counts(self.N, self.N_before, self.M, self.L_hat, self.since, self.w, self.q)
+        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        require_boxes(self.lo, self.hi)
+        for bound in (self.u_main, self.u_explorers):
+            require(np.all((bound == -1.0) | (abs(bound - 0.5) <= 0.5 + ROUNDING)), "no bounds")
 
 
 def init(layers: Layers, params: Params) -> State:
     """No visits, whole simplices; q~ is computed by `begin`."""
     H, S, X, T = layers.horizon, layers.n_states, layers.n_pairs, layers.n_transitions
     values, order = scratch(layers)
+    lo, hi = np.zeros(T), params.possible.copy() if params.possible.size else np.ones(T)
+    q, pi = even_play(layers, lo, hi)
     state = State(
         epoch=1, unit=0, version=0, solves=NO_SOLVES, N=np.zeros(X), N_before=np.zeros(X),
-        M=np.zeros(T), lo=np.zeros(T), hi=np.ones(T), room=np.zeros(X), L_hat=np.zeros(X),
-        since=np.zeros(X), w=np.zeros(H), q=np.zeros(X), pi=Markov.uniform(layers).pi,
+        M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=np.zeros(X),
+        since=np.zeros(X), w=np.zeros(H), q=q, pi=pi,
         u_main=np.full(S, -1.0), u_explorers=np.full(X, -1.0), memory=new_memory(layers),
         C=np.zeros(H), w_before=np.zeros(H), work=np.zeros(work_size(layers.table)),
         values=np.zeros(values.size), order=np.zeros(order.size, np.int64),
         bounds=explorer_bounds.new_scratch(layers),
     )  # fmt: skip
-    state.q[0] = 1.0
     spare_mass(layers.table, state.lo, state.room)
     return state
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
+from unbounded._arguments import checked_finite, checked_real, shown
 from unbounded._jit import kernel, pointer
 from unbounded.core.arrays import Integers, Vector
 
@@ -75,11 +76,8 @@ class Adversary:
     """Whether ``fill`` uses ``q`` or ``last_arm``; if not, many rounds are filled at once."""
 
     def __init__(self, *, scale: float = 1.0, shift: float = 0.0) -> None:
-        for name, value in (("scale", scale), ("shift", shift)):
-            if not math.isfinite(value):
-                raise ValueError(f"{name} must be finite, got {value!r}")
-        self.scale = float(scale)
-        self.shift = float(shift)
+        self.scale = checked_finite("scale", scale)
+        self.shift = checked_finite("shift", shift)
 
     def params(self, n: int, rounds: int) -> Any:
         """What ``fill`` gets as ``params``, for ``n`` arms and ``rounds`` rounds."""
@@ -95,25 +93,11 @@ class Adversary:
         return params, np.array(self.state(n, rounds, key), dtype=np.float64)
 
     @classmethod
-    @cache
     def rows(cls) -> Any:
         """A compiled pointer that fills several rows of losses."""
-        fill = kernel(cls.fill) if not hasattr(cls.fill, "py_func") else cls.fill
-
-        def fill_rows(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-            scale, shift = params[0], params[1]
-            for row in range(out.shape[0]):
-                fill(params[2:], state, t + row, last_arm, q, out[row])
-                if scale != 1.0 or shift != 0.0:
-                    for k in range(out.shape[1]):
-                        out[row, k] = scale * out[row, k] + shift
-
-        fill_rows.__module__ = cls.__module__
-        fill_rows.__qualname__ = f"{cls.__qualname__}.fill_rows"
-        return pointer(fill_rows, _FILL_ROWS)
+        return _rows(cls.fill)
 
     @classmethod
-    @cache
     def loss_of(cls) -> Any:
         """A compiled pointer to the loss of one arm."""
         if cls.entry is None:
@@ -121,16 +105,7 @@ class Adversary:
                 f"{cls.__name__} cannot tell the loss of one arm (it has no kernel `entry`): "
                 "simulate against all arms, without comparators="
             )
-        entry = kernel(cls.entry) if not hasattr(cls.entry, "py_func") else cls.entry
-
-        def loss_of(params: Any, state: Any, t: int, k: int) -> float:
-            loss = entry(params[2:], state, t, k)
-            scale, shift = params[0], params[1]
-            return scale * loss + shift if scale != 1.0 or shift != 0.0 else loss
-
-        loss_of.__module__ = cls.__module__
-        loss_of.__qualname__ = f"{cls.__qualname__}.loss_of"
-        return pointer(loss_of, _ENTRY)
+        return _loss_of(cls.entry)
 
     __repr__ = _with_settings
 
@@ -164,11 +139,11 @@ class MDPAdversary:
     """Whether the losses depend on the random ``key``."""
 
     def __init__(self, *, scale: float = 1.0) -> None:
-        self.scale = float(scale)
+        self.scale = checked_real("scale", scale)
         if not math.isfinite(self.scale * self.largest):
             raise ValueError(
                 f"the largest loss, {self.largest:g} times scale, must be finite; got "
-                f"scale={scale!r}"
+                f"scale={shown(scale)}"
             )
 
     @property
@@ -185,19 +160,62 @@ class MDPAdversary:
         return np.concatenate([(self.scale, episodes, key), self.params(mdp, episodes)])
 
     @classmethod
-    @cache
     def losses(cls) -> Any:
         """A compiled pointer to ``fill``."""
-        fill = kernel(cls.fill) if not hasattr(cls.fill, "py_func") else cls.fill
-
-        def losses(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
-            fill(params, t, q, lay, out)
-
-        losses.__module__ = cls.__module__
-        losses.__qualname__ = f"{cls.__qualname__}.losses"
-        return pointer(losses, _FILL_PAIRS)
+        return _losses(cls.fill)
 
     __repr__ = _with_settings
+
+
+# What is compiled is remembered by the function that it was made of: another class of the same
+# name, or a class that is given another ``fill``, has its own.
+
+
+@cache
+def _rows(given: Any) -> Any:
+    fill = _as_kernel(given)
+
+    def rows(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+        scale, shift = params[0], params[1]
+        for row in range(out.shape[0]):
+            fill(params[2:], state, t + row, last_arm, q, out[row])
+            if scale != 1.0 or shift != 0.0:
+                for k in range(out.shape[1]):
+                    out[row, k] = scale * out[row, k] + shift
+
+    return pointer(_made_for(given, rows), _FILL_ROWS)
+
+
+@cache
+def _loss_of(given: Any) -> Any:
+    entry = _as_kernel(given)
+
+    def loss_of(params: Any, state: Any, t: int, k: int) -> float:
+        loss = entry(params[2:], state, t, k)
+        scale, shift = params[0], params[1]
+        return scale * loss + shift if scale != 1.0 or shift != 0.0 else loss
+
+    return pointer(_made_for(given, loss_of), _ENTRY)
+
+
+@cache
+def _losses(given: Any) -> Any:
+    fill = _as_kernel(given)
+
+    def losses(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
+        fill(params, t, q, lay, out)
+
+    return pointer(_made_for(given, losses), _FILL_PAIRS)
+
+
+def _as_kernel(given: Any) -> Any:
+    return given if hasattr(given, "py_func") else kernel(given)
+
+
+def _made_for(given: Any, function: Any) -> Any:
+    function.__module__ = given.__module__
+    function.__qualname__ = f"{given.__qualname__}.{function.__name__}"
+    return function
 
 
 PythonMDPAdversary = Callable[

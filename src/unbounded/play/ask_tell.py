@@ -1,27 +1,27 @@
-"""What every learner does between ask and tell: tickets, settings, and how it is kept."""
+"""What every learner does between ask and tell: tickets, settings, copies, and how it is kept."""
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import secrets
-import tempfile
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterator, Mapping
 from functools import cache
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, SupportsIndex, TypeVar
 
 import numpy as np
+from numpy.random import PCG64, SeedSequence
 
+from unbounded._arguments import checked_count
 from unbounded.core.arrays import Vector
+from unbounded.play import saved as documents
 from unbounded.play.seeds import Seed, bit_generator
 
-_FORMAT = "unbounded.learner"
-_VERSION = 2
+_MOST = 2**53  # counts are kept in floats
 
 
 class Ticket:
@@ -32,21 +32,35 @@ class Ticket:
     id: int
     _learner: str
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same ticket, perhaps that of a copy or of a restored learner."""
+        if not isinstance(other, Ticket):
+            return NotImplemented
+        return (self.id, self._learner) == (other.id, other._learner)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self._learner))
+
 
 T = TypeVar("T", bound=Ticket)
 
 
 class AskTell(Generic[T]):
-    """Base of the learners: tickets, settings, seed, save and load.
+    """Base of the learners: tickets, settings, seed, copies, save and load.
 
     A subclass of this adds what is asked and told, and an algorithm's class adds its settings.
+
+    What `tell` learns from is the record that `ask` kept, not the ticket in the user's hands. A
+    ticket bears the identity of the learner that issued it. A copy has a new identity and inherits
+    the outstanding records with theirs, so that it takes the tickets of before, and none that the
+    original issues later.
     """
 
     spec: ClassVar[Any]
     _noun: ClassVar[str]  # what a ticket is called
     _example: ClassVar[str]  # of a learner, for the error message
 
-    _outstanding: dict[int, T]
+    _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
 
     def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
         raise TypeError(
@@ -61,10 +75,13 @@ class AskTell(Generic[T]):
         self._settings = _settings(type(self), arguments)
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
-        self._outstanding = {}
-        self._identity = secrets.token_hex(8)  # which learner a ticket is of
-        self._lock = threading.Lock()
-        self._forgotten = 0  # asks = tells + forgotten + outstanding
+        self._spawned = 0
+        self._records = {}
+        self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
+        self._identity = secrets.token_hex(8)
+        self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
+        self._forked = False
+        _alive.add(self)
 
     # What subclasses fill in.
 
@@ -72,58 +89,126 @@ class AskTell(Generic[T]):
         """The buffer of a learner that knows nothing yet."""
         raise NotImplementedError
 
+    @classmethod
+    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
+        """How many entries the buffer of a learner with these settings has at least."""
+        raise NotImplementedError
+
     def _fit(self, size: int) -> None:
         """Make the buffer one of ``size`` entries, if it can grow to that."""
 
-    def _record(self, ticket: T) -> list[Any]:
-        """A ticket as JSON, for `_reissued`."""
+    def _ticket(self, number: int, issuer: str) -> T:
+        """The ticket of an outstanding record."""
         raise NotImplementedError
 
-    def _reissued(self, record: list[Any]) -> T:
-        """The ticket that a record was made of, or a ValueError."""
+    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
+        """Buffer and outstanding records, both of one moment."""
         raise NotImplementedError
 
-    def _snapshot(self) -> tuple[Vector, Any, list[T]]:
-        """Buffer, state of the generator and outstanding tickets, all of one moment."""
-        with self._lock:
-            return self._buffer.copy(), self._bits.state, list(self._outstanding.values())
+    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
+        """A record as JSON, for `_record_of`."""
+        raise NotImplementedError
 
-    def _checked_state(self) -> None:
+    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
+        """The record that was kept, or a ValueError."""
+        raise NotImplementedError
+
+    def _check_state(self) -> None:
         """Refuse a loaded state that no learner can have."""
+
+    def _check_counts(self) -> None:
+        """Refuse asks, tells and outstanding tickets that do not fit together."""
+        raise NotImplementedError
+
+    def _renew_stream(self, bits: PCG64) -> None:
+        """Draw from ``bits`` from now on, and give up all that is outstanding."""
+        self._bits = bits
+        self._records.clear()
+        self._inherited.clear()
 
     # ------------------------------------------------------------------ tickets
 
-    def _take(self, ticket: T) -> None:
-        """Remove a ticket from the outstanding ones, or say why it is not among them."""
+    def _held(self, ticket: T) -> tuple[int, tuple[Any, ...]]:
+        """The number and the record of an outstanding ticket, or an error that says why not."""
         try:
-            ours = ticket._learner == self._identity
+            number, issuer = ticket.id, ticket._learner
         except AttributeError:
             raise TypeError(
                 f"{self._noun} must be what ask() returned, not {ticket!r}; for a ticket's number "
                 "use learner.outstanding[number]"
             ) from None
-        if not ours:
+        if issuer != self._identity and self._inherited.get(number) != issuer:
             raise ValueError(
                 f"{ticket!r} was issued by another learner; tell it to the learner that was asked"
             )
-        if self._outstanding.pop(ticket.id, None) is None:
-            raise ValueError(
-                f"{ticket!r} is not outstanding: it was told or forgotten before; "
-                f"ask() again for a new {self._noun}"
-            )
+        record = self._records.get(number)
+        if record is None:
+            raise self._not_outstanding(ticket)
+        return number, record
+
+    def _not_outstanding(self, ticket: T) -> ValueError:
+        return ValueError(
+            f"{ticket!r} is not outstanding: it was told or forgotten before; "
+            f"ask() again for a new {self._noun}"
+        )
 
     def _refuse_second(self) -> None:
         """For learners that can wait for one ticket only."""
-        if self._outstanding:
+        if self._records:
             raise RuntimeError(
-                f"{self.spec.name} needs to know of {next(iter(self._outstanding.values()))!r} "
+                f"{self.spec.name} needs to know of {next(iter(self.outstanding.values()))!r} "
                 "before it can choose again: tell() or forget() it first"
             )
 
     @property
     def outstanding(self) -> Mapping[int, T]:
         """The tickets that have not been told, by ``ticket.id``."""
-        return MappingProxyType(self._outstanding)
+        return _Outstanding(self)
+
+    def forget(self, ticket: T) -> None:
+        """Drop a ticket whose feedback will never come; nothing is learned from it."""
+        with self._lock:
+            number, _ = self._held(ticket)
+            self._drop(number)
+
+    def expire(self, older_than: SupportsIndex) -> int:
+        """Forget the outstanding tickets that were followed by so many newer ones.
+
+        A service whose feedback sometimes never comes calls this now and then, so that what is
+        outstanding does not grow for ever.
+
+        Parameters
+        ----------
+        older_than : int
+            Tickets are kept that are among the last so many asks.
+
+        Returns
+        -------
+        int
+            How many were forgotten.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> learner = SCB(n_arms=2, seed=0)
+        >>> choices = [learner.ask() for _ in range(10)]
+        >>> learner.expire(older_than=3), sorted(learner.outstanding)
+        (7, [7, 8, 9])
+        """
+        limit = self._asked - checked_count("older_than", older_than, least=0)
+        with self._lock:
+            old = [number for number in list(self._records) if number < limit]
+            for number in old:
+                self._drop(number)
+        return len(old)
+
+    def _drop(self, number: int) -> None:
+        self._records.pop(number, None)
+
+    @property
+    def _asked(self) -> int:
+        """How many tickets were issued, which is the number of the next."""
+        raise NotImplementedError
 
     # ------------------------------------------------------------------ looking
 
@@ -164,71 +249,159 @@ class AskTell(Generic[T]):
         -------
         str
             JSON, for `load`: the algorithm and its settings, the buffer (base64 of little-endian
-            float64), the generator, the outstanding tickets and the identity that they bear.
+            float64), the generator, the outstanding tickets by who issued them, and a digest.
         """
-        buffer, generator, outstanding = self._snapshot()
-        document = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "algorithm": self.spec.name,
-            "settings": self._settings,
-            "buffer": base64.b64encode(buffer.astype("<f8").tobytes()).decode(),
-            "generator": {key: str(value) for key, value in generator["state"].items()},
-            "forgotten": self._forgotten,
-            "identity": self._identity,
-            "outstanding": [self._record(ticket) for ticket in outstanding],
-        }
-        text = json.dumps(document)
+        with self._lock:
+            buffer, records = self._snapshot()
+            generator = documents.generator_fields(self._bits)
+            inherited = dict(self._inherited)
+        outstanding: dict[str, list[Any]] = {}
+        for number, record in records.items():
+            issuer = inherited.get(number, self._identity)
+            outstanding.setdefault(issuer, []).append([number, *self._kept(record)])
+        self.spec.packing.clear_room(buffer)
+        text = documents.written(
+            self.spec.name,
+            {
+                "settings": self._settings,
+                "buffer": documents.encoded(buffer),
+                "asked": self._asked_at(buffer),
+                "generator": generator,
+                "spawned": self._spawned,
+                "outstanding": outstanding,
+            },
+        )
         if path is not None:
-            _write_whole(Path(path), text)
+            documents.write_whole(Path(path), text)
         return text
+
+    def _asked_at(self, buffer: Vector) -> int:
+        """How many tickets had been issued when ``buffer`` was copied."""
+        return self._asked
 
     @classmethod
     def load(cls, saved: str | os.PathLike[str]) -> Self:
         """Restore a learner from what `save` returned, or from the file that it wrote.
 
         The restored learner continues exactly where the saved one stood, and takes the tickets
-        that were outstanding then: ``learner.outstanding``.
+        that were outstanding then: ``learner.outstanding``. Whatever else is wrong with a file that
+        can be opened, the error is a ValueError.
         """
-        is_text = isinstance(saved, str) and saved.lstrip().startswith("{")
-        text = str(saved) if is_text else Path(saved).read_text()
         try:
-            return cls._restored(json.loads(text))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ValueError(f"this is not a saved {cls.spec.name}: {error}") from error
+            text = documents.text_of(saved)
+            return cls._restored(documents.read(text, cls.spec.name))
+        except OSError:
+            raise
+        except Exception as error:  # whatever damage can bring about, MemoryError included
+            what = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"this is not a saved {cls.spec.name}: {what}") from error
 
     @classmethod
-    def _restored(cls, document: Any) -> Self:
-        if document["format"] != _FORMAT:
-            raise ValueError(f"its format is {document['format']!r}")
-        if document["version"] != _VERSION:
-            raise ValueError(f"its version is {document['version']!r}, not {_VERSION}")
-        if document["algorithm"] != cls.spec.name:
-            name = document["algorithm"]
-            raise ValueError(f"it holds a {name}: use {name}.load")
-        learner = cls(**document["settings"], seed=0)
-        buffer = np.frombuffer(base64.b64decode(document["buffer"], validate=True), "<f8")
-        learner._fit(buffer.size)
-        if not cls.spec.packing.same_params(buffer, learner._buffer):
+    def _restored(cls, fields: dict[str, Any]) -> Self:
+        settings, packing = fields["settings"], cls.spec.packing
+        buffer = documents.decoded(fields["buffer"])
+        if buffer.size < cls._fewest_entries(settings):  # before anything of that size is made
             raise ValueError("its state does not fit its settings")
+        learner = cls(**settings, seed=0)
+        learner._fit(buffer.size)
+        packing.check(buffer, like=learner._buffer)
+        packing.clear_room(buffer)
         learner._buffer[:] = buffer
-        learner._params = cls.spec.packing.python.params(learner._buffer)
-        learner._checked_state()
-        learner._bits.state = {
-            "bit_generator": "PCG64",
-            "state": {
-                "state": int(document["generator"]["state"]),
-                "inc": int(document["generator"]["inc"]),
-            },
-            "has_uint32": 0,
-            "uinteger": 0,
-        }
-        learner._forgotten = int(document["forgotten"])
-        learner._identity = str(document["identity"])
-        for record in document["outstanding"]:
-            ticket = learner._reissued(record)
-            learner._outstanding[ticket.id] = ticket
+        learner._params = packing.python.params(learner._buffer)
+        documents.restore_generator(learner._bits, fields["generator"])
+        learner._spawned = documents.whole_number(fields["spawned"], _MOST)
+        learner._restore_asked(documents.whole_number(fields["asked"], _MOST))
+        learner._check_state()  # before anything compiled sees it
+        for issuer, kept in fields["outstanding"].items():
+            for entry in kept:
+                number = documents.whole_number(entry[0], learner._asked)
+                if number in learner._records:
+                    raise ValueError(f"it has two tickets of number {number}")
+                learner._records[number] = learner._record_of(number, entry[1:])
+                learner._inherited[number] = issuer
+        learner._check_counts()
         return learner
+
+    def _restore_asked(self, asked: int) -> None:
+        if asked != self._asked:
+            raise ValueError(f"{self._asked} tickets were issued, and not {asked}")
+
+    # ------------------------------------------------------------------ copies
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """pickle, copy and deepcopy: an independent learner with the same future."""
+        return type(self).load, (self.save(),)
+
+    def spawn(self, n: SupportsIndex) -> list[Self]:
+        """Copies for ``n`` workers: they know what this learner knows, and draw independently.
+
+        A plain copy (``copy``, ``pickle``, `load`) has the same future as the original: the same
+        choices, if it is told the same. Those of `spawn` have streams of random numbers of their
+        own, which follow from this learner's seed, and nothing outstanding.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> workers = SCB(n_arms=10, seed=0).spawn(3)
+        >>> [worker.ask().arm for worker in workers]
+        [8, 2, 3]
+        """
+        state = self._bits.state["state"]
+        text = self.save()
+        children = []
+        for i in range(checked_count("n", n)):
+            root = SeedSequence([state["state"], state["inc"], self._spawned + i])
+            child = type(self).load(text)
+            child._renew_stream(bit_generator(root))
+            child._spawned = 0
+            children.append(child)
+        self._spawned += len(children)
+        return children
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise RuntimeError(
+                f"this {self.spec.name} came here by a fork, and what it learns here would be lost "
+                "to the process that made it: play with one of learner.spawn(n), or with "
+                f"{self.spec.name}.load(learner.save())"
+            )
+
+    def _after_fork(self) -> None:
+        """In a child: who held the lock may be gone, and the random numbers are the parent's."""
+        self._lock = threading.RLock()
+        self._forked = True
+
+
+_alive: weakref.WeakSet[AskTell[Any]] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for learner in list(_alive):
+        learner._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+class _Outstanding(Mapping[int, T]):
+    """A learner's outstanding tickets, made anew from its records."""
+
+    def __init__(self, learner: AskTell[T]) -> None:
+        self._learner = learner
+
+    def __getitem__(self, number: int) -> T:
+        learner = self._learner
+        return learner._ticket(number, learner._inherited.get(number, learner._identity))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(list(self._learner._records))
+
+    def __len__(self) -> int:
+        return len(self._learner._records)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @cache
@@ -247,14 +420,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return list(value) if isinstance(value, tuple) else value
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a part."""
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
-    ) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, path)

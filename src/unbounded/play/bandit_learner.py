@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import sys
+import threading
 import time
 import warnings
+from collections.abc import Mapping
 from functools import cache
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.random import PCG64
 from numpy.typing import ArrayLike
 
+from unbounded._arguments import checked_loss, checked_losses
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
+from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell, Ticket
-from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, WORDS, BanditSpec
+from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, TOLD, WORDS, BanditSpec
 from unbounded.play.seeds import Seed
+
+_PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
+_LEAST = 2.0**-200  # a probability that is never drawn
+_MOST_MEMO = 2.0**200
+_ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
 
 
 class Choice(Ticket):
@@ -26,13 +34,12 @@ class Choice(Ticket):
     It can be used as an index: ``servers[choice]``.
     """
 
-    __slots__ = ("_memo", "arm", "probability")
+    __slots__ = ("arm", "probability")
 
-    def __init__(self, arm: int, probability: float, memo: float, number: int, learner: str):
+    def __init__(self, arm: int, probability: float, number: int, learner: str) -> None:
         self.arm = arm
         self.probability = probability
         self.id = number
-        self._memo = memo
         self._learner = learner
 
     def __index__(self) -> int:
@@ -46,7 +53,7 @@ class Entries(NamedTuple):
     """An algorithm's steps over its buffer, compiled."""
 
     ask: Any  # buffer -> arm (-1: no random words left), probability, memo, number
-    tell: Any  # buffer, arm, memo, loss
+    tell: Any  # buffer, arm, memo, number, loss
     look: Any  # buffer, q
     scale: Any  # buffer -> float
     ask_and_count: Any  # as ask, and then the algorithm's ``asked``
@@ -69,9 +76,10 @@ def entries(spec: BanditSpec) -> Entries:
         arm, probability, memo = act(params_of(buffer), state_of(buffer), word)
         return arm, probability, memo, asked
 
-    def tell(owner: Any, arm: int, memo: float, loss: Any) -> None:
+    def tell(owner: Any, arm: int, memo: float, number: int, loss: Any) -> None:
         buffer = borrowed(owner)
         pack(buffer, update(params_of(buffer), state_of(buffer), arm, memo, loss))
+        buffer[TOLD] = number
 
     def look(owner: Any, q: Any) -> None:
         buffer = borrowed(owner)
@@ -111,9 +119,12 @@ class Learner(AskTell[Choice]):
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
         self._least = -self._limit  # of learners that are told the least possible loss: that
+        self._forgotten = 0  # asks = tells + forgotten + outstanding
 
     def _fresh(self) -> Vector:
-        return self.spec.packing.new(self._params, self.spec.init(self._params))
+        buffer = self.spec.packing.new(self._params, self.spec.init(self._params))
+        buffer[TOLD] = -1.0
+        return buffer
 
     # ------------------------------------------------------------------ playing
 
@@ -128,24 +139,23 @@ class Learner(AskTell[Choice]):
         """
         if not self._delayed:
             return self._ask_alone()
-        arm, probability, memo, number = self._ask(self._buffer)
+        record = self._ask(self._buffer)
+        arm, probability, _, number = record
         if arm < 0:
             with self._lock:
                 self._draw_words()
             return self.ask()
-        choice = Choice(arm, probability, memo, number, self._identity)
-        self._outstanding[number] = choice
-        return choice
+        self._records[number] = record
+        return Choice(arm, probability, number, self._identity)
 
     def _ask_alone(self) -> Choice:
         with self._lock:
             self._refuse_second()
             self._draw_words()
-            arm, probability, memo, number = self._ask(self._buffer)
-            choice = self._outstanding[number] = Choice(
-                arm, probability, memo, number, self._identity
-            )
-            return choice
+            record = self._ask(self._buffer)
+            arm, probability, _, number = record
+            self._records[number] = record
+            return Choice(arm, probability, number, self._identity)
 
     def _draw_words(self) -> None:
         """Draw random words for the next WORDS asks, if none are left."""
@@ -181,13 +191,25 @@ class Learner(AskTell[Choice]):
             value = loss  # the usual case, at the least cost
         else:
             value = self._checked_feedback(loss, reward, losses)
-        self._take(choice)
-        self._tell(self._buffer, choice.arm, choice._memo, value)
+        record = None
+        if type(choice) is Choice and choice._learner == self._identity:  # the usual case again
+            record = self._records.get(choice.id)
+        if record is None:
+            _, record = self._held(choice)
+        arm, _, memo, number = record
+        try:
+            del self._records[number]
+            self._tell(self._buffer, arm, memo, number, value)
+        except KeyError:  # another thread was faster
+            raise self._not_outstanding(choice) from None
+        except BaseException:  # an interrupt, before the compiled step or after it
+            if self._buffer[TOLD] != number:
+                self._records[number] = record
+            raise
 
-    def forget(self, choice: Choice) -> None:
-        """Drop a choice whose loss will never be known; nothing is learned from it."""
-        self._take(choice)
-        self._forgotten += 1
+    def _drop(self, number: int) -> None:
+        if self._records.pop(number, None) is not None:
+            self._forgotten += 1
 
     def _checked_feedback(self, loss: object, reward: object, losses: ArrayLike | None) -> Any:
         if self.spec.feedback == "full":
@@ -214,17 +236,7 @@ class Learner(AskTell[Choice]):
     def _checked(self, name: str, value: object) -> float:
         if value is None:
             raise TypeError("tell() needs loss= or reward=")
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-            raise TypeError(f"{name} must be a real number, not {value!r}; pass float({name})")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise ValueError(
-                f"{name} must be finite, got {value!r}; if there is no {name}, "
-                "forget() the choice instead"
-            )
+        number = checked_loss(name, value)
         if abs(number) > self.spec.largest_loss:
             raise ValueError(
                 f"{self.spec.name} squares its losses and takes at most "
@@ -235,16 +247,10 @@ class Learner(AskTell[Choice]):
     def _checked_losses(self, loss: object, reward: object, losses: ArrayLike | None) -> Vector:
         if losses is None or loss is not None or reward is not None:
             raise TypeError(f"{self.spec.name} learns from all the losses: pass losses=vector")
-        vector = np.array(losses)
-        if vector.shape != (self.n_arms,):
-            raise ValueError(
-                f"losses must have shape ({self.n_arms},), got {vector.shape}: one for each arm"
-            )
-        if vector.dtype.kind not in "iuf":
-            raise TypeError(f"losses must be real numbers, not of type {vector.dtype}")
-        for value in vector.tolist():
-            self._checked("losses", value)
-        return vector.astype(np.float64)
+        vector = checked_losses("losses", losses, self.n_arms, "arm")
+        for value in vector[abs(vector) > self.spec.largest_loss]:
+            self._checked("losses", float(value))  # an error
+        return vector
 
     # ------------------------------------------------------------------ looking
 
@@ -271,19 +277,74 @@ class Learner(AskTell[Choice]):
 
     # ------------------------------------------------------------------ keeping
 
-    def _snapshot(self) -> tuple[Vector, Any, list[Choice]]:
+    @property
+    def _asked(self) -> int:
+        return int(self._buffer[ASKED])
+
+    def _ticket(self, number: int, issuer: str) -> Choice:
+        arm, probability, _, _ = self._records[number]
+        return Choice(arm, probability, number, issuer)
+
+    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
+        """Asks and tells take no lock, so a copy may show one of them half done. Then something is
+        missing, until the other thread has finished; or for good, where an interrupt ended it."""
+        counters = [ASKED, self.spec.packing.slot("t")]
+        patience = time.monotonic() + (_PATIENCE if threading.active_count() > 1 else 0.0)
         while True:
-            buffer, generator, outstanding = super()._snapshot()
-            told = buffer[self.spec.packing.slot("t")] - 1
-            if buffer[ASKED] == told + self._forgotten + len(outstanding):
-                return buffer, generator, outstanding
-            time.sleep(0.0)  # another thread is in the middle of an ask or a tell
+            buffer, records = self._buffer.copy(), dict(self._records)
+            asked, t = buffer[counters]
+            missing = int(asked - (t - 1) - self._forgotten - len(records))
+            if np.array_equal(self._buffer[counters], buffer[counters]):
+                if missing == 0:
+                    return buffer, records
+                if missing < 0 or time.monotonic() >= patience:
+                    self._forgotten += missing  # nobody has the ticket of an interrupted ask
+                    continue
+            time.sleep(0.0)
 
-    def _record(self, choice: Choice) -> list[Any]:
-        return [choice.id, choice.arm, choice.probability, choice._memo]
+    def _asked_at(self, buffer: Vector) -> int:
+        return int(buffer[ASKED])
 
-    def _reissued(self, record: list[Any]) -> Choice:
-        number, arm, probability, memo = record
-        if not 0 <= arm < self.n_arms:
-            raise ValueError(f"choice {number} has arm {arm}")
-        return Choice(int(arm), float(probability), float(memo), int(number), self._identity)
+    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
+        arm, probability, memo, _ = record
+        return [arm, probability, memo]
+
+    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
+        arm, probability, memo = kept
+        documents.whole_number(arm, self.n_arms)
+        if not (type(probability) is type(memo) is float and _LEAST <= probability <= 1.0):
+            raise ValueError(f"choice {number} has probability {probability!r}")
+        if not probability <= memo <= _MOST_MEMO:
+            raise ValueError(f"choice {number} remembers {memo!r}")
+        return arm, probability, memo, number
+
+    @classmethod
+    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
+        return documents.whole_number(settings["n_arms"], 2**48)
+
+    def _check_state(self) -> None:
+        asked, drawn, told = self._buffer[[ASKED, DRAWN, TOLD]].tolist()
+        if not (0.0 <= asked <= drawn < 2.0**53 and drawn - asked <= WORDS and drawn % WORDS == 0):
+            raise ValueError("its random words are not where they should be")
+        if asked != int(asked) or told != int(told) or not -1.0 <= told < asked:
+            raise ValueError("its tickets are not numbered as they should be")
+
+    def _check_counts(self) -> None:
+        asked, t = self._asked, self._scalar("t")
+        self._forgotten = int(asked - (t - 1) - len(self._records))
+        if t < 1.0 or self._forgotten < 0 or self.clipped < 0:
+            raise ValueError("more was told than asked")
+        q = self.probabilities()
+        if not (np.all(q >= 0.0) and abs(q.sum() - 1.0) <= _ROUNDING):
+            raise ValueError("it would not play a distribution")
+
+    def _renew_stream(self, bits: PCG64) -> None:
+        self._forgotten += len(self._records)
+        super()._renew_stream(bits)
+        if self._buffer[ASKED] < self._buffer[DRAWN]:
+            words = self._buffer.view(np.uint64)[FIRST_WORD : FIRST_WORD + WORDS]
+            words[:] = bits.random_raw(WORDS)
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._ask = self._tell = lambda *_: self._refuse_fork()

@@ -11,7 +11,9 @@ write them; nothing else in the package is generated.
 
 from __future__ import annotations
 
+import hashlib
 import linecache
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +24,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 
 from unbounded._jit import kernel
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 
 _SCALARS = (int, float, bool)
 
@@ -48,7 +50,10 @@ class Packing:
         Of the algorithm, and where it is defined.
     Params, State : type
         NamedTuples whose fields are ``int``, ``float``, ``bool``, ``Vector``, ``Integers`` (the
-        same bytes seen as int64) or NamedTuples of such fields.
+        same bytes seen as int64) or NamedTuples of such fields; ``Room`` and ``IntegerRoom`` are
+        vectors that hold nothing from one step to the next. A NamedTuple may have a method
+        ``check()`` (``State``: ``check(params)``), which raises a ValueError where its fields
+        cannot be right, those of the NamedTuples in it included.
     reserved : int
         How many slots at the front are left to the caller.
 
@@ -93,6 +98,11 @@ class Packing:
         first = self.reserved + len(self._scalars)
         return {name: first + i for i, name in enumerate(names)}
 
+    @cached_property
+    def _rooms(self) -> list[str]:
+        """The vectors that hold nothing from one step to the next."""
+        return _rooms(self.Params, "params.") + _rooms(self.State, "state.")
+
     @property
     def _body(self) -> int:
         """Where the first vector begins."""
@@ -115,24 +125,53 @@ class Packing:
             buffer[begin:end].view(vector.dtype)[:] = vector
         return buffer
 
-    def same_params(self, buffer: Vector, other: Vector) -> bool:
+    def check(self, buffer: Vector, like: Vector) -> None:
+        """Refuse a buffer that no learner with the settings of the fresh one ``like`` can have.
+
+        After it, nothing in the buffer can make a kernel read or write elsewhere.
+        """
+        if not self._same_params(buffer, like):
+            raise ValueError("its state does not fit its settings")
+        for name, kind in self._fields:
+            if kind in _SCALARS:
+                slot = self._scalars[name]
+                _check_scalar(name, kind, float(buffer[slot]), float(like[slot]))
+            elif name not in self._rooms and kind != Integers:
+                values, fresh = self._vector(buffer, name), self._vector(like, name)
+                same = (values == fresh) | (np.isnan(values) & np.isnan(fresh))
+                if not np.all(np.isfinite(values) | same):
+                    raise ValueError(f"{name} is not finite")
+        params, state = self.python.params(buffer), self.python.state(buffer)
+        if hasattr(state, "check"):
+            state.check(params)
+        else:
+            _check_parts(state)
+
+    def clear_room(self, buffer: Vector) -> None:
+        """Let the vectors that hold nothing hold zeros."""
+        for name in self._rooms:
+            self._vector(buffer, name)[:] = 0.0
+
+    def _vector(self, buffer: Vector, name: str) -> Vector:
+        slot = self._vectors[name]
+        return buffer[int(buffer[slot]) : int(buffer[slot + 1])]
+
+    def _same_params(self, buffer: Vector, like: Vector) -> bool:
         """Whether two buffers have equal layouts and equal parameters.
 
         Vectors of ``Params`` may differ by rounding: a distribution that is normalised again
         changes its last bits.
         """
-        if buffer.shape != other.shape:
+        if buffer.shape != like.shape:
             return False
         kept = [slot for name, slot in self._scalars.items() if name.startswith("params.")]
         kept += [*self._vectors.values(), self._body - 1]
-        if not np.array_equal(buffer[kept], other[kept]):
+        if not np.array_equal(buffer[kept], like[kept]):
             return False
-        ours, theirs = self.python.params(buffer), self.python.params(other)
-        vectors = [name for name in self._vectors if name.startswith("params.")]
-        names = [name.removeprefix("params.") for name in vectors]
         return all(
-            np.allclose(attrgetter(name)(ours), attrgetter(name)(theirs), rtol=1e-12, atol=0.0)
-            for name in names
+            np.allclose(self._vector(buffer, name), self._vector(like, name), rtol=1e-12, atol=0.0)
+            for name in self._vectors
+            if name.startswith("params.")
         )
 
     @cached_property
@@ -157,9 +196,10 @@ class Packing:
                 "",
             ]
         )
-        # A file name of the package's, so that @kernel caches what is compiled; Numba and
-        # tracebacks find the lines in linecache.
-        file = str(Path(__file__).with_name(f"{self.module}.{self.name}.packing"))
+        # Numba and tracebacks find the lines in linecache. The hash tells apart two algorithms of
+        # one name, as there are when a cell of a notebook is run again.
+        digest = hashlib.sha256(source.encode()).hexdigest()[:8]
+        file = str(Path(__file__).with_name(f"{self.module}.{self.name}.{digest}.packing"))
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         namespace = {"np": np, "__name__": self.module, **kinds}
         exec(compile(source, file, "exec"), namespace)
@@ -203,6 +243,36 @@ def _leaves(kind: Any, prefix: str) -> list[tuple[str, Any]]:
         nested = hasattr(part, "_fields")
         found += _leaves(part, f"{prefix}{name}.") if nested else [(prefix + name, part)]
     return found
+
+
+def _rooms(kind: Any, prefix: str) -> list[str]:
+    found: list[str] = []
+    for name, part in get_type_hints(kind, include_extras=True).items():
+        if hasattr(part, "_fields"):
+            found += _rooms(part, f"{prefix}{name}.")
+        elif part in (Room, IntegerRoom):
+            found.append(prefix + name)
+    return found
+
+
+def _check_scalar(name: str, kind: type, value: float, fresh: float) -> None:
+    if kind is bool:
+        legal = value in (0.0, 1.0)
+    elif kind is int:
+        legal = abs(value) < 2.0**53 and value == int(value)
+    else:
+        legal = math.isfinite(value) or value == fresh
+    if not legal:
+        raise ValueError(f"{name} is {value!r}")
+
+
+def _check_parts(whole: Any) -> None:
+    """Let NamedTuples check their fields; one that does is responsible for those in it."""
+    for part in whole:
+        if hasattr(part, "check"):
+            part.check()
+        elif hasattr(part, "_fields"):
+            _check_parts(part)
 
 
 def _read(kind: type, slot: int) -> str:

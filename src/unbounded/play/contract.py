@@ -27,14 +27,18 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+import numba
+import numpy as np
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.play.buffer import Packing
 
 WORDS = 256  # random words that the buffer of a bandit holds
 # Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
-# stream of random words; the position up to which words have been drawn; then the last WORDS.
-ASKED, DRAWN, FIRST_WORD = range(3)
+# stream of random words; the position up to which words have been drawn; the number of the ticket
+# that was told last (-1: none); then the last WORDS words.
+ASKED, DRAWN, TOLD, FIRST_WORD = range(4)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,6 +111,8 @@ class Spec:
         """
         function.__module__ = self.module
         function.__qualname__ = f"{self.name}.{function.__name__}"
+        if numba.config.DISABLE_JIT:  # compiled code does not warn of what it is meant to do
+            return np.errstate(all="ignore")(function)
         return kernel(function, nogil=nogil)
 
 
@@ -175,10 +181,6 @@ class Solves(NamedTuple):
 NO_SOLVES = Solves(0, 0.0, 0, 0, 0)
 
 
-def _no_solves(state: Any) -> Solves:
-    return NO_SOLVES
-
-
 class Cache(NamedTuple):
     """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
 
@@ -186,6 +188,11 @@ class Cache(NamedTuple):
     known: Vector  # (1,): whether it is filled
     pi: Vector  # (n_pairs,): scratch
     mass: Vector  # (n_states,): scratch
+
+
+@kernel
+def _any_losses(params: Any, losses: Vector) -> bool:
+    return True
 
 
 @kernel
@@ -215,11 +222,14 @@ class MDPSpec(Spec):
         ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode.
     update : kernel
         ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
-    policy, solves : callable
-        From the state to the policy that the learner would play now, without explorers; and to
-        what is known of its solves.
+    policy : callable
+        From the state to the policy that the learner would play now, without explorers.
+    solves : str
+        Which field of the state has its `Solves`; empty if it solves nothing.
     solver : callable
         Returns what ``update`` gets as ``solver``.
+    takes : kernel
+        ``takes(params, losses) -> bool``: whether the losses of an episode are legal.
     room : kernel
         ``room(state) -> bool``: whether one more ``update`` fits into the state.
     grown : callable, optional
@@ -229,8 +239,14 @@ class MDPSpec(Spec):
     """
 
     policy: Callable[[Any], Vector] = attrgetter("pi")
-    solves: Callable[[Any], Solves] = _no_solves
+    solves: str = ""
     solver: Callable[[], Any] = _nothing
+    takes: Callable[[Any, Any], bool] = _any_losses
     room: Callable[[Any], bool] = _always
     grown: Callable[[Any], Any] | None = None
     per_state: bool = False
+
+    @cached_property
+    def unsolved(self) -> int | None:
+        """Where the buffer counts the solves that failed, if there are any solves."""
+        return self.packing.slot(f"{self.solves}.unsolved") if self.solves else None

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_numbers
+from unbounded._arguments import checked_count, checked_losses, checked_numbers, checked_sizes
 from unbounded._jit import borrowed
-from unbounded.core.arrays import Vector
-from unbounded.core.occupancy.layout import Layers
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell
-from unbounded.play.contract import MDPSpec, Solves
+from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
 
@@ -26,7 +30,7 @@ class Entries(NamedTuple):
 
     look: Any  # buffer, lay, P, cache, q
     ask: Any  # buffer, lay, word, pi -> memo
-    tell: Any  # buffer, lay, solver, memo, states, actions, losses -> whether there is room
+    tell: Any  # buffer, lay, solver, memo, states, actions, losses -> told, room for another
 
 
 @cache
@@ -45,12 +49,14 @@ def entries(spec: MDPSpec) -> Entries:
 
     def tell(
         owner: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
-    ) -> bool:
+    ) -> tuple[bool, bool]:
         buffer = borrowed(owner)
         params, state = params_of(buffer), state_of(buffer)
+        if not room(state):
+            return False, False
         state = update(lay, params, state, solver, memo, states, actions, losses)
         pack(buffer, state)
-        return room(state)
+        return True, room(state)
 
     return Entries(*(spec.entry(step) for step in (look, ask, tell)))
 
@@ -65,10 +71,13 @@ class MDPLearner(AskTell[Plan]):
     layers: Layers
     _noun = "plan"
     _example = "SCBRL"
+    _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
+    _said_unsolved = False
 
     def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
         """As `_start`, for an MDP of this shape."""
         self.layers = layers
+        self._asks = 0
         shape = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
         self._start(params, {**arguments, **shape}, seed)
 
@@ -80,12 +89,16 @@ class MDPLearner(AskTell[Plan]):
     def ask(self) -> Plan:
         """Choose the policy of the next episode."""
         with self._lock:
+            self._refuse_fork()
+            self._settle()
             self._refuse_second()
             self._warn_if_over(self.episodes_told + 1)
             words = self._bits.random_raw(1 + self.layers.horizon)
-            plan = self._plan(words)
-            self._outstanding[plan.id] = plan
-            return plan
+            record = self._planned(words)
+            number = self._asks
+            self._asks += 1  # an interrupt here leaves a number that nobody has
+            self._records[number] = record
+            return self._ticket(number, self._identity)
 
     def _warn_if_over(self, episodes: int) -> None:
         T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
@@ -96,11 +109,22 @@ class MDPLearner(AskTell[Plan]):
                 stacklevel=3,
             )
 
-    def _plan(self, words: Any) -> Plan:
+    def _planned(self, words: Any) -> tuple[Any, ...]:
+        """What is kept of a plan: memo, policy, random words, and the episodes told before it."""
         pi = np.empty(self.layers.n_pairs)
         memo = entries(self.spec).ask(self._buffer, self.layers.table, words[0], pi)
-        number = self.episodes_told + self._forgotten
-        return Plan(self.layers, pi, memo, words, number, self._identity)
+        pi.flags.writeable = False
+        return memo, pi, words, self.episodes_told
+
+    def _ticket(self, number: int, issuer: str) -> Plan:
+        _, pi, words, _ = record = self._records[number]
+        return Plan(self.layers, pi, record[0], words, number, issuer)
+
+    def _settle(self) -> None:
+        """Drop a plan that was told before an interrupt could be seen."""
+        for number, record in list(self._records.items()):
+            if record[3] != self.episodes_told:
+                del self._records[number]
 
     def tell(
         self,
@@ -133,29 +157,41 @@ class MDPLearner(AskTell[Plan]):
         else:
             values = -self._checked("rewards", rewards)
         with self._lock:
-            self._take(plan)
-            lay, solver = self.layers.table, self.spec.solver()
-            if not entries(self.spec).tell(self._buffer, lay, solver, plan._memo, s, a, values):
+            self._refuse_fork()
+            self._settle()
+            number, (memo, pi, _, _) = self._held(plan)
+            self._check_actions(pi, s, a)
+            given = self.layers.table, self.spec.solver(), memo, s, a, values
+            told, _ = entries(self.spec).tell(self._buffer, *given)
+            if not told:
                 self._grow()
+                entries(self.spec).tell(self._buffer, *given)
+            del self._records[number]
+        self._warn_if_unsolved()
 
-    def forget(self, plan: Plan) -> None:
-        """Drop a plan whose episode will never be known; nothing is learned from it."""
-        with self._lock:
-            self._take(plan)
-            self._forgotten += 1
+    def _warn_if_unsolved(self) -> None:
+        """Once, when a solve has failed."""
+        slot = self.spec.unsolved
+        if slot is None or self._said_unsolved or not self._buffer[slot]:
+            return
+        self._said_unsolved = True
+        tally = self.certificate
+        warnings.warn(
+            unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
+        )
+
+    def _check_actions(self, pi: Vector, states: Integers, actions: Integers) -> None:
+        first = self.layers.table[PAIR, 1:-1]
+        chances = pi[first + states * self.layers.n_actions + actions]
+        if not np.all(chances > 0.0):
+            h = int(np.argmin(chances))
+            raise ValueError(
+                f"the plan never takes action {actions[h]} in state {states[h]} of layer {h}: "
+                "play what plan.act says, or tell the actions that were played"
+            )
 
     def _checked(self, name: str, values: Any) -> Vector:
-        given = np.asarray(values)
-        if given.shape != (self.layers.horizon,):
-            raise ValueError(
-                f"{name} must have shape ({self.layers.horizon},), one per layer; got {given.shape}"
-            )
-        if given.dtype.kind not in "iuf":
-            raise TypeError(f"{name} must be real numbers, not of type {given.dtype}")
-        numbers = given.astype(np.float64)
-        if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"{name} must be finite, got {given.tolist()}")
-        return numbers
+        return checked_losses(name, values, self.layers.horizon, "layer")
 
     def _grow(self) -> None:
         """Move the state to a buffer with more room."""
@@ -181,7 +217,7 @@ class MDPLearner(AskTell[Plan]):
     @property
     def certificate(self) -> Solves:
         """How well programs over occupancy measures have been solved so far, if there are any."""
-        return self.spec.solves(self._state())
+        return attrgetter(self.spec.solves)(self._state()) if self.spec.solves else NO_SOLVES
 
     @property
     def episodes_explored(self) -> int:
@@ -198,32 +234,56 @@ class MDPLearner(AskTell[Plan]):
 
     # ------------------------------------------------------------------ keeping
 
+    @property
+    def _asked(self) -> int:
+        return self._asks
+
+    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
+        self._settle()
+        return self._buffer.copy(), dict(self._records)
+
+    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
+        return [int(word) for word in record[2]]
+
+    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
+        words = [documents.whole_number(word, 2**64) for word in kept]
+        if len(words) != 1 + self.layers.horizon:
+            raise ValueError("its outstanding plan does not fit its settings")
+        return self._planned(np.array(words, dtype=np.uint64))
+
+    @classmethod
+    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
+        sizes = [documents.whole_number(n, 2**48) for n in settings["layers"]]
+        n_actions = documents.whole_number(settings["n_actions"], 2**48)
+        if not cls._keeps_transitions:
+            return 1 + n_actions * sum(sizes)
+        return sizes[0] + n_actions * sum(n * m for n, m in pairwise(sizes))
+
     def _fit(self, size: int) -> None:
         while self._buffer.size < size:
             self._grow()
 
-    def _checked_state(self) -> None:
-        self.policy()
+    def _restore_asked(self, asked: int) -> None:
+        self._asks = asked
 
-    def _record(self, plan: Plan) -> list[Any]:
-        return [int(word) for word in plan._words]
+    def _check_state(self) -> None:
+        self.policy()  # which must be one
 
-    def _reissued(self, record: list[Any]) -> Plan:
-        words = np.array(record, dtype=np.uint64)
-        if words.shape != (1 + self.layers.horizon,):
-            raise ValueError("its outstanding plan does not fit its settings")
-        return self._plan(words)
+    def _check_counts(self) -> None:
+        told, outstanding = self.episodes_told, len(self._records)
+        if told < 0 or self._asks < told + outstanding or outstanding > 1 or self.clipped < 0:
+            raise ValueError("more was told than asked")
+
+
+def unsolved(name: str, failed: int, solves: int) -> str:
+    """What to say about solves that failed."""
+    return (
+        f"{name} could not solve {failed} of {solves} programs over occupancy "
+        "measures to its tolerance and played the best policy that it could certify: say "
+        "tolerance= to accept more, and see learner.certificate"
+    )
 
 
 def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
     """`Layers` from what the user gave, or a clear error."""
-    try:
-        sizes = [int(n) for n in layers]
-        whole = all(n == size for n, size in zip(layers, sizes, strict=True))
-    except (TypeError, ValueError):
-        raise TypeError(f"layers must be whole numbers, one per layer; got {layers!r}") from None
-    if not whole or isinstance(n_actions, bool) or not isinstance(n_actions, SupportsIndex):
-        raise TypeError(
-            f"layers and n_actions must be whole numbers, got {layers!r} and {n_actions!r}"
-        )
-    return Layers(sizes, int(n_actions))
+    return Layers(checked_sizes("layers", layers), checked_count("n_actions", n_actions))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import PCG64, SeedSequence
 
+from unbounded._arguments import checked_count
+
 Seed = int | SeedSequence | None
 
 CHOICES, OUTSIDE = 0, 1  # the branches of a replicate
@@ -18,7 +20,9 @@ _LEARNERS = 0x5CB  # the branch that every learner draws from
 
 def root_of(seed: Seed) -> SeedSequence:
     """The root of the tree of ``seed``."""
-    return seed if isinstance(seed, SeedSequence) else SeedSequence(seed)
+    if seed is None or isinstance(seed, SeedSequence):
+        return seed or SeedSequence()
+    return SeedSequence(checked_count("seed", seed, least=0))
 
 
 def bit_generator(seed: Seed) -> PCG64:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from unbounded._arguments import checked_count, recorded_rounds
 from unbounded._jit import borrowed, kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.powers import LARGEST
 from unbounded.play.adversary import Adversary
 from unbounded.play.bandit_learner import Learner, entries
 from unbounded.play.contract import BanditSpec
@@ -62,7 +63,7 @@ class Simulation:
     clipped : array
         How many losses the learner has clipped.
     threshold : array
-        The learner's ``scale``: its clipping threshold or range.
+        The learner's ``scale``: its clipping threshold or range, at most the largest float.
     """
 
     checkpoints: NDArray[np.int64]
@@ -97,9 +98,9 @@ class Simulation:
 
     @property
     def loss_range(self) -> NDArray[np.float64]:
-        """The largest minus the smallest loss of any arm so far."""
+        """The largest minus the smallest loss of any arm so far, at most the largest float."""
         with np.errstate(over="ignore"):
-            return self.high - self.low
+            return np.minimum(self.high - self.low, LARGEST)
 
     def relative_regret(self, to: str = "scale", *, pseudo: bool = False) -> NDArray[np.float64]:
         """Regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
@@ -181,6 +182,7 @@ def simulate(
     rounds = checked_count("rounds", rounds)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
     points = recorded_rounds(checkpoints, rounds)
     root = root_of(seed)
     play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
@@ -193,7 +195,7 @@ def simulate(
     table = np.empty((8, replicates, points.size))
     if isinstance(adversary, Adversary):  # compile once, before threads want it
         adversary.rows() if followed is None else adversary.loss_of()
-    pool_size = 1 if play is _play_python else min(workers or os.cpu_count() or 1, replicates)
+    pool_size = 1 if play is _play_python else min(cores, replicates)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
             pool.submit(

@@ -8,6 +8,7 @@ included. Regret has the losses that were paid instead of <q_tau, l_tau>.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,11 +23,12 @@ from unbounded._arguments import checked_count, recorded_rounds
 from unbounded._jit import borrowed
 from unbounded.core.occupancy.layout import backward_induction
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary, PythonPlay, fill_python
 from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, new_walk, play, tally
-from unbounded.play.mdp_learner import MDPLearner, entries
+from unbounded.play.mdp_learner import MDPLearner, entries, unsolved
 from unbounded.play.seeds import (
     CHOICES,
     OUTSIDE,
@@ -184,6 +186,7 @@ def simulate_mdp(
     learner._warn_if_over(T)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
     points = recorded_rounds(checkpoints, T)
     root = root_of(seed)
     table = np.empty((5, replicates, points.size))
@@ -203,11 +206,14 @@ def simulate_mdp(
         if progress is not None:
             progress(done, replicates)
 
-    threads = 1 if in_python else min(workers or os.cpu_count() or 1, replicates)
+    threads = 1 if in_python else min(cores, replicates)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, range(replicates)))
     expected, paid, best, unit, clipped = table
     certificates = [end.certificate for end in ends]
+    failed, solves = sum(c.unsolved for c in certificates), sum(c.solves for c in certificates)
+    if failed:
+        warnings.warn(unsolved(learner.spec.name, failed, solves), SolverWarning, stacklevel=2)
     return MDPSimulation(
         checkpoints=points,
         low=extremes[0],
@@ -246,16 +252,18 @@ _NOT_PLAYED = _End(None, 0, np.nan)
 def _loop(spec: MDPSpec) -> Any:
     """The loop over episodes for one algorithm."""
     params_of, state_of, pack = spec.packing.compiled
-    distribution, act, update, room = spec.distribution, spec.act, spec.update, spec.room
+    distribution, act, update = spec.distribution, spec.act, spec.update
+    room, takes = spec.room, spec.takes
 
     def run(
         owner: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
         key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
-    ) -> tuple[int, int, bool]:  # fmt: skip
-        """How many episodes were played, the version of ``q``, and whether there is room."""
+    ) -> tuple[int, int, bool, bool]:  # fmt: skip
+        """How many episodes were played, the version of ``q``, and whether there is room; and
+        whether the last losses could be told."""
         buffer = borrowed(owner)
         params, state = params_of(buffer), state_of(buffer)
-        played = 0
+        played, legal = 0, True
         while played < words.shape[0] and room(state):
             if state.version != seen_version:
                 distribution(lay, params, state, P, cache, q)
@@ -264,10 +272,13 @@ def _loop(spec: MDPSpec) -> Any:
             tally(lay, walk.losses, q, book)
             memo = act(lay, params, state, words[played, 0], walk.pi)
             play(lay, P, key, t + played, words[played], walk, book)
+            legal = takes(params, walk.seen)
+            if not legal:
+                break
             state = update(lay, params, state, solver, memo, walk.states, walk.actions, walk.seen)
             played += 1
         pack(buffer, state)
-        return played, seen_version, room(state)
+        return played, seen_version, room(state), legal
 
     return spec.entry(run, nogil=True)
 
@@ -275,12 +286,14 @@ def _loop(spec: MDPSpec) -> Any:
 def _python_loop(spec: MDPSpec) -> Any:
     """The same loop around an adversary in Python; its steps are compiled."""
     look, ask, tell = entries(spec)
+    params_of, takes = spec.packing.python.params, spec.takes
     version_at = spec.packing.slot("version")
 
     def run(
         buffer: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
         key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
-    ) -> tuple[int, int, bool]:  # fmt: skip
+    ) -> tuple[int, int, bool, bool]:  # fmt: skip
+        params = params_of(buffer)
         for i, row in enumerate(words):
             if buffer[version_at] != seen_version:
                 look(buffer, lay, P, cache, q)
@@ -289,9 +302,12 @@ def _python_loop(spec: MDPSpec) -> Any:
             tally(lay, walk.losses, q, book)
             memo = ask(buffer, lay, row[0], walk.pi)
             play(lay, P, key, t + i, row, walk, book)
-            if not tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen):
-                return i + 1, seen_version, False
-        return len(words), seen_version, True
+            if not takes(params, walk.seen):
+                return i, seen_version, True, False
+            _, has_room = tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen)
+            if not has_room:
+                return i + 1, seen_version, False, True
+        return len(words), seen_version, True, True
 
     return run
 
@@ -330,12 +346,14 @@ def _play(
         while t <= point:
             words = bits.random_raw(int(min(_BLOCK, point - t + 1)) * (1 + H)).reshape(-1, 1 + H)
             while len(words):
-                played, version, has_room = run(
+                played, version, has_room, legal = run(
                     player._buffer, lay, spec.solver(), mdp.P, words, t, fill, begun, key,
                     version, q, cache, walk, book,
                 )  # fmt: skip
                 t += played
                 words = words[played:]
+                if not legal:  # the error is that of `tell`
+                    player._checked("losses", walk.seen)
                 if not has_room:
                     player._grow()
         best = backward_induction(lay, mdp.P, book.cumulative, value, pi)
@@ -347,14 +365,15 @@ def _play(
 
 def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
     layers, found = mdp.layers, player.explorers()
-    if len(found) < sum(layers.sizes):
-        return float("nan")
     ratios = []
-    for (h, s), mixture in found.items():
-        there = np.zeros(layers.n_pairs)
-        first = layers.index(h + 1, s)
-        there[first : first + layers.n_actions] = 1.0
-        most = -best_policy(mdp, -there)[0]
-        if most > 0.0:
-            ratios.append(float(there @ occupancy(mdp, mixture)) / most)
-    return min(ratios)
+    for h, n in enumerate(layers.sizes if found else ()):
+        for s in range(n):
+            there = np.zeros(layers.n_pairs)
+            first = layers.index(h + 1, s)
+            there[first : first + layers.n_actions] = 1.0
+            most = -best_policy(mdp, -there)[0]
+            if most > 0.0:
+                if (h, s) not in found:
+                    return float("nan")
+                ratios.append(float(there @ occupancy(mdp, found[h, s])) / most)
+    return min(ratios, default=float("nan"))

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from unbounded.lab.store import StoreError, write_whole
+from unbounded.lab.files import StoreError, write_whole, writing
 from unbounded.report import page
 from unbounded.report.model import Report
 from unbounded.report.sections import assembled
@@ -65,8 +65,9 @@ def report(
     """
     target = Path(directory) / "report.html" if output is None else Path(output)
     made = contents(directory)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, page.html(made).encode())
+    with writing(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, page.html(made).encode(errors="backslashreplace"))
     if not figures:
         return Written(target, [], "")
     try:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from unbounded.lab.store import write_whole
+from unbounded.lab.files import write_whole, writing
 from unbounded.report.model import Chart, Panel, Report, Section
 
 MOST_PANELS = 6  # of a figure; the page has the others
@@ -58,7 +58,8 @@ def draw(report: Report, directory: Path) -> list[Path]:
         for chart in section.charts:
             if chart.kind not in ("lines", "dots", "heat"):
                 continue
-            directory.mkdir(parents=True, exist_ok=True)
+            with writing(directory):
+                directory.mkdir(parents=True, exist_ok=True)
             with matplotlib.rc_context(_STYLE):
                 figure = _figure(report, section, chart)
                 for form in ("svg", "pdf"):

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import msgspec
 
-from unbounded.lab.store import versions
+from unbounded.lab.rows import versions
 from unbounded.report.model import Chart, Report, Section
 
 # Nothing may be loaded, whatever a name or a claim contains.

@@ -11,6 +11,7 @@ import polars as pl
 
 from unbounded import lab
 from unbounded.lab import Experiment, StoreError
+from unbounded.lab.files import read_file
 from unbounded.lab.grid import Cell
 from unbounded.lab.store import EXPERIMENT, Failure, in_order, missing
 
@@ -66,7 +67,7 @@ def read(directory: Path) -> Results:
         directory=directory,
         file=store.experiment,
         experiment=e,
-        text=store.experiment.read_text(encoding="utf-8-sig"),
+        text=read_file(store.experiment).decode("utf-8-sig"),
         frame=frame,
         missing=[(cells[i].label, count) for i, count in counts.items()],
         failures=store.failures(),

@@ -16,10 +16,16 @@ from occupancy_reference import (
 )
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import ConfidenceSet, known
-from unbounded.core.occupancy.ftrl import OccupancyFTRL, floor_weights, new_memory, solve
+from unbounded.core.occupancy.ftrl import (
+    OccupancyFTRL,
+    even_play,
+    floor_weights,
+    new_memory,
+    solve,
+)
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.outcome import COLD, SOLVED, WARM
+from unbounded.core.occupancy.outcome import COLD, SOLVED, UNSOLVED, WARM
 from unbounded.core.occupancy.policies import Markov, occupancy, policy_from_occupancy
 from unbounded.core.occupancy.work import work_size
 
@@ -322,8 +328,59 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="floor_weights"):
         OccupancyFTRL(Layers([1, 1], 1), np.zeros(2), np.ones(2)).solve(np.zeros(3), [1.0, 0.0])
     with pytest.raises(ValueError, match="losses must be finite"):
-        solver.solve([0, np.inf, 0, 0, 0], [1.0])
+        solver.solve([0, -np.inf, 0, 0, 0], [1.0])
     with pytest.raises(ValueError, match="losses must be zero"):
         solver.solve([0, 1, 0, 0, 0], [0.0])
     with pytest.raises(ValueError, match="tolerance"):
         OccupancyFTRL(layers, [0.0, 0.0], [1.0, 1.0], tolerance=0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_cannot_be_solved_is_certified_all_the_same(seed):
+    """Losses over 60 orders of magnitude at equal weights: unsolved, feasible, with a bound."""
+    rng = np.random.default_rng(seed)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=4, max_states=4, max_actions=3)
+    layers, w = mdp.layers, np.ones(mdp.layers.horizon)
+    solver = OccupancyFTRL(layers, lo, hi)
+    for _ in range(6):
+        L = 10.0 ** rng.uniform(-30, 30, size=layers.n_pairs)
+        L[0] = 0.0
+        solution = solver.solve(L, w)
+        assert max(violations(layers, lo, hi, solution.q, solution.transitions)) <= 1e-13
+        proof = solution.certificate
+        assert proof.status == ("solved" if proof.solved else "unsolved")
+        assert proof.gap <= 1e-6 * L.max()
+        # By another way: no feasible policy is better by more than the gap, rounding apart
+        for _ in range(20):
+            pi = [rng.dirichlet(np.full(layers.n_actions, 0.1), n) for n in layers.sizes]
+            q = occupancy(as_mdp(layers, solution.transitions), Markov.from_tables(layers, pi))
+            better = objective(layers, L, w, solution.q) - objective(layers, L, w, q)
+            assert better <= proof.gap + 1e-12 * L.max()
+
+
+def as_mdp(layers, P):
+    initial, arrays = layers.unpack_transitions(P)
+    return LayeredMDP(initial, arrays, layers.n_actions)
+
+
+def test_nothing_found_leaves_what_there_was():
+    """Not a number among the losses stands for any breakdown: q and pi are not touched."""
+    layers = Layers([2, 3], 2)
+    mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
+    q, pi = (np.arange(layers.n_pairs) + shift for shift in (0.5, 0.25))
+    kept = q.copy(), pi.copy()
+    outcome = solve(
+        layers.table, mdp.P, mdp.P, 1, np.full(layers.n_pairs, np.nan), np.ones(2), 1e-8,
+        new_memory(layers), np.full(work_size(layers.table), np.nan), q, pi,
+    )  # fmt: skip
+    assert outcome.status == UNSOLVED
+    assert np.array_equal(q, kept[0])
+    assert np.array_equal(pi, kept[1])
+
+
+def test_before_any_solve_play_is_even():
+    layers = Layers([2, 3], 2)
+    lo, hi = np.zeros(layers.n_transitions), np.ones(layers.n_transitions)
+    q, pi = even_play(layers, lo, hi)
+    assert q.tolist() == pytest.approx([1.0] + [0.25] * 4 + [1 / 6] * 6)
+    assert pi.tolist() == [1.0] + [0.5] * 10

@@ -242,3 +242,22 @@ def test_measures_below_the_smallest_float_come_back():
         assert learner.step(L, w).certificate.solved
         low.append(learner.ln_P.min())
     assert min(low) == np.log(LEAST)
+
+
+@pytest.mark.parametrize("width", [0.0, 0.3])
+def test_losses_and_weights_over_ten_decades(width):
+    """Newton's method alone fails in such steps; the weights are followed down from large ones."""
+    rng = np.random.default_rng(7)
+    mdp = worlds.hard_to_reach([2, 2, 3], 2, rng, reach=1e-3)
+    layers = mdp.layers
+    lo, hi = np.maximum(mdp.P - width, 0.0), np.minimum(mdp.P + width, 1.0)
+    learner = OccupancyKL(layers, lo, hi)
+    w = np.array([1e-5, 1e5, 1e-2])
+    long = 0
+    for _ in range(20):
+        L = rng.exponential(size=layers.n_pairs) * 10.0 ** rng.uniform(-5, 5, size=layers.n_pairs)
+        solution = learner.step(L, w)
+        assert solution.certificate.status == "solved"
+        assert violations(layers, lo, hi, solution.q, solution.transitions)[1] <= 1e-13
+        long += solution.certificate.newton_steps > 12 * MAX_STEPS
+    assert long > 0  # some did need it

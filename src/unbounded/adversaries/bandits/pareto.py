@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_at_least
+from unbounded._arguments import checked_at_least, checked_finite, checked_whole
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -57,8 +57,8 @@ class Pareto(Adversary):
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         self.shape = checked_at_least("shape", shape, 0.1)
-        self.ratio = ratio
-        self.best = best
+        self.ratio = checked_finite("ratio", ratio)
+        self.best = checked_whole("best", best)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.ratio, self.best % n, -1.0 / self.shape

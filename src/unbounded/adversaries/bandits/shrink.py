@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_within
+from unbounded._arguments import checked_part, checked_whole, checked_within
 from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import toss
 from unbounded.core.random import stream_of
@@ -55,11 +55,9 @@ class Shrink(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        if not 0.0 < final <= 1.0:
-            raise ValueError(f"final must be in (0, 1], got {final!r}")
-        self.final = final
+        self.final = checked_part("final", final)
         self.gap = checked_within("gap", gap, 0.0, 0.5)
-        self.best = best
+        self.best = checked_whole("best", best)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n, self.final, max(rounds - 1, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_option, checked_within
+from unbounded._arguments import checked_option, checked_whole, checked_within
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -63,7 +63,7 @@ class Signs(Adversary):
         checked_option("pattern", pattern, _PATTERNS)
         self.pattern = pattern
         self.gap = checked_within("gap", gap, 0.0, 0.5)
-        self.best = best
+        self.best = checked_whole("best", best)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n, _PATTERNS.index(self.pattern), max(rounds // 11, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_share, checked_within
+from unbounded._arguments import checked_finite, checked_share, checked_within
 from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import loses
 from unbounded.core.random import stream_of, uniform_at
@@ -61,7 +61,7 @@ class SpikeLeastLikely(Adversary):
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         self.rate = checked_share("rate", rate)
-        self.height = height
+        self.height = checked_finite("height", height)
         self.gap = checked_within("gap", gap, 0.0, 0.5)
 
     def params(self, n: int, rounds: int) -> Any:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_option, checked_share, checked_within
+from unbounded._arguments import (
+    checked_finite,
+    checked_option,
+    checked_share,
+    checked_whole,
+    checked_within,
+)
 from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import toss
 from unbounded.core.random import stream_of, uniform_at
@@ -64,11 +70,11 @@ class Spikes(Adversary):
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         checked_option("sign", sign, tuple(_SIGNS))
-        self.height = height
+        self.height = checked_finite("height", height)
         self.rate = checked_share("rate", rate)
         self.sign = sign
         self.gap = checked_within("gap", gap, 0.0, 0.5)
-        self.best = best
+        self.best = checked_whole("best", best)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n, self.rate, self.height, _SIGNS[self.sign]

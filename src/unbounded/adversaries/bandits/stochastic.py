@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_within
+from unbounded._arguments import checked_whole, checked_within
 from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import loses, toss
 from unbounded.core.random import stream_of
@@ -52,7 +52,7 @@ class StochasticGap(Adversary):
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         self.gap = checked_within("gap", gap, 0.0, 0.5)
-        self.best = best
+        self.best = checked_whole("best", best)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from unbounded._arguments import checked_at_least
+from unbounded._arguments import checked_at_least, checked_finite, checked_whole
 from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.play.adversary import Adversary
@@ -62,8 +62,8 @@ class StudentT(Adversary):
         super().__init__(scale=scale, shift=shift)
         # 1 - u is at least 2^-53, and must not overflow when raised to -2 / degrees
         self.degrees = checked_at_least("degrees", degrees, 0.2)
-        self.gap = gap
-        self.best = best
+        self.gap = checked_finite("gap", gap)
+        self.best = checked_whole("best", best)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n, self.degrees

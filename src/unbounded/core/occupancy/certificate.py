@@ -18,7 +18,7 @@ For any policy rolled forward through any P in the boxes, which gives an exactly
     slack = sum_j [ (v_j - theta)_+ (hi_j - P_j) + (theta - v_j)_+ (P_j - lo_j) ].
 
 Every term is >= 0 and is computed as such, so nothing cancels. F is strongly convex, hence also
-``||q_h - q*_h||_1 <= sqrt(2 gap/w_h)``.
+``||q_h - q*_h||_1 <= sqrt(2 gap/w_h)``. Pairs of infinite loss are in no sum (`reach`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ import math
 from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
+
+_MASS = 1e-9  # what a layer's mass may be off by; it is 1 to rounding
 
 
 @subroutine
@@ -100,7 +102,7 @@ def certify(
 
     Parameters: ``w`` is (H + 1); if ``given`` the policy is ``pi``, else ``pi`` becomes the dual
     softmax's. Fills q (pairs) and mass (states). Returns the two parts of the gap, sum w KL and
-    sum q slack. ``ln_x`` (states) is scratch.
+    sum q slack; infinity if rows of ``P`` do not sum to one. ``ln_x`` (states) is scratch.
     """
     H = horizon(lay)
     sum_kl = 0.0
@@ -123,6 +125,12 @@ def certify(
                 least = math.inf
                 for a in range(A):
                     least = min(least, L[p + a] + vs - bound[p + a])
+                if least == math.inf:  # nothing gets here
+                    ln_x[s] = -math.inf
+                    if not given:
+                        for a in range(A):
+                            pi[p + a] = 1.0 / A
+                    continue
                 z = 0.0
                 for a in range(A):
                     e = math.exp(-(L[p + a] + vs - bound[p + a] - least) / wh)
@@ -159,4 +167,9 @@ def certify(
         if h < H:
             m = n * A
             dots(m, lay[SIZE, h + 1], q[p0 : p0 + m], P, lay[TRIPLE, h], mass[lay[STATE, h + 1] :])
+            total = 0.0
+            for k in range(lay[STATE, h + 1], lay[STATE, h + 2]):
+                total += mass[k]
+            if not abs(total - 1.0) <= _MASS:
+                return math.inf, 0.0
     return sum_kl, sum_slack

@@ -13,6 +13,9 @@ layers 0..H-1, with the distribution of the first state (layer 0) among them (E1
 A new epoch starts after an episode in which some visited pair has doubled its visits since the
 epoch began; every first visit does. FTRL needs *nested* sets (E13): boxes are intersected with
 the previous ones, and a pair whose intersection is empty falls back to its new box.
+
+**Support.** Counts alone prove no transition impossible: eps > 0. So hi = 0 means that it was
+*told*, and stays, in every epoch, unless the transition is seen all the same.
 """
 
 from __future__ import annotations
@@ -55,6 +58,8 @@ class ConfidenceSet:
         ``PAPER``, ``JIN`` or any pair of positive numbers.
     nested : bool, default True
         Intersect each epoch's boxes with the previous ones (E13).
+    support : array_like of bool, shape (n_transitions,), optional
+        Which transitions are possible, if that is known.
 
     Attributes
     ----------
@@ -84,6 +89,7 @@ class ConfidenceSet:
         delta: float,
         constants: Bernstein = PAPER,
         nested: bool = True,
+        support: npt.ArrayLike | None = None,
     ) -> None:
         if episodes < 1:
             raise ValueError(f"episodes must be at least 1, got {episodes}")
@@ -100,7 +106,7 @@ class ConfidenceSet:
         self.N_before = np.zeros(layers.n_pairs)
         self.M = np.zeros(layers.n_transitions)
         self.lo = np.zeros(layers.n_transitions)
-        self.hi = np.ones(layers.n_transitions)
+        self.hi = first_upper(layers, support)
 
     def observe(self, states: npt.ArrayLike, actions: npt.ArrayLike) -> bool:
         """Count one episode; True if it starts a new epoch.
@@ -142,6 +148,38 @@ def log_term(layers: Layers, episodes: int, delta: float) -> float:
     9.21
     """
     return math.log(episodes * sum(layers.sizes) * layers.n_actions / delta)
+
+
+def first_upper(layers: Layers, support: npt.ArrayLike | None) -> Vector:
+    """hi before any visit: 1 where a transition is possible, which is everywhere if not told.
+
+    Examples
+    --------
+    >>> first_upper(Layers([3], n_actions=1), [True, False, True]).tolist()
+    [1.0, 0.0, 1.0]
+    >>> first_upper(Layers([2], n_actions=1), [False, False])
+    Traceback (most recent call last):
+    ...
+    ValueError: support must leave every pair a next state; pair 0 of layer 0 has none
+    """
+    if support is None:
+        return np.ones(layers.n_transitions)
+    given = np.asarray(support)
+    if given.dtype != np.bool_ or given.shape != (layers.n_transitions,):
+        raise ValueError(
+            f"support must be {layers.n_transitions} values True or False, as LayeredMDP.P > 0; "
+            f"got shape {given.shape} of type {given.dtype}"
+        )
+    lay = layers.table
+    for h in range(layers.horizon):
+        rows = given[lay[TRIPLE, h] : lay[TRIPLE, h + 1]].reshape(int(lay[SIZE, h + 1]), -1)
+        none = ~rows.any(axis=0)
+        if np.any(none):
+            raise ValueError(
+                "support must leave every pair a next state; "
+                f"pair {int(np.argmax(none))} of layer {h} has none"
+            )
+    return given.astype(np.float64)
 
 
 def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:
@@ -230,12 +268,15 @@ def rebuild(
             count = N[lay[PAIR, h] + i]
             start = lay[TRIPLE, h] + i
             keep = nested
+            for j in range(n):
+                if M[start + j * m] > 0.0 and hi[start + j * m] <= 0.0:
+                    hi[start + j * m] = 1.0  # told to be impossible, and seen
             if nested:  # is the intersection empty?
                 lowest = 0.0
                 highest = 0.0
                 for j in range(n):
                     k = start + j * m
-                    a, b = _interval(count, M[k], ln_, c1, c2)
+                    a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
                     a = max(a, lo[k])
                     b = min(b, hi[k])
                     lowest += a
@@ -246,13 +287,17 @@ def rebuild(
                     keep = False
             for j in range(n):
                 k = start + j * m
-                a, b = _interval(count, M[k], ln_, c1, c2)
+                a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
                 lo[k] = max(a, lo[k]) if keep else a
                 hi[k] = min(b, hi[k]) if keep else b
 
 
 @subroutine
-def _interval(N: float, M: float, ln_: float, c1: float, c2: float) -> tuple[float, float]:
+def _interval(
+    N: float, M: float, ln_: float, c1: float, c2: float, before: float
+) -> tuple[float, float]:
+    if before <= 0.0 and M <= 0.0:
+        return 0.0, 0.0  # told to be impossible
     if N <= 0.0:
         return 0.0, 1.0
     P_bar = M / N

@@ -7,7 +7,8 @@ W = sum 1/d and delta = 1 - sum e for each pair, elimination leaves in dv
     p = e + (delta/W)/d  (sums to one),   K = (w + z)/x + sum D1 D2 (hi - lo)^2/d + delta^2/W,
 
 block tridiagonal over the layers. An upper bound hi = 1 is implied and dropped (D2 = 0); an entry
-with hi = lo, and a pair whose box is a point, are eliminated (1/d = 0). x(s_0) = 1 is a constant.
+with hi = lo, and a pair whose box is a point, are eliminated (1/d = 0). x(s_0) = 1 is a constant,
+and so is x = 0 of a pair that can have no mass (1/K = 0).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import math
 from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
-from unbounded.core.occupancy.iterate import BOXED, OPEN, PINNED, Iterate
+from unbounded.core.occupancy.iterate import BOXED, DEAD, OPEN, PINNED, Iterate
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, horizon
 from unbounded.core.occupancy.work import Work
 
@@ -75,7 +76,7 @@ def eliminate(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> No
             else:
                 it.ratio[p] = 0.0
                 it.inv_W[p] = 0.0
-            if h == 0:
+            if h == 0 or it.point[p] == DEAD:
                 it.inv_K[p] = 0.0
             else:
                 K = (W.w[h] + it.z[p]) / it.x[p] + ksum[i] + (delta * it.ratio[p] if h < H else 0.0)
@@ -140,7 +141,7 @@ def direction(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work, sigma
             for i in range(s * A, s * A + A):
                 p = p0 + i
                 it.R[p] = it.theta[p]
-                if h > 0:
+                if h > 0 and it.point[p] != DEAD:
                     it.R[p] += (
                         (sigma_mu - it.cz[p]) / it.x[p]
                         - (W.L[p] + W.w[h] * (math.log(it.x[p]) + 1.0) + it.v[lay[STATE, h] + s])
@@ -225,7 +226,7 @@ def back_substitute(lay: Integers, lo: Vector, hi: Vector, it: Iterate, sigma_mu
             p = p0 + i
             it.dx[p] *= it.inv_K[p]
             it.dtheta[p] = it.dtheta[p] * it.inv_W[p] - it.ratio[p] * it.dx[p]
-            if h > 0:
+            if h > 0 and it.point[p] != DEAD:
                 it.dz[p] = (sigma_mu - it.cz[p]) / it.x[p] - it.z[p] - it.z[p] / it.x[p] * it.dx[p]
                 if it.dx[p] < 0.0:
                     step = min(step, -it.x[p] / it.dx[p])

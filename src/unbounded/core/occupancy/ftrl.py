@@ -8,6 +8,10 @@ dual and the gap, `ssn` the warm solver, `ipm` the cold one. While all boxes are
 same code.
 
 q(s, a) is unique; the P that carries it is not, so it is offered as a witness and no more.
+
+A loss of +infinity forbids an action. Its pair, and states that nothing can reach, are not in the
+program: `reach`. A solve that no method brings to the tolerance keeps the better of what it found
+and of the policy before, and says so: UNSOLVED.
 """
 
 from __future__ import annotations
@@ -20,9 +24,11 @@ import numpy.typing as npt
 from unbounded._arguments import checked_vector
 from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.incumbent import offer
+from unbounded.core.occupancy.incumbent import offer, offer_kept
 from unbounded.core.occupancy.ipm import interior_point
+from unbounded.core.occupancy.iterate import interior
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -31,6 +37,7 @@ from unbounded.core.occupancy.layout import (
     TRIPLE,
     Layers,
     horizon,
+    roll_forward,
 )
 from unbounded.core.occupancy.outcome import (
     CLOSED_FORM,
@@ -43,14 +50,16 @@ from unbounded.core.occupancy.outcome import (
 )
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.projection import project
+from unbounded.core.occupancy.reach import checked_losses, mark, spread
 from unbounded.core.occupancy.ssn import PACE, newton
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
-from unbounded.core.occupancy.work import Work, carve, work_size
+from unbounded.core.occupancy.work import KL, SLACK, Work, carve, work_size
 
 # The warm start: these slots, the pace of `newton`, then v, theta and P.
 KIND, EXPONENT, BOXES, WHOLE = range(4)
 _PACE = 4
 _BODY = _PACE + len(PACE)
+_LEAST_WEIGHT = 1e-8  # of the largest loss: smaller ones may be too small to solve for
 EMPTY, REAL, PLACEHOLDER = 0.0, 1.0, 2.0  # kinds: a placeholder's duals have no unit (E16)
 
 
@@ -88,6 +97,7 @@ class OccupancyFTRL:
         self._work = np.empty(work_size(layers.table))
         self._boxes = 0
         self.set_boxes(lo, hi)
+        self._q, self._pi = even_play(layers, self.lo, self.hi)
 
     def set_boxes(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> None:
         """Use these boxes from now on (a new epoch); the warm start is projected on them."""
@@ -99,24 +109,22 @@ class OccupancyFTRL:
         """Minimise for cumulative ``losses`` (n_pairs,) and ``weights`` (H,) of layers 1..H.
 
         Weights must be positive, or all zero while no scale is known: then the losses must be
-        zero too and q has the largest entropy (erratum E16).
+        zero too and q has the largest entropy (erratum E16). A loss of +inf forbids an action.
         """
-        L = checked_vector("losses", losses, self.layers.n_pairs)
+        L = checked_losses(self.layers, losses)
         w = checked_vector("weights", weights, self.layers.horizon)
-        if not np.all(np.isfinite(L)):
-            raise ValueError("losses must be finite")
         if not (np.all(np.isfinite(w)) and (np.all(w > 0) or not np.any(w))):
             raise ValueError(
                 f"weights must be finite and positive, or all zero; got {w.tolist()}: "
                 "floor_weights keeps a layer without losses positive"
             )
-        if not np.any(w) and np.any(L[1:]):
+        if not np.any(w) and np.any(L[1:][np.isfinite(L[1:])]):
             raise ValueError("losses must be zero while all weights are zero")
-        q, pi = np.empty(self.layers.n_pairs), np.empty(self.layers.n_pairs)
         outcome = solve(
             self.layers.table, self.lo, self.hi, self._boxes, L, w, self.tolerance, self.memory,
-            self._work, q, pi,
+            self._work, self._q, self._pi,
         )  # fmt: skip
+        q, pi = self._q.copy(), self._pi.copy()
         _, v, theta, P = _views(self.layers.table, self.memory)
         e = int(self.memory[EXPONENT])
         return Solution(q, pi, certificate(outcome), P.copy(), np.ldexp(v, e), np.ldexp(theta, e))
@@ -124,6 +132,15 @@ class OccupancyFTRL:
     def policy(self, solution: Solution) -> Markov:
         """The solution's policy as an object."""
         return Markov(self.layers, solution.pi)
+
+
+def even_play(layers: Layers, lo: Vector, hi: Vector) -> tuple[Vector, Vector]:
+    """q and pi before any solve: uniform actions, through the middle of every box."""
+    pi, P = Markov.uniform(layers).pi, np.empty(layers.n_transitions)
+    q = np.empty(layers.n_pairs)
+    interior(layers.table, lo, hi, P)
+    roll_forward(layers.table, P, pi, np.empty(layers.n_states), q)
+    return q, pi
 
 
 def new_memory(layers: Layers) -> Vector:
@@ -180,16 +197,68 @@ def _decoupled(lay: Integers, W: Work) -> float:
 
 
 @subroutine
+def _last_resort(
+    lay: Integers, lo: Vector, hi: Vector, tol: float, best: float, pi: Vector, W: Work
+) -> tuple[float, int]:
+    """For a program that could not be solved: a policy that is good and a gap that is proved.
+
+    The policy ``pi`` of an earlier solve may be better than what was found. And where weights are
+    tiny beside the losses, larger ones w' >= w give a program that can be solved. As q ln q <= 0
+    its bound holds for the true one, and with the entropies of q_h
+
+        F_w(q) - min F_w <= F_w'(q) - g_w' + sum_h (w'_h - w_h) entropy_h.
+
+    Returns the best gap and the interior point method's iterations.
+    """
+    if best < math.inf:
+        W.P[:] = W.best_P
+        bounds(lay, lo, hi, W.best_v, W.best_theta, W.P, W.bound, W.slack)
+        best = offer_kept(lay, pi, best, W)
+    top = 0.0
+    for p in range(1, W.L.size):
+        if W.L[p] < math.inf:
+            top = max(top, W.L[p])
+    w = W.w.copy()
+    for h in range(w.size):
+        W.w[h] = max(w[h], _LEAST_WEIGHT * top)
+    kept = (
+        W.best_v.copy(),
+        W.best_theta.copy(),
+        W.best_P.copy(),
+        W.best_q.copy(),
+        W.best_pi.copy(),
+    )
+    kl, slack = W.parts[KL], W.parts[SLACK]
+    goal = tol * W.w.min()
+    gap, iterations = interior_point(lay, lo, hi, goal, math.inf, W)
+    for h in range(1, w.size):
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if W.best_q[p] > 0.0 and gap < math.inf:
+                rise = -(W.w[h] - w[h]) * W.best_q[p] * math.log(W.best_q[p])
+                gap += rise
+                W.parts[KL] += rise
+    W.w[:] = w
+    if gap < best:
+        return gap, iterations
+    W.best_v[:], W.best_theta[:], W.best_P[:], W.best_q[:], W.best_pi[:] = kept
+    W.parts[KL] = kl
+    W.parts[SLACK] = slack
+    return best, iterations
+
+
+@subroutine
 def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
     memory: Vector, buffer: Vector, q: Vector, pi: Vector,
 ) -> Outcome:  # fmt: skip
-    """One solve, which fills q and pi (n_pairs).
+    """One solve, which moves q and pi (n_pairs), the last ones, to the minimiser.
 
-    ``boxes`` is any number that changes when lo, hi do (the epoch). ``memory`` (`new_memory`) is
-    the warm start and is updated; ``buffer`` (`work_size`) is scratch.
+    They stay as they are if nothing at all was found. ``boxes`` is any number that changes when lo,
+    hi do (the epoch). ``memory`` (`new_memory`) is the warm start and is updated; ``buffer``
+    (`work_size`) is scratch.
     """
     W = borrowed(carve(lay, buffer))
+    excluded = mark(lay, lo, hi, L, W.pair, W.L)
     units = normalise(lay, L, w, W)
     pace, v, theta, P = borrowed(_views(lay, memory))
     goal = wanted_gap(units, tol)
@@ -234,6 +303,9 @@ def solve(
                 best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
                 steps += more
                 certificates += again
+        if not best <= tol * units.w_max:
+            best, more = _last_resort(lay, lo, hi, tol, best, pi, W)
+            iterations += more
     memory[KIND] = PLACEHOLDER if units.placeholder else REAL
     memory[EXPONENT] = units.e
     if best < math.inf:
@@ -242,6 +314,8 @@ def solve(
         P[:] = W.best_P
         q[:] = W.best_q
         pi[:] = W.best_pi
+        if excluded:
+            spread(lay, L, W.L, pi)
     else:
         memory[KIND] = EMPTY
     return conclude(units, tol, best, steps, certificates, iterations, method, W)

@@ -32,3 +32,14 @@ def offer(
         W.best_q[:] = W.q_out
         W.best_pi[:] = W.pi_out
     return best, gap, slack
+
+
+@kernel
+def offer_kept(lay: Integers, pi: Vector, best: float, W: Work) -> float:
+    """Certify the policy ``pi`` of an earlier solve against the best dual point; the best gap.
+
+    For a solve that fails: what was found may be poorer than what there is. W.P, W.bound and
+    W.slack belong to the best point.
+    """
+    W.pi_out[:] = pi
+    return offer(lay, W.best_v, W.best_theta, True, best, W)[0]

@@ -19,7 +19,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.elimination import back_substitute, direction, eliminate
 from unbounded.core.occupancy.incumbent import offer
-from unbounded.core.occupancy.iterate import AT_LO, BOXED, PINNED, SEVERAL, Iterate, start
+from unbounded.core.occupancy.iterate import AT_LO, BOXED, DEAD, PINNED, SEVERAL, Iterate, start
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -53,6 +53,8 @@ def _centre(lay: Integers, it: Iterate, W: Work, step: float, count: int) -> flo
                 it.cb[f] = it.db[f] * it.dbeta[f]
     for h in range(1, H + 1):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if it.point[p] == DEAD:
+                continue
             now += it.x[p] * it.z[p]
             ahead += (it.x[p] + step * it.dx[p]) * (it.z[p] + step * it.dz[p])
             it.cz[p] = it.dx[p] * it.dz[p]
@@ -111,7 +113,7 @@ def _read_off(lay: Integers, lo: Vector, hi: Vector, it: Iterate, W: Work) -> No
             low = min(low, it.v[k])
             high = max(high, it.v[k])
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            if it.point[p] != SEVERAL:
+            if it.point[p] != SEVERAL:  # (of a dead one it does not matter)
                 it.theta[p] = high if it.point[p] == AT_LO else low
     bounds(lay, lo, hi, it.v, it.theta, W.P, W.bound, W.slack)
 

@@ -1,8 +1,9 @@
 """The interior point method's iterate and its strictly feasible start.
 
 Start: the uniform policy through the middle of every box, and multipliers that make all
-complementarity products equal. An entry with hi = lo, and every entry of a pair whose box is a
-point, is pinned: eliminated from the problem. An upper bound hi = 1 is implied and dropped.
+complementarity products equal. Pairs of infinite loss (`reach`) have x = 0 and never move. An entry
+with hi = lo, and every entry of a pair whose box is a point, is pinned: eliminated from the
+problem. An upper bound hi = 1 is implied and dropped.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _POINT = 1e-13  # a box narrower than this is a point
 _START = 1.0  # first complementarity, relative to the spread of the losses
 BOXED, PINNED, OPEN = 0.0, 1.0, 2.0  # an entry: both bounds, eliminated, no upper bound
 AT_LO, AT_HI, SEVERAL = 1.0, -1.0, 0.0  # a pair: P = lo is the only choice, P = hi is, neither
+DEAD = 2.0  # a pair that can have no mass
 
 
 @kernel
@@ -62,7 +64,7 @@ class Iterate(NamedTuple):
 
     Pc: Vector  # T: P of the start, and of the eliminated entries throughout
     entry: Vector  # T: BOXED, PINNED or OPEN
-    point: Vector  # X: AT_LO, AT_HI or SEVERAL
+    point: Vector  # X: AT_LO, AT_HI, SEVERAL or DEAD
     x: Vector
     z: Vector
     v: Vector  # states
@@ -117,9 +119,7 @@ def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]
         rows=np.empty(n_max * m_max), c=np.empty(m_max),
     )  # fmt: skip
     interior(lay, lo, hi, it.Pc)
-    for p in range(X):
-        it.R[p] = 1.0 / lay[ACTIONS, 1]
-    it.R[0] = 1.0
+    _even(lay, W.L, it.R)
     roll_forward(lay, it.Pc, it.R, it.dv, it.x)
     scale = 0.0
     for h in range(1, H + 1):
@@ -127,21 +127,29 @@ def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]
         low = math.inf
         high = -math.inf
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            low = min(low, W.L[p])
-            high = max(high, W.L[p])
+            if W.L[p] < math.inf:
+                low = min(low, W.L[p])
+                high = max(high, W.L[p])
         scale = max(scale, high - low)
-    count = X - 1
+    count = 0
     amount = 0.0
     for p in range(1, X):
-        it.x[p] = max(it.x[p], 1e-290)
-        amount += it.x[p]
+        if W.L[p] < math.inf:
+            it.x[p] = max(it.x[p], 1e-290)
+            amount += it.x[p]
+            count += 1
+        else:
+            it.x[p] = 0.0
+            it.point[p] = DEAD
     for h in range(H):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         n = lay[SIZE, h + 1]
         for i in range(m):
             k = lay[TRIPLE, h] + i
             low, high = _box_sums(m, n, k, lo, hi)
-            if 1.0 - low <= _POINT:
+            if it.point[lay[PAIR, h] + i] == DEAD:
+                pass
+            elif 1.0 - low <= _POINT:
                 it.point[lay[PAIR, h] + i] = AT_LO
             elif high - 1.0 <= _POINT:
                 it.point[lay[PAIR, h] + i] = AT_HI
@@ -169,5 +177,20 @@ def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]
             if it.entry[f] == BOXED:
                 it.beta[f] = mu / it.b[f]
     for p in range(1, X):
-        it.z[p] = mu / it.x[p]
+        if it.point[p] != DEAD:
+            it.z[p] = mu / it.x[p]
     return it, count
+
+
+@kernel
+def _even(lay: Integers, L: Vector, pi: Vector) -> None:
+    """The uniform policy over actions of finite loss; zero in states that have none."""
+    pi[0] = 1.0
+    for h in range(1, horizon(lay) + 1):
+        A = lay[ACTIONS, h]
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1], A):
+            alive = 0
+            for a in range(A):
+                alive += 1 if L[p + a] < math.inf else 0
+            for a in range(A):
+                pi[p + a] = 1.0 / alive if L[p + a] < math.inf else 0.0

@@ -30,17 +30,23 @@ from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.ascent import direction, good_step, imbalance, slope_along, step_to
 from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.incumbent import offer
+from unbounded.core.occupancy.incumbent import offer, offer_kept
+from unbounded.core.occupancy.iterate import interior
 from unbounded.core.occupancy.kl_dual import assemble, evaluate
-from unbounded.core.occupancy.layout import PAIR, Layers, horizon
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.outcome import WARM, Outcome, Solution, certificate
-from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
+from unbounded.core.occupancy.reach import checked_losses, mark, spread
+from unbounded.core.occupancy.units import Units, conclude, normalise, wanted_gap
 from unbounded.core.occupancy.work import Work, carve, work_size
 
 MAX_STEPS = 60
 BALANCE = 1e-6
 LEAST = 1e-260  # of a base measure
 _TRIES = 40  # of a line search
+_SHRINK = 0.25  # of the weights, from solve to solve on the way to small ones, at best
+_SLOWEST = 0.9999  # ... and at worst
+_STAGE_STEPS = 20  # of Newton's method, for each of these
+_FOLLOW_STEPS = 2000  # and for all
 
 
 class OccupancyKL:
@@ -75,6 +81,7 @@ class OccupancyKL:
         self.layers = layers
         self.tolerance = float(tolerance)
         self.ln_q, self.ln_P = uniform_base(layers)
+        self._pi = np.concatenate([[1.0], np.full(layers.n_pairs - 1, 1.0 / layers.n_actions)])
         self._work = np.empty(work_size(layers.table))
         self.set_boxes(lo, hi)
 
@@ -84,25 +91,38 @@ class OccupancyKL:
         self.lo, self.hi = lo.copy(), hi.copy()
 
     def step(self, losses: npt.ArrayLike, weights: npt.ArrayLike) -> Solution:
-        """Move q to the minimiser for this episode's ``losses`` (n_pairs,), ``weights`` (H,)."""
-        L = checked_vector("losses", losses, self.layers.n_pairs)
+        """Move q to the minimiser for this episode's ``losses`` (n_pairs,), ``weights`` (H,).
+
+        A loss of +inf forbids an action.
+        """
+        L = checked_losses(self.layers, losses)
         w = checked_vector("weights", weights, self.layers.horizon)
-        if not np.all(np.isfinite(L)):
-            raise ValueError("losses must be finite")
         if not (np.all(np.isfinite(w)) and np.all(w > 0)):
             raise ValueError(f"weights must be finite and positive, got {w.tolist()}")
         lay = self.layers.table
-        pi = np.empty(self.layers.n_pairs)
+        pi = self._pi
         v, theta = np.zeros(self.layers.n_states), np.zeros(self.layers.n_pairs)
         outcome = kl_step(
             lay, self.lo, self.hi, L, w, self.tolerance, self.ln_q, self.ln_P, v, theta,
             self._work, pi,
         )  # fmt: skip
         _, e = math.frexp(float(w.max()))
-        return Solution(
-            np.exp(self.ln_q), pi, certificate(outcome), np.exp(self.ln_P), np.ldexp(v, e),
-            np.ldexp(theta, e),
-        )  # fmt: skip
+        q, P = self._iterate(L)
+        return Solution(q, pi.copy(), certificate(outcome), P, np.ldexp(v, e), np.ldexp(theta, e))
+
+    def _iterate(self, L: Vector) -> tuple[Vector, Vector]:
+        """q and P: not the base of pairs that are not in the program, which they keep."""
+        lay, q, P = self.layers.table, np.exp(self.ln_q), np.exp(self.ln_P)
+        marks = np.empty(self.layers.n_pairs)
+        if mark(lay, self.lo, self.hi, L, self._work, marks):
+            dead, middle = np.isinf(marks), np.empty_like(P)
+            q[dead] = 0.0
+            interior(lay, self.lo, self.hi, middle)
+            for h in range(self.layers.horizon):
+                first, end = lay[TRIPLE, h], lay[TRIPLE, h + 1]
+                rows = np.tile(dead[lay[PAIR, h] : lay[PAIR, h + 1]], int(lay[SIZE, h + 1]))
+                P[first:end][rows] = middle[first:end][rows]
+        return q, P
 
 
 def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
@@ -147,8 +167,8 @@ def _line_search(
 
 @subroutine
 def _ascend(
-    lay: Integers, lo: Vector, hi: Vector, goal: float, ln_P: Vector, v: Vector, theta: Vector,
-    W: Work,
+    lay: Integers, lo: Vector, hi: Vector, goal: float, limit: int, ln_P: Vector, v: Vector,
+    theta: Vector, W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
     """Newton's method until a certified gap is <= goal: the gap, steps and certificates."""
     lay, lo, hi, ln_P, v, theta, W = borrowed((lay, lo, hi, ln_P, v, theta, W))
@@ -161,10 +181,10 @@ def _ascend(
         size = imbalance(W.grad)
         if not size < math.inf:
             break
-        if (size <= threshold and _largest_imbalance(W) <= BALANCE) or steps >= MAX_STEPS:
+        if (size <= threshold and _largest_imbalance(W) <= BALANCE) or steps >= limit:
             certificates += 1
             best, gap, _ = offer(lay, v, theta, False, best, W)
-            if gap <= goal or steps >= MAX_STEPS:
+            if gap <= goal or steps >= limit:
                 break
             threshold = min(0.1 * threshold, 0.1 * size)
             if threshold < 1e-15:
@@ -175,10 +195,99 @@ def _ascend(
         slope = direction(lay, W)
         value, accepted = _line_search(lay, lo, hi, value, slope, ln_P, v, theta, W)
         if not accepted:
-            steps = MAX_STEPS  # nothing more to gain: certify what there is
+            steps = limit  # nothing more to gain: certify what there is
             v[:] = W.v_old
             value = evaluate(lay, lo, hi, v, ln_P, theta, W)
     return best, steps, certificates
+
+
+@kernel
+def _at_weights(
+    lay: Integers, e: int, floor: float, L: Vector, w: Vector, ln_q: Vector, W: Work
+) -> None:
+    """W.w and W.L for weights that are at least ``floor``, in units of 2^e."""
+    for h in range(1, horizon(lay) + 1):
+        W.w[h] = max(math.ldexp(w[h - 1], -e), floor)
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if W.L[p] < math.inf:
+                W.L[p] = math.ldexp(L[p], -e) - W.w[h] * ln_q[p]
+    W.w[0] = W.w[1]
+
+
+@subroutine
+def _follow(
+    lay: Integers, lo: Vector, hi: Vector, units: Units, goal: float, L: Vector, w: Vector,
+    ln_q: Vector, ln_P: Vector, v: Vector, theta: Vector, W: Work,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Weights as large as the losses, then smaller and smaller, each solution the next start.
+
+    For weights that differ by many orders of magnitude, whose dual is nearly piecewise linear. Ends
+    at the weights' own size or at the last that could be solved, as `_ascend` does.
+    """
+    floor = units.w_max
+    for h in range(1, horizon(lay) + 1):
+        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+            if W.L[p] < math.inf:
+                floor = max(floor, abs(math.ldexp(L[p], -units.e)))
+    v[:] = 0.0
+    theta[:] = 0.0
+    before = v.copy()  # the last two solutions, and the weights that they are for
+    good = v.copy()
+    theta_good = theta.copy()
+    floor_before = math.inf
+    floor_good = math.inf
+    shrink = _SHRINK
+    steps = 0
+    certificates = 0
+    best = math.inf
+    while steps < _FOLLOW_STEPS:
+        _at_weights(lay, units.e, floor, L, w, ln_q, W)
+        last = floor <= units.w_min
+        wanted = goal if last else 1e-3 * floor
+        limit = MAX_STEPS if last else _STAGE_STEPS
+        best, more, again = _ascend(lay, lo, hi, wanted, limit, ln_P, v, theta, W)
+        steps += more
+        certificates += again
+        if best <= wanted:
+            if last:
+                return best, steps, certificates
+            before[:] = good
+            floor_before = floor_good
+            good[:] = W.best_v
+            theta_good[:] = W.best_theta
+            floor_good = floor
+            shrink = max(shrink * shrink, _SHRINK)
+        else:  # a smaller step from the last solution
+            theta[:] = theta_good
+            shrink = math.sqrt(shrink)
+            if floor_good == math.inf or shrink > _SLOWEST:
+                break
+        floor = max(floor_good * shrink, units.w_min)
+        ahead = 0.0
+        if floor_before < math.inf:  # as if v were linear in the weights
+            ahead = (floor_good - floor) / (floor_before - floor_good)
+        for k in range(v.size):
+            v[k] = good[k] + ahead * (good[k] - before[k])
+    _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
+    v[:] = good
+    theta[:] = theta_good
+    evaluate(lay, lo, hi, v, ln_P, theta, W)
+    best = offer(lay, v, theta, False, math.inf, W)[0]
+    return best, steps, certificates
+
+
+@kernel
+def _rebase(lay: Integers, W: Work, ln_q: Vector, ln_P: Vector) -> None:
+    """The base becomes the best point; pairs that are not in the program keep theirs."""
+    for h in range(horizon(lay) + 1):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        for i in range(m):
+            p = lay[PAIR, h] + i
+            if W.L[p] == math.inf:
+                continue
+            ln_q[p] = math.log(max(W.best_q[p], LEAST))
+            for k in range(lay[TRIPLE, h] + i, lay[TRIPLE, h + 1], m):
+                ln_P[k] = math.log(max(W.best_P[k], LEAST))
 
 
 @subroutine
@@ -192,13 +301,14 @@ def kl_step(
     """
     H = horizon(lay)
     W = borrowed(carve(lay, buffer))
+    excluded = mark(lay, lo, hi, L, W.pair, W.L)
     units = normalise(lay, L, w, W)
     for h in range(1, H + 1):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             W.L[p] -= W.w[h] * ln_q[p]
     W.slack[:] = 0.0
     goal = wanted_gap(units, tol)
-    best, steps, certificates = _ascend(lay, lo, hi, goal, ln_P, v, theta, W)
+    best, steps, certificates = _ascend(lay, lo, hi, goal, MAX_STEPS, ln_P, v, theta, W)
     if not best <= goal:  # a long step: approach the losses by halves from a small share
         v[:] = 0.0
         theta[:] = 0.0
@@ -206,18 +316,25 @@ def kl_step(
         while share <= 1.0:
             for h in range(1, H + 1):
                 for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-                    W.L[p] = share * math.ldexp(L[p], -units.e) - W.w[h] * ln_q[p]
+                    if W.L[p] < math.inf:
+                        W.L[p] = share * math.ldexp(L[p], -units.e) - W.w[h] * ln_q[p]
             wanted = goal if share == 1.0 else 1e-3 * units.w_min
-            best, more, again = _ascend(lay, lo, hi, wanted, ln_P, v, theta, W)
+            best, more, again = _ascend(lay, lo, hi, wanted, MAX_STEPS, ln_P, v, theta, W)
             steps += more
             certificates += again
             share *= 2.0
+        if not best <= goal:
+            best, more, again = _follow(lay, lo, hi, units, goal, L, w, ln_q, ln_P, v, theta, W)
+            steps += more
+            certificates += again
+    if tol * units.w_max < best < math.inf:
+        evaluate(lay, lo, hi, W.best_v, ln_P, W.best_theta, W)
+        best = offer_kept(lay, pi, best, W)
     if best < math.inf:
         v[:] = W.best_v
         theta[:] = W.best_theta
         pi[:] = W.best_pi
-        for k in range(ln_q.size):
-            ln_q[k] = math.log(max(W.best_q[k], LEAST))
-        for k in range(ln_P.size):
-            ln_P[k] = math.log(max(W.best_P[k], LEAST))
+        _rebase(lay, W, ln_q, ln_P)
+        if excluded:
+            spread(lay, L, W.L, pi)
     return conclude(units, tol, best, steps, certificates, 0, WARM, W)

@@ -8,7 +8,21 @@ from unbounded.core.arrays import Vector
 
 METHODS = ("closed form", "warm", "cold", "fallback")
 CLOSED_FORM, WARM, COLD, FALLBACK = range(4)
+STATUSES = ("unsolved", "rough", "solved")
 UNSOLVED, ROUGH, SOLVED = range(3)  # gap <= tolerance times: neither, the largest, smallest weight
+
+
+class SolverWarning(RuntimeWarning):
+    """Programs over occupancy measures were not solved to the tolerance.
+
+    What was played in their place is the best that was certified.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", SolverWarning)  # stop at the first
+    >>> warnings.simplefilter("default", SolverWarning)
+    """
 
 
 class Outcome(NamedTuple):
@@ -38,6 +52,8 @@ class Certificate(NamedTuple):
 
     ``solved`` says that the gap is at most tolerance times the *smallest* weight, or at most 1e-13
     times the largest where that is more (rounding); ``relative_gap`` is the gap over the largest.
+    ``status`` is "solved"; "rough": the gap is at most tolerance times the largest weight; or
+    "unsolved". Then q is the best that was certified, or the last one if the gap is infinite.
     """
 
     gap: float
@@ -46,6 +62,7 @@ class Certificate(NamedTuple):
     method: str
     newton_steps: int
     interior_iterations: int
+    status: str
 
 
 class Solution(NamedTuple):
@@ -73,4 +90,5 @@ def certificate(outcome: Outcome) -> Certificate:
         method=METHODS[outcome.method],
         newton_steps=outcome.steps,
         interior_iterations=outcome.iterations,
+        status=STATUSES[outcome.status],
     )

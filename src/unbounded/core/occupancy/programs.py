@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 from numba import types
 
-from unbounded._jit import Compiled
+from unbounded._jit import pointer
 from unbounded.core.occupancy.ftrl import solve
 from unbounded.core.occupancy.kl import kl_step
 from unbounded.core.occupancy.outcome import Outcome
@@ -26,14 +26,10 @@ MIRROR_TYPE = _OUTCOME(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V)
 @cache
 def ftrl() -> Any:
     """`unbounded.core.occupancy.ftrl.solve`."""
-    return _value(solve, FTRL_TYPE)
+    return pointer(solve, FTRL_TYPE)
 
 
 @cache
 def mirror() -> Any:
     """`unbounded.core.occupancy.kl.kl_step`."""
-    return _value(kl_step, MIRROR_TYPE)
-
-
-def _value(step: Any, signature: Any) -> Any:
-    return Compiled(step, signature) if hasattr(step, "overloads") else step  # NUMBA_DISABLE_JIT
+    return pointer(kl_step, MIRROR_TYPE)

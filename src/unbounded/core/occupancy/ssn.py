@@ -27,6 +27,7 @@ from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.dual import evaluate
 from unbounded.core.occupancy.incumbent import offer
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, horizon
+from unbounded.core.occupancy.projection import project
 from unbounded.core.occupancy.work import Work
 
 MAX_STEPS = 40
@@ -41,6 +42,7 @@ _SHRINK = 0.5  # of rho after a proximal step
 _SHRINK_LEAST = 0.02  # if it took at most one evaluation: adapts between these
 _DAMPING = 1e-2  # Levenberg-Marquardt term, times the imbalance
 _TRIES = 25  # of a line search
+_SPOILT = 1e9  # v over rho, beyond which P need not sum to one
 
 
 @subroutine
@@ -145,6 +147,30 @@ def _line_search(
 
 
 @subroutine
+def _mend_rows(lay: Integers, lo: Vector, hi: Vector, v: Vector, W: Work) -> None:
+    """Project W.P on the boxes where v is so large beside rho that rounding has spoilt its sums."""
+    H = horizon(lay)
+    largest = 0.0
+    for k in range(v.size):
+        largest = max(largest, abs(v[k]))
+    least = W.rho[0]
+    for h in range(1, H):
+        least = min(least, W.rho[h])
+    if largest <= _SPOILT * least:
+        return
+    for h in range(H):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        worst = 0.0
+        for i in range(m):
+            total = 0.0
+            for k in range(lay[TRIPLE, h] + i, lay[TRIPLE, h + 1], m):
+                total += W.P[k]
+            worst = max(worst, abs(total - 1.0))
+        if worst > 1e-12:
+            project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], W.P, W.c, W.pair)
+
+
+@subroutine
 def newton(
     lay: Integers, lo: Vector, hi: Vector, goal: float, best: float, v: Vector, theta: Vector,
     P0: Vector, pace: Vector, W: Work,
@@ -183,6 +209,7 @@ def newton(
             break
         if size <= threshold:
             certificates += 1
+            _mend_rows(lay, lo, hi, v, W)
             bounds(lay, lo, hi, v, theta, W.P, W.bound, W.slack)
             best, gap, slack = offer(lay, v, theta, False, best, W)
             if first:

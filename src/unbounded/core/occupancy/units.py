@@ -27,7 +27,8 @@ class Units(NamedTuple):
 def normalise(lay: Integers, L: Vector, w: Vector, W: Work) -> Units:
     """W.L, W.w: losses and weights in units of 2^e, the largest weight in [1/2, 1).
 
-    Scaling is exact and comes first; then each layer's least loss is subtracted.
+    Scaling is exact and comes first; then each layer's least loss is subtracted. Pairs that W.L
+    has infinity for (`reach.mark`) keep it.
     """
     H = horizon(lay)
     top = 0.0
@@ -46,8 +47,9 @@ def normalise(lay: Integers, L: Vector, w: Vector, W: Work) -> Units:
         w_max = max(w_max, W.w[h])
         least = math.inf
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            W.L[p] = 0.0 if placeholder else math.ldexp(L[p], -e)
-            least = min(least, W.L[p])
+            if W.L[p] != math.inf:
+                W.L[p] = 0.0 if placeholder else math.ldexp(L[p], -e)
+                least = min(least, W.L[p])
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             W.L[p] -= least
     W.w[0] = W.w[1]

@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import ROUNDING, require
 from unbounded.core.simplex.lanes import LANES, fold
 from unbounded.core.simplex.sampling import Law, blend
 
 _EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
 _MOST_PASSES = 50
+_GUIDES = 1e-3  # relative errors of the sums, which only guide the next step
 
 
 class Anchor(NamedTuple):
@@ -26,8 +30,23 @@ class Anchor(NamedTuple):
     S3: float
     S4: float
 
+    def check_for(self, L: Vector) -> None:
+        """Refuse what cannot be an anchor for the losses ``L``."""
+        if self.S2 == 0.0:
+            return
+        with np.errstate(over="ignore"):
+            d = L - self.x
+            sums = [np.sum(d**-j) for j in (2.0, 3.0, 4.0)] if np.all(d > 0.0) else []
+        require(sums and np.allclose(self[1:], sums, rtol=_GUIDES), "a solve would start nowhere")
+
 
 NO_ANCHOR = Anchor(0.0, 0.0, 0.0, 0.0)  # its sums are not known: a solve starts afresh
+
+
+def check_start(x: float, L: Vector, eta: float) -> None:
+    """Refuse an ``x`` from which `tsallis` might not find its own."""
+    room = np.min(L) - x
+    require(0.0 <= room <= 2.0 * math.sqrt(L.size) / eta * (1.0 + ROUNDING), "no such normaliser")
 
 
 @kernel
@@ -185,6 +204,11 @@ def shannon_mixed(L: Vector, eta: float, beta: float, law: Law) -> None:
     """`shannon`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
     sum_p = shannon(L, eta, law.q, law.room)
     blend(law, (1.0 - beta) / sum_p, beta / law.q.size)
+
+
+def check_lambda(lam: float, n: int) -> None:
+    """Refuse a lambda from which a `log_barrier` over ``n`` arms might not find its own."""
+    require(0.0 <= lam <= n * (1.0 + ROUNDING), "a solve would start nowhere")
 
 
 @kernel

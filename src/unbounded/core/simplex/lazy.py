@@ -11,9 +11,10 @@ import numpy as np
 
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.random import word_at
 from unbounded.core.simplex import moments
-from unbounded.core.simplex.proposal import LOSS, RECORD, below
+from unbounded.core.simplex.proposal import LOSS, RECORD, below, check_table
 from unbounded.core.simplex.sampling import uniform
 
 ACCEPTED = 0.4  # of the proposals; an anchor is due when it would be less
@@ -33,6 +34,28 @@ def new_lazy(n: int) -> tuple[Vector, Vector]:
     picture[BETA] = 1.0
     picture[FLOOR] = 1.0 / n
     return picture, table
+
+
+def is_anchored(picture: Vector, table: Vector) -> bool:
+    """Whether a picture has been taken; refuse one that cannot be of any arms."""
+    n = table.size // RECORD
+    beta = picture[BETA]
+    require(0.0 <= beta <= 1.0 and close(picture[FLOOR], beta / n), "no such exploration")
+    require(not np.any(picture[MOMENTS + moments.TERMS :]), "there are no such moments")
+    if picture[ETA_S] == 0.0:  # never: a change of the unit is followed by an anchor at once
+        require(beta == 1.0 and picture[FACTOR] == 0.0 and not np.any(table), "no anchor")
+        return False
+    require(picture[ETA_S] > 0.0 and picture[CHANGES] >= 0.0, "there is no such anchor")
+    check_table(table)
+    return True
+
+
+def check_moments(picture: Vector, a: Vector, u: Vector) -> None:
+    """Refuse moments that are not those of the terms ``a u^j``."""
+    M = picture[MOMENTS : MOMENTS + moments.TERMS]
+    for j in range(moments.TERMS):
+        true = np.sum(a * u**j)
+        require(abs(M[j] - true) <= ROUNDING * max(true, 1.0), "its moments are others")
 
 
 @kernel

@@ -21,6 +21,7 @@ import numpy as np
 
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.random import uniform_at
 from unbounded.core.simplex.lazy import (
     ACCEPTED,
@@ -30,8 +31,10 @@ from unbounded.core.simplex.lazy import (
     FLOOR,
     MOMENTS,
     MOST_TRIALS,
+    check_moments,
     explored,
     grow,
+    is_anchored,
     settle,
     taken,
     usable,
@@ -53,6 +56,25 @@ _LEFT_OUT = 1e-15  # of the sum, by the series
 ETA, L_0, WIDTH, MASS = range(4)  # of the picture: the rate now; the anchor
 
 _INVERSE_FACTORIALS = constant([1.0 / math.factorial(j) for j in range(TERMS)])
+
+
+def check(picture: Vector, table: Vector) -> None:
+    """Refuse a picture, and a table, from which the arms would not be drawn by their law."""
+    L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
+    if not is_anchored(picture, table):
+        return
+    eta, eta_s, width, least = picture[[ETA, ETA_S, WIDTH, L_0]]
+    require(0.0 < eta <= eta_s and 0.0 < width < 1.0, "there is no such rate")
+    require(1.0 - eta / eta_s <= width * (1.0 + ROUNDING), "the rate is below its anchor's")
+    require(np.all(least <= L), "losses below the anchor")
+    with np.errstate(over="ignore", under="ignore"):
+        u = eta_s * (L - least)
+        a = np.exp(-u)
+        check_moments(picture, a, np.where(a > 0.0, u, 0.0))
+        accepted = np.exp(-eta * (L - least))
+    require(close(picture[MASS], weight.sum()), "weights of another mass")
+    require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
+    require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
 
 
 @subroutine

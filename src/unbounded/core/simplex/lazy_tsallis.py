@@ -20,6 +20,7 @@ import numpy as np
 
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.random import uniform_at
 from unbounded.core.simplex.ftrl import Anchor, halley_step, tsallis, tsallis_cold
 from unbounded.core.simplex.lazy import (
@@ -30,8 +31,10 @@ from unbounded.core.simplex.lazy import (
     FLOOR,
     MOMENTS,
     MOST_TRIALS,
+    check_moments,
     explored,
     grow,
+    is_anchored,
     new_lazy,
     settle,
     taken,
@@ -68,6 +71,26 @@ def new_tsallis(n: int) -> tuple[Vector, Vector]:
     picture, table = new_lazy(n)
     picture[X] = -1.0
     return picture, table
+
+
+def check(picture: Vector, table: Vector) -> None:
+    """Refuse a picture, and a table, from which the arms would not be drawn by their law."""
+    L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
+    if not is_anchored(picture, table):
+        require(picture[X] == -1.0, "no anchor")
+        return
+    c, g, x, room_s = picture[[CENTRE, GAP, X, ROOM_S]]
+    require(g > 0.0 and close(picture[PER_GAP] * g, 1.0) and room_s > 0.0, "no such anchor")
+    ahead, d = L - c, L - x
+    require(np.all(ahead >= g * (1.0 - ROUNDING)) and np.all(d > 0.0), "losses below the anchor")
+    u = g / ahead
+    check_moments(picture, u * u, u)
+    room = min(room_s, room_s - (x - picture[X_S]))
+    require(close(picture[SQUARE], room * room), "proposals are not accepted as they should be")
+    require(close(weight.sum(), (0.5 * room_s * picture[ETA_S]) ** 2), "weights of another rate")
+    accepted = picture[SQUARE] / (d * d)
+    require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
+    require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
 
 
 @subroutine

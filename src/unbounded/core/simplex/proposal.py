@@ -15,13 +15,31 @@ import numpy as np
 
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
+from unbounded.core.legal import ROUNDING, require, require_numbers
 from unbounded.core.random import Word, uniform_at, word_at
 
 RECORD = 4
 LOSS, WEIGHT, CUT, ALIAS = range(RECORD)
 
+
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+
+
+def check_table(table: Vector) -> None:
+    """Refuse a table that does not draw by its weights."""
+    n = table.size // RECORD
+    weight, cut, alias = (table[column::RECORD] for column in (WEIGHT, CUT, ALIAS))
+    units = weight / quantum(n)
+    legal = (units > 0.0) & (weight <= 1.0) & (units == np.floor(units))
+    require(np.all(legal), "there are no such weights")
+    require(np.all((cut >= 0.0) & (cut <= 1.0)), "its alias table has no such chances")
+    require_numbers(alias, n, "aliases")
+    drawn = cut + np.bincount(alias.astype(np.int64), 1.0 - cut, minlength=n)
+    require(
+        np.all(abs(drawn - n * weight / weight.sum()) <= ROUNDING * np.maximum(1.0, drawn)),
+        "its alias table does not draw by its weights",
+    )
 
 
 @kernel

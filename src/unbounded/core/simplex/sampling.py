@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded._jit import kernel
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Room, Vector
+from unbounded.core.legal import ROUNDING, require, require_distribution
 from unbounded.core.simplex.lanes import LANES
 
 ROOM = 4 * LANES  # of the solver that needs most
@@ -18,7 +19,15 @@ class Law(NamedTuple):
 
     q: Vector  # (n,) the probabilities
     lane_sums: Vector  # of q, for sampling
-    room: Vector  # for the sums of a solver
+    room: Room  # for the sums of a solver
+
+    def check(self) -> None:
+        """Refuse what cannot be drawn from."""
+        require_distribution(self.q, "q")
+        if self.q.size >= LANES:
+            padded = np.append(self.q, np.zeros(-self.q.size % LANES))
+            sums = padded.reshape(-1, LANES).sum(axis=0)
+            require(np.all(abs(self.lane_sums - sums) <= ROUNDING), "q and its sums differ")
 
 
 def new_law(n: int) -> Law:

@@ -28,6 +28,13 @@ class Arms(NamedTuple):
     picture: Vector  # with many arms, what is drawn from (`lazy`); else empty
     table: Vector  # with many arms, a record for each; else empty
 
+    def check(self) -> None:
+        """Refuse arms that do not fit together."""
+        if self.table.size > 0:
+            lazy_shannon.check(self.picture, self.table)
+        else:
+            self.law.check()
+
 
 def new_arms(n: int, *, growing: bool = True) -> Arms:
     """No losses yet, and the uniform distribution.

@@ -21,6 +21,7 @@ from unbounded.core.simplex.ftrl import (
     tsallis_mixed,
     tsallis_moved,
 )
+from unbounded.core.simplex.proposal import LOSS, RECORD
 from unbounded.core.simplex.sampling import Law, new_law
 
 MANY_ARMS = 64  # measured: benchmarks/many_arms.py
@@ -34,6 +35,15 @@ class Arms(NamedTuple):
     law: Law  # q; with many arms, room for an anchor
     picture: Vector  # with many arms, what is drawn from (`lazy`); else empty
     table: Vector  # with many arms, a record for each; else empty
+
+    def check(self) -> None:
+        """Refuse arms that do not fit together."""
+        if self.table.size > 0:
+            lazy_tsallis.check(self.picture, self.table)
+            self.anchor.check_for(self.table[LOSS::RECORD])
+        else:
+            self.law.check()
+            self.anchor.check_for(self.L)
 
 
 def new_arms(n: int, *, growing: bool = True) -> Arms:

@@ -1,0 +1,217 @@
+"""Compiled code, kept for later processes; and every private name of Numba that the package uses.
+
+Numba's own ``cache=True`` looks only at the file that holds a function, so a cached caller goes on
+running the old code of a callee edited in another file. Here the key is a hash of all that is
+compiled (`_jit_key`), and the files are checked before they are used (`_jit_files`). Each compiled
+signature is one file, written under a temporary name and renamed, so that processes that compile
+the same kernel at once cannot hand each other the wrong code.
+
+Where a version of Numba has none of these names, kernels are compiled in each process.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pickle
+import re
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba import types
+
+from unbounded._jit_files import cache_directory, nowhere, read, say, write
+from unbounded._jit_key import Fingerprint, Kernel, UncertainError
+
+try:
+    from numba.core.ccallback import CFunc
+    from numba.core.compiler import CompileResult
+    from numba.core.extending import _Intrinsic
+    from numba.core.serialize import dumps
+    from numba.core.sigutils import normalize_signature
+    from numba.core.typing.templates import Signature, builtin_registry
+
+    MISSING = not hasattr(CompileResult, "_reduce") or not hasattr(CompileResult, "_rebuild")
+except ImportError:
+    MISSING = True
+
+_VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__
+_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+
+
+def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Numba's dispatcher of a function, with its compiled code kept."""
+    if MISSING:
+        _say_missing()
+        return numba.njit(**options)(function)
+    kept = Kept(function, options)
+    made = numba.njit(**options)(kept.function)
+    if hasattr(made, "_cache"):
+        made._cache = kept
+    else:
+        _say_missing()
+    return made
+
+
+def callback(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
+    """Numba's C callback of a function, with its compiled code kept."""
+    if MISSING:
+        _say_missing()
+        return numba.cfunc(signature, **options)(function)
+    kept = Kept(function, options)
+    made: Any = CFunc(kept.function, normalize_signature(signature), {}, options)
+    made._cache = kept
+    made.compile()
+    return made
+
+
+def _say_missing() -> None:
+    say(
+        f"it is not known how Numba {numba.__version__} would; install a version that the "
+        "package was tested with"
+    )
+
+
+class Kept(Kernel):
+    """What Numba asks for the compiled code of one function, and gives it to."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        # A copy, whose name in machine code can be changed.
+        assert isinstance(function, FunctionType)
+        copy = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__,
+            function.__closure__,
+        )  # fmt: skip
+        copy.__kwdefaults__ = function.__kwdefaults__
+        functools.update_wrapper(copy, function)
+        del copy.__wrapped__  # type: ignore[attr-defined]
+        super().__init__(copy, options)
+        self._qualname = function.__qualname__
+        name = f"{function.__module__.removeprefix('unbounded.')}-{function.__qualname__}"
+        self._file = re.sub(r"[^\w-]+", "_", name)[-150:]  # one of these may be all there is
+
+    @property
+    def cache_path(self) -> str | None:
+        directory = cache_directory()
+        return None if directory is None else str(directory)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        target.refresh()
+        code = self._code(signature)
+        if self.compiled_as is None:
+            self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
+        # Machine code is found by names, which Numba makes of this one and a count that starts
+        # again in each process: two functions of one name would meet when one comes from a file.
+        unique = uuid.uuid4().hex if code is None else code.hex()[:32]
+        self.function.__qualname__ = f"_{unique}.{self._qualname}"
+        self._loading = code
+        if code is None:
+            return None
+        key = self._key(code, signature, target.codegen())
+        data = read(f"{self._file}.{_version(code, key)}")
+        if data is None:
+            return None
+        try:
+            stored, reduced = pickle.loads(data)
+            result = CompileResult._rebuild(target, *reduced) if stored == key else None
+        except Exception:  # what it refers to is gone: compile again
+            return None
+        if result is not None and not set(_classes(result.signature)) <= self._met:
+            return None  # a class of that name, and not the one that is meant here
+        return result
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        code = self._code(signature)
+        if code is None or code != self._loading:  # a global name changed while it was compiled
+            return
+        if result.library.has_dynamic_globals or result.lifted:
+            return  # addresses of this process
+        if not all(map(_is_found_by_name, _classes(result.signature))):
+            return
+        key = self._key(code, signature, result.codegen)
+        try:
+            data = dumps((key, result._reduce()))
+        except Exception:  # an argument whose type cannot be pickled
+            return
+        write(self._file, _version(code, key), data)
+
+    def _code(self, signature: Any) -> bytes | None:
+        """The hash of all that is compiled; None if that is not to be kept."""
+        by_address = " at 0x" in repr(signature)  # it takes another kernel as an argument
+        if by_address or nowhere():
+            return None
+        code = Fingerprint(_opened)
+        try:
+            found = code.of(self)
+        except UncertainError:
+            return None
+        self._met = code.classes | set(_classes(signature))
+        ours = all(module.partition(".")[0] == "unbounded" for module in code.modules)
+        return found if ours or not _extended() else None
+
+    def _key(self, code: bytes, signature: Any, codegen: Any) -> Any:
+        settings = tuple(str(getattr(numba.config, name, None)) for name in _SETTINGS)
+        return code, signature, codegen.magic_tuple(), _VERSIONS, settings
+
+    def enable(self) -> None:
+        """Numba's word; it is always on."""
+
+    disable = flush = enable
+
+
+def _classes(kind: Any) -> Iterator[type]:
+    """The NamedTuple classes of a signature or a type."""
+    if isinstance(kind, types.BaseNamedTuple):
+        yield kind.instance_class
+    parts: Any = ()
+    if isinstance(kind, tuple):
+        parts = kind
+    elif isinstance(kind, types.BaseTuple):
+        parts = kind.types
+    elif isinstance(kind, Signature):
+        parts = kind.return_type, *kind.args
+    elif isinstance(kind, types.FunctionType):
+        parts = (kind.signature,)
+    for part in parts:
+        yield from _classes(part)
+
+
+def _is_found_by_name(cls: type) -> bool:
+    """Whether a class is unpickled as itself; one of ``__main__`` would come as a copy."""
+    found: Any = sys.modules.get(cls.__module__)
+    for part in cls.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is cls and cls.__module__ != "__main__"
+
+
+def _version(code: bytes, key: Any) -> str:
+    return f"{code.hex()[:16]}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+def _opened(value: Any) -> Any:
+    """What one of Numba's objects stands for."""
+    kept = getattr(value, "_cache", None)
+    if isinstance(kept, Kept):
+        return kept
+    if hasattr(value, "py_func"):
+        # What it was compiled as, and when, is not known.
+        raise UncertainError(f"{value} is compiled by Numba, not by the package")
+    return value._defn if isinstance(value, _Intrinsic) else value
+
+
+def _extended() -> bool:
+    """Whether somebody taught Numba functions or methods: no code of a kernel shows that."""
+    for template in (*builtin_registry.functions, *builtin_registry.attributes):
+        function = getattr(template, "_overload_func", None)
+        if function is not None:
+            # A few of Numba's own have no module.
+            module = function.__module__ or function.__globals__.get("__name__", "")
+            if module.partition(".")[0] not in ("numba", "unbounded"):
+                return True
+    return False

@@ -1,0 +1,186 @@
+"""Files of compiled code: where they lie, whose they are, and whether they are whole.
+
+Compiled code is run, and it is unpickled, which runs code too. So a file counts only if nobody but
+the current user and root can have written it: both must own it and every directory above it, and
+neither group nor others may write there (except to directories above that are sticky, as ``/tmp``
+is: nobody can replace the files of others in them). Whoever fills a cache for others, as root does
+in an image, needs only the ordinary permissions for that. On Windows there are no such owners; the
+directory is trusted as far as its access control list lets others write.
+
+A file is a SHA-256 and what it is the SHA-256 of, so that damage is noticed before it does harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+import uuid
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_SUM = hashlib.sha256().digest_size
+_VARIANTS = 4  # how many versions of one kernel are kept: an edit, and another script of its name
+
+
+class CacheWarning(RuntimeWarning):
+    """Compiled code is not kept, so that every process compiles again; it says why.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from unbounded import CacheWarning
+    >>> warnings.simplefilter("ignore", CacheWarning)
+    """
+
+
+@cache
+def say(reason: str) -> None:
+    """Warn, once in a process, that nothing is kept."""
+    warnings.warn(f"compiled code is not kept: {reason}", CacheWarning, stacklevel=2)
+
+
+def places() -> tuple[Path, ...]:
+    """Where compiled code may be: ``UNBOUNDED_CACHE_DIR`` if that is set, else the package's
+    ``__pycache__`` and the user's cache directory."""
+    return _places(os.environ.get("UNBOUNDED_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"))
+
+
+@cache
+def _places(chosen: str | None, caches: str | None) -> tuple[Path, ...]:
+    if chosen is not None:
+        paths = [Path(chosen)]
+    else:
+        user = Path(os.path.expanduser(caches or "~/.cache"))
+        install = hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:8]
+        paths = [_PACKAGE / "__pycache__" / "kernels"]
+        if user.is_absolute():  # there is a home
+            paths.append(user / "unbounded" / install)
+    # Links are followed once; what they lead to is what is checked, and what is used.
+    return tuple(Path(os.path.realpath(path)) for path in paths)
+
+
+def distrust(directory: Path) -> str:
+    """Who else could have written what is in a directory, as a sentence; empty if nobody could."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    for path in (directory, *directory.parents):
+        try:
+            found = path.lstat()
+        except FileNotFoundError:  # not made yet
+            continue
+        except OSError as error:
+            return f"{path} cannot be examined ({error.strerror})"
+        sticky_above = path != directory and found.st_mode & stat.S_ISVTX
+        reason = _distrust(found, writable_by_others=bool(sticky_above))
+        if reason:
+            return f"{path} {reason}"
+        if not stat.S_ISDIR(found.st_mode):
+            return f"{path} is not a directory"
+    return ""
+
+
+def _distrust(found: os.stat_result, *, writable_by_others: bool = False) -> str:
+    if not hasattr(os, "geteuid"):
+        return ""
+    if found.st_uid not in (0, os.geteuid()):
+        return f"belongs to another user (uid {found.st_uid})"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not writable_by_others:
+        return "can be written by other users (chmod go-w would end that)"
+    return ""
+
+
+def _trusted() -> list[Path]:
+    reasons = {path: distrust(path) for path in places()}
+    trusted = [path for path, reason in reasons.items() if not reason]
+    if not trusted:
+        why = "; ".join(reasons.values())
+        say(f"{why}. UNBOUNDED_CACHE_DIR may name a directory that only you can write")
+    return trusted
+
+
+def nowhere() -> bool:
+    """Whether no place is trusted, so that nothing need be looked for."""
+    return not _trusted()
+
+
+def cache_directory() -> Path | None:
+    """Where compiled code is written: the first place that is trusted and can be written."""
+    return next((path for path in _trusted() if _writable(path)), None)
+
+
+@cache
+def _writable(directory: Path) -> bool:
+    try:
+        for path in (*reversed(directory.parents), directory):
+            if not path.is_dir():
+                path.mkdir(mode=0o755, exist_ok=True)  # for others to read, whatever the umask
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        return False
+    return True
+
+
+def read(name: str) -> bytes | None:
+    """What was written under this name, if it is there, trusted and whole."""
+    for directory in _trusted():
+        try:
+            data = _read(directory / name)
+        except OSError:
+            continue
+        if hashlib.sha256(data[_SUM:]).digest() == data[:_SUM]:
+            return data[_SUM:]
+    return None
+
+
+def _read(path: Path) -> bytes:
+    # What is examined is the open file, not a name that may mean another file a moment later. A
+    # link is not followed, and a pipe is not waited for.
+    flags = os.O_RDONLY
+    for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # not all of them everywhere
+        flags |= getattr(os, flag, 0)
+    with open(os.open(path, flags), "rb") as file:
+        found = os.fstat(file.fileno())
+        reason = _distrust(found)
+        if reason:
+            say(f"{path} {reason}")
+        return b"" if reason or not stat.S_ISREG(found.st_mode) else file.read()
+
+
+def write(kernel: str, version: str, data: bytes) -> None:
+    """Keep ``data`` as the file KERNEL.VERSION, and few other versions of this kernel.
+
+    The part of ``version`` before its first dot is what versions are counted by.
+    """
+    directory = cache_directory()
+    if directory is None:
+        return
+    temporary = directory / f"{uuid.uuid4().hex}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        # Others may read and, whatever the umask, not write.
+        with open(os.open(temporary, flags, 0o644), "wb") as file:
+            file.write(hashlib.sha256(data).digest())
+            file.write(data)
+        os.replace(temporary, directory / f"{kernel}.{version}")
+        _forget_old(directory, kernel)
+    except OSError:  # a full disk or a deleted directory must not stop the play
+        pass
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _forget_old(directory: Path, kernel: str) -> None:
+    versions: dict[str, list[Path]] = {}
+    for path in sorted(
+        directory.glob(f"{kernel}.*.nbc"), key=lambda path: path.stat().st_mtime_ns, reverse=True
+    ):
+        versions.setdefault(path.name.removeprefix(f"{kernel}.").partition(".")[0], []).append(path)
+    for old in list(versions.values())[_VARIANTS:]:
+        for path in old:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""Which pairs a program over occupancy measures is about: those that can have any mass.
+
+A state that no transition of the confidence set reaches has q(s) = 0 whatever is played, and an
+action that is not allowed has q(s, a) = 0. The dual of the program would need v(s) = infinity
+there. So such pairs are taken out: they are not *alive*. A pair is alive if its action is allowed
+and its state can be reached from s_0 through pairs that are alive.
+
+That is the whole mechanism, and it has one sign: **a loss of +infinity**. Who calls a solver gives
+that loss to actions that are not allowed; `mark` finds the states that cannot be reached and does
+the same with their pairs in the solver's own copy of the losses. Softmax then gives them no mass, a
+Newton step does not move their multipliers, and the certificate has no term of theirs: it is the
+limit of those with v(s) -> infinity, and as valid.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded._arguments import checked_vector
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.confidence import check_boxes
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
+
+_ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
+
+
+def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Which states some policy reaches under some transitions in the boxes.
+
+    Parameters
+    ----------
+    layers : Layers
+    lo, hi : array_like, shape (n_transitions,)
+        For known transitions both are `LayeredMDP.P`.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_states,)
+        Entry 0 is s_0's.
+
+    Examples
+    --------
+    >>> layers = Layers([2, 2], n_actions=1)
+    >>> P = layers.pack_transitions([1.0, 0.0], [[[[1.0, 0.0]], [[0.0, 1.0]]]])
+    >>> reachable(layers, P, P).tolist()
+    [True, True, False, True, False]
+    """
+    lo, hi = check_boxes(layers, lo, hi)
+    pairs, room = np.zeros(layers.n_pairs), np.empty(max(layers.sizes) * layers.n_actions)
+    mark(layers.table, lo, hi, np.zeros(layers.n_pairs), room, pairs)
+    alive = np.isfinite(pairs)
+    return np.concatenate([[True], *[table[:, 0] for table in layers.unpack_pairs(alive)]]) > 0
+
+
+def checked_losses(layers: Layers, losses: npt.ArrayLike) -> Vector:
+    """Flat losses, +infinity where an action is not allowed, or a clear error.
+
+    Examples
+    --------
+    >>> checked_losses(Layers([1], n_actions=2), [0.0, np.inf, np.inf])
+    Traceback (most recent call last):
+    ...
+    ValueError: all actions of state 0 of layer 1 have the loss inf; allow at least one
+    """
+    L = checked_vector("losses", losses, layers.n_pairs)
+    if np.any(np.isnan(L)) or np.any(np.isneginf(L)):
+        raise ValueError("losses must be finite, or +inf to forbid an action")
+    for h, table in enumerate(layers.unpack_pairs(L), start=1):
+        none = np.all(np.isinf(table), axis=1)
+        if np.any(none):
+            raise ValueError(
+                f"all actions of state {int(np.argmax(none))} of layer {h} have the loss inf; "
+                "allow at least one"
+            )
+    return L
+
+
+# Kernels
+
+
+@subroutine
+def mark(lay: Integers, lo: Vector, hi: Vector, L: Vector, room: Vector, marks: Vector) -> bool:
+    """marks = 0 on the pairs that are alive and infinity on the others; whether there are others.
+
+    ``L`` is infinite where an action is not allowed. ``room`` is scratch, as long as the pairs of
+    the largest layer. Where everything can be reached this looks at a few entries per state.
+    """
+    some = False
+    marks[0] = 0.0
+    for h in range(1, horizon(lay) + 1):
+        A = lay[ACTIONS, h]
+        room[: lay[SIZE, h - 1] * lay[ACTIONS, h - 1]] = -1.0  # not known yet
+        for s in range(lay[SIZE, h]):
+            found = _reached(lay, lo, hi, h - 1, s, room, marks)
+            p = lay[PAIR, h] + s * A
+            for a in range(A):
+                alive = found and L[p + a] < math.inf
+                marks[p + a] = 0.0 if alive else math.inf
+                some = some or not alive
+    return some
+
+
+@kernel
+def _reached(
+    lay: Integers, lo: Vector, hi: Vector, h: int, j: int, room: Vector, marks: Vector
+) -> bool:
+    """Whether a living pair of layer h can lead to state j of the next."""
+    m = lay[SIZE, h] * lay[ACTIONS, h]
+    n = lay[SIZE, h + 1]
+    for i in range(m):
+        k = lay[TRIPLE, h] + i
+        if marks[lay[PAIR, h] + i] > 0.0 or hi[k + j * m] <= 0.0:
+            continue
+        if lo[k + j * m] > 0.0:
+            return True
+        if room[i] < 0.0:  # what the lower bounds leave to be given away
+            total = 0.0
+            for g in range(n):
+                total += lo[k + g * m]
+            room[i] = max(1.0 - total, 0.0)
+        if room[i] > _ROUNDING * n:
+            return True
+    return False
+
+
+@subroutine
+def spread(lay: Integers, L: Vector, marks: Vector, pi: Vector) -> None:
+    """Make ``pi`` even over the allowed actions in every state that cannot be reached."""
+    for h in range(1, horizon(lay) + 1):
+        A = lay[ACTIONS, h]
+        for s in range(lay[SIZE, h]):
+            p = lay[PAIR, h] + s * A
+            dead = True
+            allowed = 0
+            for a in range(A):
+                dead = dead and marks[p + a] == math.inf
+                allowed += 1 if L[p + a] < math.inf else 0
+            if dead:
+                for a in range(A):
+                    pi[p + a] = 1.0 / allowed if L[p + a] < math.inf else 0.0

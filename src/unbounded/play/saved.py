@@ -1,0 +1,121 @@
+"""The document that a learner is kept as: JSON with a digest, written and read as a whole.
+
+Nothing in a document is trusted: the digest finds accidents, and whoever reads the fields checks
+each of them, because a digest can be computed by anybody.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64
+
+from unbounded.core.arrays import Vector
+
+_FORMAT = "unbounded.learner"
+_VERSION = 3
+
+
+def written(algorithm: str, fields: Mapping[str, Any]) -> str:
+    """The document of a learner with these ``fields``, as JSON."""
+    document = {"format": _FORMAT, "version": _VERSION, "algorithm": algorithm, **fields}
+    text = json.dumps(document)
+    return f'{text[:-1]}, "digest": "{_digest(text)}"}}'
+
+
+def read(text: str, algorithm: str) -> dict[str, Any]:
+    """The fields of a document that `written` made, or a ValueError."""
+    document = json.loads(text)
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise ValueError("it is something else")
+    if document.get("version") != _VERSION:
+        raise ValueError(f"its version is {document.get('version')!r}, not {_VERSION}")
+    if document.pop("digest", None) != _digest(json.dumps(document)):
+        raise ValueError("its digest does not fit its content: it was damaged or changed")
+    if document["algorithm"] != algorithm:
+        name = document["algorithm"]
+        raise ValueError(f"it holds a {name}: use {name}.load")
+    return document
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def text_of(saved: str | os.PathLike[str]) -> str:
+    """What was saved: the text itself, or that of a file."""
+    if isinstance(saved, str) and saved.lstrip().startswith("{"):
+        return saved
+    path = Path(saved)
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+        raise ValueError(f"{path} is not a file")
+    return path.read_text(encoding="utf-8")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new one, never a part."""
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8"
+    ) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def encoded(buffer: Vector) -> str:
+    """A buffer as base64 of little-endian float64."""
+    return base64.b64encode(buffer.astype("<f8").tobytes()).decode()
+
+
+def decoded(text: object) -> Vector:
+    """The buffer that `encoded` was given."""
+    if not isinstance(text, str):
+        raise ValueError("its buffer is not text")
+    try:
+        data = base64.b64decode(text, validate=True)
+        return np.frombuffer(data, "<f8").astype(np.float64)
+    except (ValueError, binascii.Error) as error:
+        raise ValueError(f"its buffer cannot be read: {error}") from None
+
+
+def generator_fields(bits: PCG64) -> dict[str, str]:
+    """The state of a generator; JSON's readers elsewhere may not know numbers of 128 bits."""
+    return {key: str(value) for key, value in bits.state["state"].items()}
+
+
+def restore_generator(bits: PCG64, fields: Mapping[str, str]) -> None:
+    """Let ``bits`` go on where `generator_fields` were taken."""
+    numbers = {}
+    for key in ("state", "inc"):
+        digits = fields[key]
+        if not (isinstance(digits, str) and digits.isascii() and digits.isdigit()):
+            raise ValueError("its generator cannot be read")
+        if len(digits) > 39 or int(digits) >= 2**128:
+            raise ValueError("its generator has no such state")
+        numbers[key] = int(digits)
+    if numbers["inc"] % 2 == 0:
+        raise ValueError("its generator has no such state")
+    state: Any = {"bit_generator": "PCG64", "state": numbers, "has_uint32": 0, "uinteger": 0}
+    bits.state = state
+
+
+def whole_number(value: object, below: int) -> int:
+    """``value``, if it is an int in 0 .. below - 1."""
+    if type(value) is not int or not 0 <= value < below:
+        raise ValueError(f"{value!r} is not a whole number below {below}")
+    return value

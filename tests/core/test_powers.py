@@ -1,0 +1,37 @@
+"""Products with powers of two: compiled and interpreted give the same, at any size."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from unbounded._jit import kernel
+from unbounded.core.powers import LARGEST, capped, ldexp, widths
+
+TOP = sys.float_info.max
+
+
+@kernel
+def compiled(x, e):
+    return ldexp(x, e)
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 0.5, -0.75, 5e-324, TOP, -TOP, math.inf])
+@pytest.mark.parametrize("e", [-3000, -1074, -1, 0, 1, 500, 1024, 1025, 3000])
+def test_as_c_has_it(x, e):
+    with np.errstate(over="ignore"):
+        expected = float(np.ldexp(x, e))
+    for function in (ldexp, compiled):
+        found = function(x, e)
+        assert found == expected
+        assert math.copysign(1.0, found) == math.copysign(1.0, x)
+
+
+def test_capped_at_the_largest_float():
+    for x, e, expected in (
+        (0.5, 3, 4.0), (0.5, 1024, 2.0**1023), (0.5, 1025, TOP), (0.99, 5000, TOP), (0.0, 9999, 0.0)
+    ):  # fmt: skip
+        assert capped(x, e) == expected
+        assert widths(np.array([x]), np.array([float(e)])).tolist() == [expected]
+    assert LARGEST == TOP
