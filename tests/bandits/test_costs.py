@@ -228,7 +228,7 @@ def test_late_losses_are_clipped_at_the_threshold_of_the_tell(cls, settings):
 @pytest.mark.parametrize(
     ("settings", "error", "match"),
     [
-        ({"outliers": "root"}, ValueError, "outliers must be one of 'sqrt'"),
+        ({"outliers": "root"}, ValueError, "outliers must be a number or 'sqrt'"),
         ({"outliers": -1}, ValueError, "outliers must be at least 0"),
         ({"outliers": 1.5}, TypeError, "outliers must be a whole number"),
         ({"tune": "B"}, ValueError, "tune must be one of 'paid', 'scale'"),

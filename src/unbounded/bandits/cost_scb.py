@@ -15,6 +15,7 @@ from unbounded._arguments import (
     checked_count,
     checked_option,
     checked_positive,
+    shown,
 )
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
@@ -256,10 +257,10 @@ class CostSCB(Learner):
         lower = None if lower is None else least
         best_reward = None if best_reward is None else 0.0 - least
         growing = isinstance(outliers, str)
-        if isinstance(outliers, str):
-            checked_option("outliers", outliers, ("sqrt",))
-        else:
+        if not isinstance(outliers, str):
             outliers = checked_count("outliers", outliers, least=0)
+        elif outliers != "sqrt":
+            raise ValueError(f"outliers must be a number or 'sqrt', got {shown(outliers)}")
         K = MOST_RANKS if isinstance(outliers, str) else outliers + 1
         tuning = checked_option("tune", tune, TUNINGS)
         rate = checked_positive("rate", rate)
