@@ -27,6 +27,11 @@ FORMULAS = [  # for losses that just fill [0, 1]
     ("Exp3", {}, lambda n, T: 2 * sqrt(n * T * log(n))),
     ("Exp3", {"rounds": 5000}, lambda n, T: sqrt(2 * n * T * log(n))),
     ("Exp3Auer", {"rounds": 5000}, lambda n, T: 2 * sqrt(math.e - 1) * sqrt(n * T * log(n))),
+    (
+        "Exp3S",
+        {"rounds": 5000, "switches": 2},
+        lambda n, T: 2 * sqrt((math.e - 1) * n * T * (3 * log(n * T) + math.e)),
+    ),
     ("INF", {"rounds": 5000}, lambda n, T: 8 * sqrt(n * T)),
     ("AdaHedge", {}, lambda n, T: sqrt(T * log(n)) + 4 / 3 * log(n) + 2),
     ("AdaFTRL", {}, lambda n, T: (1 + log(n)) * sqrt(1.25 * T)),
@@ -50,6 +55,33 @@ FORMULAS = [  # for losses that just fill [0, 1]
             + 1.59 * max(2 * n, sqrt(n**2 + n * T / log(n))) * log(3 * math.e / 0.01)
             + 3.5 * log(3 / 0.01)
             + 2
+        ),
+    ),
+    (
+        "CostSCB",
+        {},
+        lambda n, T: 4 * sqrt(n * (T + 1)) + 2 + 0.5 * log(T + 1) + n * log(1 + T / n),
+    ),
+    (
+        "CostSCB",
+        {"tune": "scale", "outliers": 3, "rate": 1.0, "implicit": 0.0},
+        lambda n, T: 5 * sqrt(n * T) + 4,
+    ),
+    (
+        "CostSCB",
+        {"tune": "scale", "outliers": "sqrt", "implicit": 0.0},
+        lambda n, T: 4 * sqrt(n * T) + math.ceil(sqrt(n * T)),
+    ),
+    (
+        "CostSCBIX",
+        {"outliers": 2},
+        lambda n, T: 4 * sqrt(n * T * log(n)) + (sqrt(n * T / log(n)) + 1) * log(2 / 0.01) + 3,
+    ),
+    (
+        "CostSCBIX",
+        {"delta": 0.01},
+        lambda n, T: (
+            4 * sqrt(n * T * log(n / 0.01)) + 0.7 * sqrt(n * T / log(n / 0.01)) + log(2 / 0.01) + 1
         ),
     ),
     (
@@ -91,6 +123,21 @@ def test_units():
     assert over_range("TsallisINF", told) == pytest.approx(2.0 * (4 * 200 + 1))
 
 
+def test_costs_are_measured_from_the_least_one():
+    """Losses in [2, 5], M = 5 - lower; below ``lower`` nothing is proved."""
+    losses, n, T = Losses(2.0, 5.0, 5 / 3, 1 / 3), 4, 10_000
+    one = bound_of("CostSCB", {}).of(n, T, 0.1)
+    for settings, M in [({}, 5), ({"lower": 2.0}, 3), ({"best_reward": 7}, 12)]:
+        bound = bound_of("CostSCB", settings)
+        assert bound.over_range(n, T, losses) == pytest.approx(M / 3 * one, rel=1e-12)
+    for name in ("CostSCB", "CostSCBIX"):
+        assert math.isnan(bound_of(name, {"lower": 2.1}).over_range(n, T, losses))
+        assert math.isnan(bound_of(name, {"best_reward": -2.1}).over_range(n, T, losses))
+    tuned = bound_of("CostSCBIX", {"delta": 0.05})
+    assert math.isnan(tuned.over_range(n, T, losses, 0.01))
+    assert tuned.over_range(n, T, losses, 0.2) == tuned.over_range(n, T, losses, 0.05) > 0.0
+
+
 def test_settings_that_are_the_default_change_nothing():
     """However they are written: a signature has tuples, what is stored has lists."""
     for loss_range in ([0.0, 1.0], (0.0, 1.0)):
@@ -119,5 +166,5 @@ def test_only_where_proved():
 
 def test_every_bound_that_an_algorithm_states_is_known():
     stating = {name for name, cls in algorithms().items() if cls.spec.bound is not None}
-    needed = {"Exp3Auer": {"rounds": 100}, "INF": {"rounds": 100}}
+    needed = {"Exp3Auer": {"rounds": 100}, "INF": {"rounds": 100}, "Exp3S": {"rounds": 100}}
     assert all(bound_of(name, needed.get(name, {})) is not None for name in stating)

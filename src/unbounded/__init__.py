@@ -6,15 +6,22 @@ from typing import TYPE_CHECKING
 from unbounded._jit_files import CacheWarning
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
+from unbounded.bandits.ada_tinf import AdaTINF
 from unbounded.bandits.ahb import AHB
 from unbounded.bandits.banker import Banker
+from unbounded.bandits.cost_scb import CostSCB
+from unbounded.bandits.cost_scb_ix import CostSCBIX
 from unbounded.bandits.doubling_tsallis_inf import DoublingTsallisINF
 from unbounded.bandits.epsilon_greedy import EpsilonGreedy
 from unbounded.bandits.exp3 import Exp3
 from unbounded.bandits.exp3_auer import Exp3Auer
 from unbounded.bandits.exp3_ix import Exp3IX
 from unbounded.bandits.exp3_p import Exp3P
+from unbounded.bandits.exp3_s import Exp3S
+from unbounded.bandits.ht_inf import HTINF
 from unbounded.bandits.inf import INF
+from unbounded.bandits.log_thompson import LogThompson
+from unbounded.bandits.robust_ucb import RobustUCB
 from unbounded.bandits.scb import SCB
 from unbounded.bandits.scb_ix import SCBIX
 from unbounded.bandits.sf_mab import SFMAB
@@ -73,6 +80,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = [
     "AHB",
+    "HTINF",
     "INF",
     "MVP",
     "OREPS",
@@ -89,22 +97,28 @@ __all__ = [
     "UOBREPS",
     "AdaFTRL",
     "AdaHedge",
+    "AdaTINF",
     "Banker",
     "CacheWarning",
     "Choice",
+    "CostSCB",
+    "CostSCBIX",
     "DoublingTsallisINF",
     "EpsilonGreedy",
     "Exp3",
     "Exp3Auer",
     "Exp3IX",
     "Exp3P",
+    "Exp3S",
     "ExploreThenCommit",
     "IndependentSCB",
     "Learner",
+    "LogThompson",
     "MDPAdversary",
     "MDPLearner",
     "MDPSimulation",
     "Plan",
+    "RobustUCB",
     "Simulation",
     "SolverWarning",
     "TsallisINF",

@@ -2,8 +2,8 @@
 
 Only bounds with explicit constants are here, and only for the settings that they are proved for:
 a learner whose theorem says O(...) has none. The laboratory divides regret by the range of the
-losses that occurred; a bound in terms of the largest absolute loss, or of the range that a learner
-was told, is converted.
+losses that occurred; a bound in terms of the largest absolute loss, or of what a learner was told
+of their range, is converted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from unbounded.bandits import algorithms, scb, scb_ix
+from unbounded.bandits import algorithms, cost_scb, cost_scb_ix, exp3_s, scb, scb_ix
 
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
@@ -50,13 +50,14 @@ class Bound(NamedTuple):
         The formula for people, and where it is proved.
     of : callable
         ``of(n, T, delta)``, in the theorem's own unit.
-    unit : {"range", "scale", "told"}
-        The range of the losses, the largest absolute loss, or the range that the learner was told
-        (the bound then holds only for losses inside of it).
+    unit : {"range", "scale", "told", "above"}
+        The range of the losses, the largest absolute loss, the range that the learner was told
+        (the bound then holds only for losses inside of it), or how far the losses rise above the
+        least one that it was told (likewise).
     with_probability : bool
         Whether it holds with probability 1 - delta for realised regret, or for the mean.
     told : (float, float)
-        The range that the learner was told.
+        The range that the learner was told; its upper end may be infinite.
     rounds : int or None
         The number of rounds that it was told; the bound holds only then.
     """
@@ -64,7 +65,7 @@ class Bound(NamedTuple):
     text: str
     reference: str
     of: Callable[[int, int, float], float]
-    unit: Literal["range", "scale", "told"] = "range"
+    unit: Literal["range", "scale", "told", "above"] = "range"
     with_probability: bool = False
     told: tuple[float, float] = (0.0, 1.0)
     rounds: int | None = None
@@ -77,7 +78,8 @@ class Bound(NamedTuple):
         if factor is None:
             if losses.low < self.told[0] or losses.high > self.told[1]:
                 return math.nan
-            factor = (self.told[1] - self.told[0]) * losses.inverse_range
+            high = losses.high if self.unit == "above" else self.told[1]
+            factor = (high - self.told[0]) * losses.inverse_range
         return self.of(n, T, delta) * factor
 
 
@@ -153,6 +155,42 @@ def _scb_ix(given: dict[str, Any]) -> Bound | None:
     )
 
 
+def _lower(given: dict[str, Any]) -> tuple[float, float]:
+    """The range that a learner for costs was told."""
+    if "best_reward" in given:
+        return -float(given.pop("best_reward")), math.inf
+    return float(given.pop("lower", 0.0)), math.inf
+
+
+def _cost_scb(given: dict[str, Any]) -> Bound:
+    told, outliers = _lower(given), given.get("outliers", 0)
+    rate, nu = given.get("rate", 2.0), given.get("implicit", 1.0)
+    by_scale = given.get("tune") == "scale"
+
+    def of(n: int, T: int, delta: float) -> float:
+        m = cost_scb.growing_rank(n, T) if outliers == "sqrt" else outliers + 1
+        form = cost_scb.scale_bound if by_scale else cost_scb.paid_bound
+        return form(n, T, m, rate, nu)
+
+    text = f"{4.0 / rate + rate:.3g} M √(nT) + ..."
+    theorem = "O1" if by_scale else "O3"
+    return Bound(text, f"docs/one-sided.md, Theorem {theorem}", of, "above", False, told)
+
+
+def _cost_scb_ix(given: dict[str, Any]) -> Bound:
+    told, m, tuned = _lower(given), given.get("outliers", 0) + 1, given.get("delta")
+
+    def of(n: int, T: int, delta: float) -> float:
+        if tuned is None:
+            return cost_scb_ix.bound(n, T, delta, m)
+        return cost_scb_ix.bound_for_delta(n, T, tuned, m) if delta >= tuned else math.nan
+
+    text = "4 M √(nT ln n) + M √(nT/ln n) ln(2/δ) + ..."
+    if tuned is not None:
+        text = f"4 M √(nT ln(n/{tuned:g})) + ..."
+    return Bound(text, "docs/one-sided.md, Theorem O5", of, "above", True, told)
+
+
 def _told(
     text: str, reference: str, of: Callable[[int, int, float], float], *, with_probability: bool
 ) -> Callable[[dict[str, Any]], Bound | None]:
@@ -180,6 +218,16 @@ def _exp3(given: dict[str, Any]) -> Bound | None:
         return math.sqrt(2.0 * n * T * math.log(n))
 
     return _told("√(2 nT ln n)", reference, of, with_probability=False)(given)
+
+
+def _exp3_s(given: dict[str, Any]) -> Bound | None:
+    switches = given.pop("switches", 0)
+
+    def of(n: int, T: int, delta: float) -> float:
+        return exp3_s.bound(n, T, switches)
+
+    text = f"2.63 √(nT ({switches + 1} ln(nT) + e))"
+    return _told(text, "Auer et al. 2002, Corollary 8.3", of, with_probability=False)(given)
 
 
 def _exp3_ix(given: dict[str, Any]) -> Bound | None:
@@ -242,6 +290,8 @@ def _simple(learner: str, text: str, reference: str) -> Callable[[dict[str, Any]
 _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
     "SCB": _scb,
     "SCBIX": _scb_ix,
+    "CostSCB": _cost_scb,
+    "CostSCBIX": _cost_scb_ix,
     "AHB": _plain(
         "AHB", "9.33 R √(nT ln n) + nR for T ≥ 10 n ln n", "Hadiji & Stoltz 2023, Theorem 7"
     ),
@@ -254,6 +304,7 @@ _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
     "Exp3Auer": _simple("Exp3Auer", "2.63 √(nT ln n)", "Auer et al. 2002, Corollary 3.2"),
     "Exp3IX": _exp3_ix,
     "Exp3P": _exp3_p,
+    "Exp3S": _exp3_s,
     "INF": _simple("INF", "8 √(nT)", "Audibert & Bubeck 2010, Theorem 11"),
     "TsallisINF": _simple("TsallisINF", "4 √(nT) + 1", _ZIMMERT),
     "TsallisINFRV": _simple(

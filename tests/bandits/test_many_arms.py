@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from slow import twin_of
-from unbounded import SCB, SCBIX, Exp3IX, TsallisINF, simulate
+from unbounded import SCB, SCBIX, CostSCB, CostSCBIX, Exp3IX, TsallisINF, simulate
 from unbounded.adversaries import Growth, LowerBound, StochasticGap, Switch
 from unbounded.core.simplex import shannon_arms, tsallis_arms
 from unbounded.play.seeds import replicate_key, root_of
@@ -23,6 +23,11 @@ LEARNERS = {
     "SCB-largest": (SCB, {"threshold": "largest"}),
     "SCBIX": (SCBIX, {}),
     "SCBIX-range": (SCBIX, {"clip": "range"}),
+    "CostSCB": (CostSCB, {}),
+    "CostSCB-floor": (CostSCB, {"lower": -19.0}),
+    "CostSCB-sqrt": (CostSCB, {"lower": -19.0, "outliers": "sqrt", "tune": "scale"}),
+    "CostSCBIX": (CostSCBIX, {}),
+    "CostSCBIX-floor": (CostSCBIX, {"lower": -19.0, "outliers": 2}),
     "TsallisINF": (TsallisINF, {}),
     "Exp3IX": (Exp3IX, {}),
 }
@@ -83,7 +88,10 @@ def test_the_probability_of_a_choice_is_that_of_its_arm(make):
         learner.tell(choice, float(row[choice.arm]))
 
 
-@pytest.mark.parametrize("name", ["SCB", "SCB-range", "SCB-largest", "SCBIX", "SCBIX-range"])
+@pytest.mark.parametrize(
+    "name",
+    ["SCB", "SCB-range", "SCB-largest", "SCBIX", "SCBIX-range", "CostSCB", "CostSCBIX"],
+)
 @pytest.mark.parametrize("k", [-900, -7, 1, 900])
 def test_powers_of_two_change_nothing(name, k):
     cls, options = LEARNERS[name]

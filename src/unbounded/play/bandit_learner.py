@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -55,6 +56,7 @@ class Entries(NamedTuple):
     tell: Any  # buffer, arm, memo, number, loss
     look: Any  # buffer, q
     scale: Any  # buffer -> float
+    ask_and_count: Any  # as ask, and then the algorithm's ``asked``
 
 
 @cache
@@ -62,6 +64,7 @@ def entries(spec: BanditSpec) -> Entries:
     """The compiled entries of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
+    asked_of: Any = spec.asked
 
     def ask(owner: Any) -> tuple[int, float, float, int]:
         buffer = borrowed(owner)
@@ -85,7 +88,17 @@ def entries(spec: BanditSpec) -> Entries:
     def scale(buffer: Any) -> float:
         return scale_of(params_of(buffer), state_of(buffer))
 
-    return Entries(*(spec.entry(step) for step in (ask, tell, look, scale)))
+    ask_only = spec.entry(ask)
+
+    def ask_and_count(owner: Any) -> tuple[int, float, float, int]:
+        found = ask_only(owner)
+        if found[0] >= 0:
+            buffer = borrowed(owner)
+            pack(buffer, asked_of(params_of(buffer), state_of(buffer)))
+        return found
+
+    others = (spec.entry(step) for step in (tell, look, scale, ask_and_count))
+    return Entries(ask_only, *others)
 
 
 class Learner(AskTell[Choice]):
@@ -101,10 +114,11 @@ class Learner(AskTell[Choice]):
 
     def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
         super()._start(params, arguments, seed)
-        self._ask, self._tell, self._look, self._scale = entries(self.spec)
+        self._ask, self._tell, self._look, self._scale, _ = entries(self.spec)
         self._delayed = self.spec.delayed
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
+        self._least = -self._limit  # of learners that are told the least possible loss: that
         self._forgotten = 0  # asks = tells + forgotten + outstanding
         self._telling: dict[int, tuple[Any, ...]] = {}  # records whose tell is under way
 
@@ -174,7 +188,7 @@ class Learner(AskTell[Choice]):
             Instead of ``loss``, for full-information learners: the losses of all the arms.
         """
         value: Any
-        if type(loss) is float and -self._limit <= loss <= self._limit and reward is losses is None:
+        if type(loss) is float and self._least <= loss <= self._limit and reward is losses is None:
             value = loss  # the usual case, at the least cost
         else:
             value = self._checked_feedback(loss, reward, losses)
@@ -210,10 +224,18 @@ class Learner(AskTell[Choice]):
                 "pass loss= or reward=, not losses="
             )
         if reward is None:
-            return self._checked("loss", loss)
-        if loss is not None:
+            value = self._checked("loss", loss)
+        elif loss is not None:
             raise TypeError("pass either loss or reward, not both")
-        return -self._checked("reward", reward)
+        else:
+            value = -self._checked("reward", reward)
+        if value < self._least and self._scalar("below") == 0.0:
+            warnings.warn(
+                f"a loss of {value:g} is below the least possible one, {self._least:g}, and is "
+                "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                stacklevel=3,
+            )
+        return value
 
     def _checked(self, name: str, value: object) -> float:
         if value is None:

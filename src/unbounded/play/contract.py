@@ -135,6 +135,9 @@ class BanditSpec(Spec):
         ``update(params, state, arm, memo, loss) -> State``.
     scale : kernel
         ``scale(params, state) -> float``: the scale that the algorithm now works with.
+    asked : kernel, optional
+        ``asked(params, state) -> State``, for learners that count what is outstanding: after
+        every `ask`. The simulator, in which nothing is outstanding, does without it.
     feedback : {"bandit", "full"}
         Whether ``update`` takes the loss of the arm or the vector of all losses.
     delayed : bool
@@ -153,6 +156,7 @@ class BanditSpec(Spec):
 
     guarantee: str
     scale: Callable[..., float]
+    asked: Callable[..., Any] | None = None
     feedback: Literal["bandit", "full"] = "bandit"
     delayed: bool = True
     shift_free: bool = False

@@ -107,6 +107,12 @@ def rescale(arms: Arms, factor: float) -> Arms:
     else:
         for k in range(arms.L.size):
             arms.L[k] *= factor
+    return afresh(arms)
+
+
+@kernel
+def afresh(arms: Arms) -> Arms:
+    """The same arms, whose next solve depends on nothing but their losses; not with many arms."""
     return Arms(NO_ANCHOR, arms.L, arms.law, arms.picture, arms.table)
 
 

@@ -1,0 +1,290 @@
+"""CostSCB: scale-free bandit for costs, losses with a known least value (docs/one-sided.md).
+
+FTRL with the 1/2-Tsallis entropy on losses that are clipped at the m-th largest one seen so far.
+With a least value known, that clipping errs on one side only, so that no exploration is needed.
+This algorithm is the library's own; we know of no other text on it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+from unbounded._arguments import (
+    checked_at_least,
+    checked_count,
+    checked_option,
+    checked_positive,
+    shown,
+)
+from unbounded._jit import kernel
+from unbounded.core.arrays import Vector
+from unbounded.core.ceiling import (
+    Ceiling,
+    checked_lower,
+    clip_above,
+    height,
+    new_ceiling,
+    unit_factor,
+)
+from unbounded.core.legal import require
+from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.play.bandit_learner import Learner, entries
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
+
+TUNINGS = ("paid", "scale")
+PAID, SCALE = range(2)  # tunings B and A of docs/one-sided.md
+LATE = ("usual", "proved")
+MOST_RANKS = 2048  # K of outliers="sqrt"
+MOST_SQUARES = 2.0**500  # what V and Z, in units of 4^e, never reach
+
+
+class Params(NamedTuple):
+    n: int
+    lower: float  # b: the least possible loss
+    K: int  # the largest rank: outliers + 1, or MOST_RANKS
+    growing: bool  # whether m_t grows with t up to K, or is K from the first round on
+    tuning: int  # PAID: eta_t = c / sqrt(C_max^2 + Z); SCALE: eta_t = c / sqrt(V)
+    rate: float  # c
+    nu: float  # gamma_t = nu / (n + t)
+    counts: bool  # whether V counts asks and what was outstanding at them (Theorem O6)
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # losses above C_t
+    below: int  # losses below ``lower``; clipped + below < t
+    ceiling: Ceiling  # what losses are clipped at, and the unit 2^e
+    V: float  # sum_{s <= t} C_s^2, in units of 4^e: at least C_max^2 (SCALE; else 0)
+    V_asked: float  # V of the last ask, in units of 4^e, where ``waiting`` > 0; at most V
+    waiting: int  # asks outstanding; 0 unless they are counted
+    Z: float  # sum_{s < t} of l^2 / sqrt(n (p + gamma)), in units of 4^e: >= 0 (PAID; else 0)
+    arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        n, t = params.n, self.t
+        self.ceiling.check_for(params.lower, growing_rank(n, t) if params.growing else params.K)
+        require(self.clipped + self.below < t, "there are no so many losses")
+        require(0.0 <= self.V <= MOST_SQUARES and 0.0 <= self.Z <= MOST_SQUARES, "no such squares")
+        require(0.0 <= self.V_asked <= self.V and self.waiting >= 0, "there are no such asks")
+        require(params.counts or self.waiting == 0, "asks are not counted")
+        if params.tuning == SCALE:
+            require(self.V >= 0.25 or self.ceiling.C_max == 0.0, "no such squares")
+        self.arms.check()
+
+
+def init(params: Params) -> State:
+    """C_1 = 0 and p_1 uniform."""
+    return State(
+        t=1,
+        clipped=0,
+        below=0,
+        ceiling=new_ceiling(params.lower, params.K),
+        V=0.0,
+        V_asked=0.0,
+        waiting=0,
+        Z=0.0,
+        arms=tsallis_arms.new_arms(params.n, growing=not params.counts),
+    )
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    tsallis_arms.fill(state.arms, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw k_t from p_t; the memo is p_{t,k} + gamma_t."""
+    arm, p_k = tsallis_arms.draw(state.arms, word)
+    return arm, p_k, p_k + params.nu / (params.n + state.t)
+
+
+@kernel
+def growing_rank(n: int, t: int) -> int:
+    """m_t of outliers="sqrt"."""
+    return min(MOST_RANKS, math.ceil(math.sqrt(n * t)))
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
+    """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
+    n, t = params.n, state.t + 1  # of the next round
+    m = growing_rank(n, t) if params.growing else params.K
+    l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)  # noqa: E741
+    arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)
+    factor = unit_factor(state.ceiling, ceiling)
+    V, V_asked, Z = state.V, 0.0, state.Z
+    waiting = max(0, state.waiting - 1)
+    if params.tuning == PAID:
+        Z += l * l / math.sqrt(n * p_k_gamma)
+        Z = Z * factor * factor  # by 2^-d and again: 4^-d may underflow where the product does not
+        W = ceiling.C_max * ceiling.C_max + Z
+    else:
+        V_asked = (state.V_asked if state.waiting > 0 else V) * factor * factor
+        V = V_asked + weight(n, ceiling.C, waiting)
+        W = V
+    if n > 1 and ceiling.C_max > 0.0:
+        arms = tsallis_arms.rescale(arms, factor)
+        arms = tsallis_arms.afresh(arms) if params.counts else arms
+        arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)  # for the next round
+    below = state.below + (loss < params.lower)
+    return State(t, state.clipped + clipped, below, ceiling, V, V_asked, waiting, Z, arms)
+
+
+@kernel
+def weight(n: int, C: float, waiting: int) -> float:
+    """What V grows by at an ask: C_t^2, and more for what is outstanding (Theorem O6)."""
+    return C * C * (1.0 + 2.0 * waiting / math.sqrt(n))
+
+
+@kernel
+def asked(params: Params, state: State) -> State:
+    """After an ask, where asks are counted: V for the next one, should it come before a tell."""
+    t, clipped, below, ceiling, V, _, waiting, Z, arms = state
+    waiting += 1
+    V_asked = V
+    V = V_asked + weight(params.n, ceiling.C, waiting)
+    if params.n > 1 and ceiling.C_max > 0.0:
+        arms = tsallis_arms.afresh(arms)  # a warm start would not be the simulator's
+        arms = tsallis_arms.solve(arms, params.rate / math.sqrt(V), 0.0)
+    return State(t, clipped, below, ceiling, V, V_asked, waiting, Z, arms)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """C_t: what losses are clipped at, above ``lower``."""
+    return height(state.ceiling, params.lower)
+
+
+def paid_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
+    """Theorem O3 for losses in [lower, lower + 1]: docs/one-sided.md."""
+    learning = (4.0 / rate + rate) * math.sqrt(n * (T + 1.0)) + 1.0 + 0.5 * math.log(T + 1.0)
+    return learning + m + nu * n * math.log1p(T / n)
+
+
+def scale_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
+    """Theorem O1 for losses in [lower, lower + 1]: docs/one-sided.md."""
+    return (4.0 / rate + rate) * math.sqrt(n * T) + m + nu * n * math.log1p(T / n)
+
+
+class CostSCB(Learner):
+    """Bandit for costs: losses with a known least value, and of unknown size above it.
+
+    Seconds, dollars, errors: where the least possible loss is known, and losses near it occur, this
+    learns faster than `SCB`, and rare huge losses can be told to mean nothing.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    lower : float, optional
+        The least possible loss, 0 by default. It should not be far below the losses that occur:
+        with losses in [1000, 1001] and ``lower=0`` nothing is learned.
+    best_reward : float, optional
+        Instead of ``lower``, for rewards: the largest one possible.
+    outliers : int or "sqrt"
+        How many huge losses say nothing about their arms: the learner works at the scale of the
+        largest loss but these. "sqrt" lets their number grow as sqrt(n t), up to 2047. An arm
+        whose rare huge losses *are* what is wrong with it is not recognised then.
+    tune : {"paid", "scale"}
+        Whether the learning rate follows the losses that were paid, or the largest loss.
+    rate : float
+        Multiplies the learning rate.
+    implicit : float
+        The amount of implicit exploration; 0 has the smallest expected regret, and a heavy tail.
+    late : {"usual", "proved"}
+        How to learn from losses that are told late. "usual" counts tells, as all learners here do:
+        good in practice, and nothing is proved. "proved" slows down by as much as is outstanding,
+        and has a bound (Theorem O6) with ``tune="scale"``, ``implicit=0`` and a number of
+        ``outliers``; ``rate=1`` is best. It takes O(n) for an ask, and `forget` is refused.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    A loss below ``lower`` is taken as ``lower``, counted in `below`, and warned of once.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCB
+    >>> learner = CostSCB(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5e9, 1e9, 4e9][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="CostSCB",
+        reference="docs/one-sided.md",
+        guarantee="expected regret 4 M sqrt(n T) + O(n M log T) for losses in [lower, lower + M], "
+        "Theorem O3",
+        scale_free=True,
+        bound=paid_bound,
+        bound_unit="scale",  # for lower=0
+        asked=asked,
+        examples=(
+            {},
+            {"tune": "scale", "implicit": 0.0},
+            {"outliers": 3},
+            {"outliers": "sqrt"},
+            {"outliers": "sqrt", "tune": "scale", "rate": 1.0},
+        ),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        lower: float | None = None,
+        best_reward: float | None = None,
+        outliers: SupportsIndex | str = 0,
+        tune: str = "paid",
+        rate: float = 2.0,
+        implicit: float = 1.0,
+        late: str = "usual",
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        least = checked_lower(lower, best_reward)
+        lower = None if lower is None else least
+        best_reward = None if best_reward is None else 0.0 - least
+        growing = isinstance(outliers, str)
+        if not isinstance(outliers, str):
+            outliers = checked_count("outliers", outliers, least=0)
+        elif outliers != "sqrt":
+            raise ValueError(f"outliers must be a number or 'sqrt', got {shown(outliers)}")
+        K = MOST_RANKS if isinstance(outliers, str) else outliers + 1
+        tuning = checked_option("tune", tune, TUNINGS)
+        rate = checked_positive("rate", rate)
+        implicit = checked_at_least("implicit", implicit, 0.0)
+        counts = checked_option("late", late, LATE) == LATE.index("proved")
+        if counts and (growing or tuning == PAID or implicit > 0.0):
+            raise ValueError(
+                "late='proved' is proved for tune='scale', implicit=0 and a number of outliers: "
+                "set these, or late='usual'"
+            )
+        params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
+        self._start(params, locals(), seed)
+        self._least = least
+        if counts:
+            self._ask = entries(self.spec).ask_and_count
+
+    def _drop(self, number: int) -> None:
+        if self._params.counts:
+            raise RuntimeError(
+                "late='proved' needs every loss: tell() it, or make the learner with late='usual'"
+            )
+        super()._drop(number)
+
+    @property
+    def below(self) -> int:
+        """How many losses were below ``lower``, and taken as ``lower``."""
+        return int(self._scalar("below"))

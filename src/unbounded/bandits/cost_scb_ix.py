@@ -1,0 +1,180 @@
+"""CostSCB-IX: bandit for costs with a high-probability bound (docs/one-sided.md, Theorem O5).
+
+`CostSCB` with the Shannon entropy and as much implicit exploration (Neu 2015) as makes the bound
+hold for realised regret, with high probability. Clipped at the m-th largest loss seen so far, for
+a fixed m; no mixing. This algorithm is the library's own; we know of no other text on it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+from unbounded._arguments import checked_count, checked_positive
+from unbounded._jit import kernel
+from unbounded.core.arrays import Vector
+from unbounded.core.ceiling import (
+    Ceiling,
+    checked_lower,
+    clip_above,
+    height,
+    new_ceiling,
+    unit_factor,
+)
+from unbounded.core.legal import require
+from unbounded.core.simplex import shannon_arms
+from unbounded.core.simplex.shannon_arms import Arms
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
+
+
+class Params(NamedTuple):
+    n: int
+    lower: float  # b: the least possible loss
+    m: int  # the rank of the threshold among the losses told
+    iota: float  # ln n; ln(n / delta) for a learner that is told delta
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # losses above C_t
+    below: int  # losses below ``lower``; clipped + below < t
+    ceiling: Ceiling  # what losses are clipped at, and the unit 2^e; C = C_max, as m is fixed
+    arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.ceiling.check_for(params.lower, params.m)
+        require(self.ceiling.C_max == self.ceiling.C, "a threshold fell")
+        require(self.clipped + self.below < self.t, "there are no so many losses")
+        self.arms.check()
+
+
+def init(params: Params) -> State:
+    """C_1 = 0 and p_1 uniform."""
+    return State(
+        t=1,
+        clipped=0,
+        below=0,
+        ceiling=new_ceiling(params.lower, params.m),
+        arms=shannon_arms.new_arms(params.n),
+    )
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    shannon_arms.fill(state.arms, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw k_t from p_t; the memo is p_{t,k} + gamma_t."""
+    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))
+    arm, p_k = shannon_arms.draw(state.arms, word)
+    return arm, p_k, p_k + gamma
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
+    """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
+    n, t, arms = params.n, state.t + 1, state.arms
+    l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)  # noqa: E741
+    shannon_arms.add(arms, arm, l / p_k_gamma)
+    if n > 1 and ceiling.C > 0.0:
+        shannon_arms.rescale(arms, unit_factor(state.ceiling, ceiling))
+        eta = math.sqrt(params.iota / (n * t)) / ceiling.C  # in units of 2^-e
+        shannon_arms.solve(arms, eta, 0.0)  # for the next round
+    below = state.below + (loss < params.lower)
+    return State(t, state.clipped + clipped, below, ceiling, arms)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """C_t: what losses are clipped at, above ``lower``."""
+    return height(state.ceiling, params.lower)
+
+
+def bound(n: int, T: int, delta: float, m: int = 1) -> float:
+    """Theorem O5 with iota = ln n, for losses in [lower, lower + 1]: docs/one-sided.md."""
+    log_n, log_2 = math.log(n), math.log(2.0 / delta)
+    return 4.0 * math.sqrt(n * T * log_n) + (math.sqrt(n * T / log_n) + 1.0) * log_2 + m
+
+
+def bound_for_delta(n: int, T: int, delta: float, m: int = 1) -> float:
+    """Theorem O5 with iota = ln(n / delta), for losses in [lower, lower + 1]."""
+    iota = math.log(n / delta)
+    return 4.0 * math.sqrt(n * T * iota) + 0.7 * math.sqrt(n * T / iota) + math.log(2.0 / delta) + m
+
+
+class CostSCBIX(Learner):
+    """Bandit for costs whose realised regret is bounded with high probability.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    lower : float, optional
+        As in `CostSCB`.
+    best_reward : float, optional
+        As in `CostSCB`.
+    outliers : int
+        As in `CostSCB`; a number, as the theorem needs a fixed one.
+    delta : float, optional
+        Tunes the rates for regret that holds with probability 1 - delta for this delta. Without
+        it, one run serves all delta.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    A loss below ``lower`` is taken as ``lower``, counted in `below`, and warned of once.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCBIX
+    >>> learner = CostSCBIX(n_arms=3, best_reward=100, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, reward=[20, 90, 50][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="CostSCBIX",
+        reference="docs/one-sided.md",
+        guarantee="regret M (4 sqrt(n T ln n) + sqrt(n T / ln n) ln(2/delta) + ln(2/delta) + 1) "
+        "with probability 1 - delta for losses in [lower, lower + M], Theorem O5",
+        scale_free=True,
+        examples=({}, {"outliers": 3}, {"delta": 0.01}),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        lower: float | None = None,
+        best_reward: float | None = None,
+        outliers: SupportsIndex = 0,
+        delta: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        least = checked_lower(lower, best_reward)
+        lower = None if lower is None else least
+        best_reward = None if best_reward is None else 0.0 - least
+        outliers = checked_count("outliers", outliers, least=0)
+        iota = math.log(n_arms)
+        if delta is not None:
+            delta = checked_positive("delta", delta, below=1.0)
+            iota -= math.log(delta)
+        self._start(Params(n_arms, least, outliers + 1, iota), locals(), seed)
+        self._least = least
+
+    @property
+    def below(self) -> int:
+        """How many losses were below ``lower``, and taken as ``lower``."""
+        return int(self._scalar("below"))

@@ -1,0 +1,112 @@
+"""One-sided clipping: losses of at least ``lower``, clipped at the m-th largest one told so far.
+
+The comparator's clipping error is then at most 0, and the learner's is the sum of the m largest
+losses that it was told (docs/one-sided.md, Lemma 6). Losses are kept and compared as they were
+told; what is made of them is in units of 2^e, where e is the exponent of the largest threshold so
+far. So any finite float64 is a legal loss, nothing overflows, and multiplying every loss (and
+``lower``) by a power of two changes ``e`` and nothing else. What a learner keeps in units of 2^e it
+multiplies by `unit_factor` when the threshold has changed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unbounded._arguments import checked_finite
+from unbounded._jit import kernel
+from unbounded.core.arrays import Vector
+from unbounded.core.legal import require
+from unbounded.core.powers import LARGEST
+
+LARGEST_UNIT = 1100  # 2^1025 is above twice the largest loss; 2^-1074 is the smallest
+
+
+class Ceiling(NamedTuple):
+    """What losses are clipped at: C_t, the m_t-th largest of the losses told, less ``lower``."""
+
+    at: float  # the m_t-th largest of the losses told: one of ``largest``, at least ``lower``
+    C: float  # at - lower, in units of 2^e: in [0, 1), at most C_max
+    C_max: float  # the largest C so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
+    e: int  # the exponent of the largest C so far; 0 while C_max = 0. Never falls after that
+    largest: Vector  # (K,) the K largest losses told, descending; filled up with ``lower``
+
+    def check_for(self, lower: float, m: int) -> None:
+        """Refuse a threshold that no losses can have made, with the rank ``m`` now."""
+        falling = np.all(self.largest[1:] <= self.largest[:-1])
+        require(falling and self.largest[-1] >= lower, "there are no such largest losses")
+        require(self.at == self.largest[m - 1], "a threshold is not the loss of its rank")
+        require(0.0 <= self.C <= self.C_max, "there is no such threshold")
+        require(self.C_max == 0.0 or 0.5 <= self.C_max < 1.0, "a threshold has no such size")
+        C, exponent = _above(lower, self.at)
+        require(abs(self.e) <= LARGEST_UNIT and self.C_max * 2.0 >= C, "it has no such unit")
+        fits = exponent <= self.e and math.ldexp(C, exponent - self.e) == self.C
+        require(C == self.C == 0.0 or fits, "a threshold does not fit its loss")
+
+
+def new_ceiling(lower: float, K: int) -> Ceiling:
+    """Nothing was told yet; the ranks will be at most ``K``."""
+    return Ceiling(lower, 0.0, 0.0, 0, np.full(K, lower))
+
+
+@kernel
+def clip_above(
+    ceiling: Ceiling, lower: float, rank: int, loss: float
+) -> tuple[float, bool, Ceiling]:
+    """Clip to [lower, C_t] and subtract ``lower``; then C becomes the ``rank``-th largest.
+
+    Returns l in units of 2^e, whether it was clipped from above, and the next ceiling.
+    """
+    at, C, C_max, e, largest = ceiling
+    loss = max(loss, lower)
+    clipped = loss > at  # as told: in units of 2^e, a loss may overflow
+    l = C if clipped else min(math.ldexp(loss, -e) - math.ldexp(lower, -e), C)  # noqa: E741
+    k = largest.size - 1
+    if loss > largest[k]:
+        while k > 0 and largest[k - 1] < loss:
+            largest[k] = largest[k - 1]
+            k -= 1
+        largest[k] = loss
+    if largest[rank - 1] != at:
+        at = float(largest[rank - 1])
+        C, exponent = _above(lower, at)
+        if C > 0.0 and (C_max == 0.0 or exponent > e):
+            C_max, e = C, exponent
+        else:
+            C = math.ldexp(C, exponent - e)
+            C_max = max(C_max, C)
+    return l, clipped, Ceiling(at, C, C_max, e, largest)
+
+
+@kernel
+def _above(lower: float, at: float) -> tuple[float, int]:
+    """at - lower as a mantissa and an exponent."""
+    unit = math.frexp(max(abs(at), abs(lower)))[1]  # at - lower may overflow; in units it can't
+    C, exponent = math.frexp(math.ldexp(at, -unit) - math.ldexp(lower, -unit))
+    return C, exponent + unit
+
+
+@kernel
+def height(ceiling: Ceiling, lower: float) -> float:
+    """C_t as a float, at most the largest one: ``lower`` may be as far below."""
+    half = 0.5 * ceiling.at - 0.5 * lower
+    return LARGEST if half >= 0.5 * LARGEST else ceiling.at - lower
+
+
+@kernel
+def unit_factor(before: Ceiling, after: Ceiling) -> float:
+    """What values in units of ``before`` are multiplied by to be in units of ``after``."""
+    if before.e != after.e and before.C_max > 0.0:  # until then there is nothing but zeros
+        return math.ldexp(1.0, before.e - after.e)
+    return 1.0
+
+
+def checked_lower(lower: float | None, best_reward: float | None) -> float:
+    """The least possible loss, from the two ways of saying it, or a clear error."""
+    if lower is not None and best_reward is not None:
+        raise TypeError("pass either lower or best_reward, not both: lower is -best_reward")
+    if best_reward is not None:
+        return 0.0 - checked_finite("best_reward", best_reward)  # 0, not -0
+    return 0.0 if lower is None else checked_finite("lower", lower)
