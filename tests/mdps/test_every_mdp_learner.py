@@ -46,9 +46,8 @@ def asked_for(learner, states, actions):
     """A plan that takes these actions; others are forgotten."""
     while True:
         plan = learner.ask()
-        chances = [
-            plan.policy[h][s, a] for h, (s, a) in enumerate(zip(states, actions, strict=True))
-        ]
+        visited = zip(plan.policy, states, actions, strict=True)
+        chances = [table[s, a] for table, s, a in visited]
         if min(chances) > 0.0:
             return plan
         learner.forget(plan)

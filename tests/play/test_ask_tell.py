@@ -259,6 +259,27 @@ def test_saving_over_a_file_replaces_it_as_a_whole(make, tmp_path):
         learner.save(tmp_path / "no such folder" / "learner.json")
 
 
+def test_a_file_keeps_its_link_and_its_mode(make, tmp_path):
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    learner = make()
+    learner.save(target)
+    target.chmod(0o640)
+    link.symlink_to(target)
+    play_on(learner)
+    learner.save(link)
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert type(learner).load(target).save() == learner.save()
+    learner.save(tmp_path / ("x" * 250))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_settings_cannot_be_changed_through_their_parts():
+    learner = TsallisINF(3, loss_range=(0.0, 1.0))
+    learner.settings["loss_range"][0] = 7.0
+    assert learner.settings["loss_range"] == [0.0, 1.0]
+
+
 def test_the_base_asks_for_what_subclasses_add():
     class Bare(AskTell):
         pass
@@ -266,7 +287,7 @@ def test_the_base_asks_for_what_subclasses_add():
     bare = Bare.__new__(Bare)
     steps = [
         bare._fresh, bare._snapshot, bare._check_counts, lambda: bare._asked,
-        lambda: bare._fewest_entries({}), lambda: bare._ticket(0, ""), lambda: bare._kept(()),
+        lambda: bare._fewest_entries({}), lambda: bare._ticket(0, (), ""), lambda: bare._kept(()),
         lambda: bare._record_of(0, []),
     ]  # fmt: skip
     for step in steps:

@@ -290,6 +290,68 @@ def test_a_learner_may_be_saved_while_others_play():
             thread.join()
 
 
+def test_a_save_during_a_tell_has_the_choice():
+    """Another thread's, or a signal handler's: the choice is outstanding there, or learned."""
+    learner = SCB(4, seed=0)
+    saved = []
+
+    def save_first(*arguments):
+        saved.append(learner.save())
+        compiled(*arguments)
+        saved.append(learner.save())
+
+    compiled, learner._tell = learner._tell, save_first
+    choice = learner.ask()
+    learner.tell(choice, 1.0)
+    before, after = map(SCB.load, saved)
+    assert (before.rounds, list(before.outstanding)) == (0, [choice.id])
+    assert (after.rounds, list(after.outstanding)) == (1, [])
+    before.tell(choice, 1.0)
+    assert before.save() == after.save() == learner.save()
+
+
+def test_an_interrupt_after_other_tells_were_learned():
+    """A handler tells another choice, and then raises: neither is learned twice."""
+    for early in (True, False):
+        learner = SCB(4, seed=0)
+        first, second = learner.ask(), learner.ask()
+
+        def interrupted(*arguments, learner=learner, early=early, second=second):
+            learner._tell = compiled
+            if not early:
+                compiled(*arguments)
+            learner.tell(second, 2.0)
+            raise KeyboardInterrupt
+
+        compiled, learner._tell = learner._tell, interrupted
+        with pytest.raises(KeyboardInterrupt):
+            learner.tell(first, 1.0)
+        assert list(learner.outstanding) == ([first.id] if early else [])
+        assert learner.rounds == (1 if early else 2)
+        assert SCB.load(learner.save()).save() == learner.save()
+
+
+def test_outstanding_choices_are_those_of_one_moment():
+    learner, done = SCB(4, seed=0), threading.Event()
+
+    def work():
+        while not done.is_set():
+            learner.tell(learner.ask(), 1.0)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(300):
+            assert len(list(learner.outstanding.values())) <= 3
+            assert all(number == choice.id for number, choice in learner.outstanding.items())
+            repr(learner.outstanding)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
 def test_threads_may_share_a_learner():
     """Calls are carried out one at a time: no ticket is lost, doubled or mixed up."""
     learner = SCB(8, seed=0)

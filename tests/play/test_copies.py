@@ -6,6 +6,8 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -109,6 +111,33 @@ def test_spawned_learners_know_the_same_and_draw_independently(learner):
     tell(learner, ticket)
     with pytest.raises(ValueError, match="n must be at least 1"):
         learner.spawn(0)
+
+
+def test_what_a_user_added_goes_along():
+    class Tagged(SCB):
+        def __init__(self, n_arms, tag="none", **settings):
+            super().__init__(n_arms, **settings)
+            self.tag = tag
+
+    learner = Tagged(3, tag="mine", seed=0)
+    learner.note = ["a"]
+    twin = copy.deepcopy(learner)
+    assert (twin.tag, twin.note) == ("mine", ["a"])
+    assert twin.note is not learner.note
+    assert SCB(3).__reduce__()[2] is None
+
+
+def test_threads_that_spawn_get_different_streams():
+    learner = SCB(10, seed=0)
+    start = threading.Barrier(4)
+
+    def spawn(_):
+        start.wait()
+        return learner.spawn(3)
+
+    with ThreadPoolExecutor(4) as pool:
+        workers = [worker for part in pool.map(spawn, range(4)) for worker in part]
+    assert len({worker.save() for worker in workers}) == 12
 
 
 def test_spawned_streams_are_not_correlated():

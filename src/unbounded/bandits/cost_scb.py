@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
+from numpy.random import PCG64
+
 from unbounded._arguments import (
     checked_at_least,
     checked_count,
@@ -73,7 +75,7 @@ class State(NamedTuple):
         require(params.counts or self.waiting == 0, "asks are not counted")
         if params.tuning == SCALE:
             require(self.V >= 0.25 or self.ceiling.C_max == 0.0, "no such squares")
-        self.arms.check()
+        self.arms.check_at(t)
 
 
 def init(params: Params) -> State:
@@ -276,6 +278,10 @@ class CostSCB(Learner):
         self._least = least
         if counts:
             self._ask = entries(self.spec).ask_and_count
+
+    def _renew_stream(self, bits: PCG64) -> None:
+        super()._renew_stream(bits)
+        self._buffer[self.spec.packing.slot("waiting")] = 0.0
 
     def _drop(self, number: int) -> None:
         if self._params.counts:

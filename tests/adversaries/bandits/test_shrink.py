@@ -30,7 +30,7 @@ def test_one_round():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="final must be above 0 and at most 1, got 0.0"):
+    with pytest.raises(ValueError, match=r"final must be above 0 and at most 1, got 0\.0"):
         Shrink(final=0.0)
     with pytest.raises(ValueError, match=r"gap must be in \[0, 0.5\], got -1"):
         Shrink(gap=-1)
