@@ -310,25 +310,25 @@ def test_a_save_during_a_tell_has_the_choice():
     assert before.save() == after.save() == learner.save()
 
 
-def test_an_interrupt_after_other_tells_were_learned():
+@pytest.mark.parametrize("early", [True, False])
+def test_an_interrupt_after_other_tells_were_learned(early):
     """A handler tells another choice, and then raises: neither is learned twice."""
-    for early in (True, False):
-        learner = SCB(4, seed=0)
-        first, second = learner.ask(), learner.ask()
+    learner = SCB(4, seed=0)
+    first, second = learner.ask(), learner.ask()
 
-        def interrupted(*arguments, learner=learner, early=early, second=second):
-            learner._tell = compiled
-            if not early:
-                compiled(*arguments)
-            learner.tell(second, 2.0)
-            raise KeyboardInterrupt
+    def interrupted(*arguments):
+        learner._tell = compiled
+        if not early:
+            compiled(*arguments)
+        learner.tell(second, 2.0)
+        raise KeyboardInterrupt
 
-        compiled, learner._tell = learner._tell, interrupted
-        with pytest.raises(KeyboardInterrupt):
-            learner.tell(first, 1.0)
-        assert list(learner.outstanding) == ([first.id] if early else [])
-        assert learner.rounds == (1 if early else 2)
-        assert SCB.load(learner.save()).save() == learner.save()
+    compiled, learner._tell = learner._tell, interrupted
+    with pytest.raises(KeyboardInterrupt):
+        learner.tell(first, 1.0)
+    assert list(learner.outstanding) == ([first.id] if early else [])
+    assert learner.rounds == (1 if early else 2)
+    assert SCB.load(learner.save()).save() == learner.save()
 
 
 def test_outstanding_choices_are_those_of_one_moment():
