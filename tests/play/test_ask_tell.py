@@ -10,7 +10,8 @@ import pytest
 from saved_helpers import buffer_of, changed, fields_of, with_buffer
 from unbounded import AHB, SCB, IndependentSCB, TsallisINF, UniformPolicy
 from unbounded.play import saved
-from unbounded.play.ask_tell import AskTell, Ticket
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.tickets import Ticket
 
 
 def bandit():

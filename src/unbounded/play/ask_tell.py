@@ -6,13 +6,13 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, SupportsIndex, TypeVar
+from typing import Any, ClassVar, Generic, Self, SupportsIndex
 
 import numpy as np
 from numpy.random import PCG64, SeedSequence
@@ -21,29 +21,9 @@ from unbounded._arguments import checked_count
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
 from unbounded.play.seeds import Seed, bit_generator
+from unbounded.play.tickets import Outstanding, T
 
 _MOST = 2**53  # counts are kept in floats
-
-
-class Ticket:
-    """What `ask` hands out, and `tell` takes back once."""
-
-    __slots__ = ("_learner", "id")
-
-    id: int
-    _learner: str
-
-    def __eq__(self, other: object) -> bool:
-        """Whether it is the same ticket, perhaps that of a copy or of a restored learner."""
-        if not isinstance(other, Ticket):
-            return NotImplemented
-        return (self.id, self._learner) == (other.id, other._learner)
-
-    def __hash__(self) -> int:
-        return hash((self.id, self._learner))
-
-
-T = TypeVar("T", bound=Ticket)
 
 
 class AskTell(Generic[T]):
@@ -164,7 +144,7 @@ class AskTell(Generic[T]):
     @property
     def outstanding(self) -> Mapping[int, T]:
         """The tickets that have not been told, by ``ticket.id``."""
-        return _Outstanding(self)
+        return Outstanding(self)
 
     def forget(self, ticket: T) -> None:
         """Drop a ticket whose feedback will never come; nothing is learned from it."""
@@ -390,42 +370,6 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-class _Outstanding(Mapping[int, T]):
-    """A learner's outstanding tickets, made anew from its records."""
-
-    def __init__(self, learner: AskTell[T]) -> None:
-        self._learner = learner
-
-    def __getitem__(self, number: int) -> T:
-        return self._ticket(number, self._learner._records[number])
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(list(self._learner._records))
-
-    # Of one moment, although other threads ask and tell.
-
-    def values(self) -> ValuesView[T]:
-        return self._now().values()
-
-    def items(self) -> ItemsView[int, T]:
-        return self._now().items()
-
-    def _now(self) -> dict[int, T]:
-        records = dict(self._learner._records)
-        return {number: self._ticket(number, record) for number, record in records.items()}
-
-    def _ticket(self, number: int, record: tuple[Any, ...]) -> T:
-        learner = self._learner
-        issuer = learner._inherited.get(number, learner._identity)
-        return learner._ticket(number, record, issuer)
-
-    def __len__(self) -> int:
-        return len(self._learner._records)
-
-    def __repr__(self) -> str:
-        return repr(self._now())
 
 
 @cache

@@ -18,9 +18,10 @@ from unbounded._arguments import checked_loss, checked_losses
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
-from unbounded.play.ask_tell import AskTell, Ticket
+from unbounded.play.ask_tell import AskTell
 from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.play.seeds import Seed
+from unbounded.play.tickets import Ticket
 
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
 _LEAST = 2.0**-200  # a probability that is never drawn

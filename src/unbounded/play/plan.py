@@ -7,7 +7,7 @@ from typing import Any
 from unbounded._arguments import checked_count
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers, draw
-from unbounded.play.ask_tell import Ticket
+from unbounded.play.tickets import Ticket
 
 
 class Plan(Ticket):

@@ -1,0 +1,99 @@
+"""A learner as a document: what is read is checked, index by index."""
+
+import numpy as np
+import pytest
+
+from mdp_play import tell_firsts
+from saved_helpers import buffer_of, with_buffer
+from unbounded import RFELP, SCB, SCBIX, SCBRL, UCB1, UMABG, MDPLearner, TsallisINF
+from unbounded.core.simplex.lazy import BETA, ETA_S, MOMENTS
+from unbounded.core.simplex.proposal import ALIAS, CUT, LOSS, RECORD, WEIGHT
+from unbounded.play import saved
+
+
+def played(learner, rounds=40):
+    for t in range(rounds):
+        if isinstance(learner, MDPLearner):
+            tell_firsts(learner, [1.0 + t % 3, -2.0])
+        else:
+            choice = learner.ask()
+            learner.tell(choice, 1.0 + choice.arm % 5 + t % 3)
+    return learner
+
+
+def damaged(learner, field, index, value):
+    """The save of a learner with one number changed."""
+    packing, text = learner.spec.packing, learner.save()
+    buffer = buffer_of(text)
+    if index is None:
+        buffer[packing.slot(field)] = value
+    else:
+        begin = packing._vectors[f"state.{field}"]
+        buffer[int(buffer[begin]) + index] = value
+    return with_buffer(text, buffer)
+
+
+def rf_elp():
+    return RFELP([2, 2], 2, episodes=30, seed=0)
+
+
+def scb_rl():
+    return SCBRL([2, 2], 2, episodes=3000, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "index", "values"),
+    [
+        (lambda: SCB(70, seed=0), "arms.table", RECORD * 3 + ALIAS, [-1.0, 70.0, 1e9, 0.5, 1e300]),
+        (lambda: SCB(70, seed=0), "arms.table", RECORD * 3 + CUT, [-0.1, 1.1, 0.123]),
+        (lambda: SCB(70, seed=0), "arms.table", RECORD * 3 + WEIGHT, [0.0, 2.0, 1e-300]),
+        (lambda: SCB(70, seed=0), "arms.table", RECORD * 3 + LOSS, [-1e9, 1e9]),
+        (lambda: SCB(70, seed=0), "arms.picture", MOMENTS, [0.0, 1e3]),
+        (lambda: SCB(70, seed=0), "arms.picture", BETA, [-1.0, 2.0]),
+        (lambda: SCB(70, seed=0), "arms.picture", ETA_S, [-1.0, 0.0, 1e3]),
+        (lambda: SCBIX(30, seed=0), "arms.table", RECORD * 3 + ALIAS, [30.0, -1.0]),
+        (lambda: SCBIX(30, seed=0), "arms.picture", MOMENTS + 1, [-1.0, 1e3]),
+        (lambda: SCB(5, seed=0), "arms.law.q", 2, [-0.1, 0.9]),
+        (lambda: SCB(5, seed=0), "arms.anchor.x", None, [1e3]),
+        (lambda: TsallisINF(60, loss_range=(0, 9), seed=0), "arms.law.lane_sums", 1, [0.5]),
+        (lambda: UCB1(4, loss_range=(0, 9)), "best", None, [4.0, -1.0, 1e9]),
+        (lambda: UCB1(4, loss_range=(0, 9)), "plays", 1, [-1.0, 1e9]),
+        (lambda: UMABG(4, seed=0), "top", None, [4.0, -1.0]),
+        (rf_elp, "progress.current", None, [-1.0, 10.0, 1e9]),
+        (rf_elp, "progress.target", None, [-1.0, 5.0, 1e9]),
+        (rf_elp, "progress.size", None, [0.0, 31.0, 1e9]),
+        (rf_elp, "library.size", None, [0.0, 31.0, 1e9]),
+        (rf_elp, "library.target", 0, [-1.0, 4.0, 0.5]),
+        (rf_elp, "library.choice", 1, [-1.0, 2.0]),
+        (rf_elp, "model.choice", 1, [-1.0, 2.0, 0.5]),
+        (scb_rl, "search.progress.current", None, [-1.0, 10.0, 1e9]),
+        (scb_rl, "search.progress.target", None, [-1.0, 5.0, 1e9]),
+        (scb_rl, "play.unit", None, [1e6, -1e6]),
+        (scb_rl, "play.hi", 0, [-0.5, 1.5]),
+        (scb_rl, "windows.W", 0, [0.3, 1.5]),
+    ],
+)
+def test_impossible_numbers_are_refused(make, field, index, values):
+    learner = played(make())
+    type(learner).load(learner.save())  # the control
+    for value in values:
+        with pytest.raises(ValueError, match=f"this is not a saved {learner.spec.name}"):
+            type(learner).load(damaged(learner, field, index, value))
+
+
+def test_sums_that_all_grew_too_far_are_refused():
+    learner = played(SCB(30, seed=0))
+    text = learner.save()
+    packing, buffer = learner.spec.packing, buffer_of(text)
+    begin = packing._vectors["state.arms.L"]
+    buffer[int(buffer[begin]) : int(buffer[begin + 1])] = 1e200
+    buffer[packing.slot("arms.anchor.S2")] = 0.0
+    with pytest.raises(ValueError, match="there are no such estimates"):
+        SCB.load(with_buffer(text, buffer))
+
+
+def test_a_buffer_survives():
+    words = np.random.default_rng(0).integers(2**64, size=1000, dtype=np.uint64)
+    assert np.array_equal(
+        saved.decoded(saved.encoded(words.view(np.float64))).view(np.uint64), words
+    )
