@@ -12,7 +12,11 @@ import numba
 from numba import types
 from numba.extending import intrinsic
 
-from unbounded._jit_cache import callback, dispatcher
+from unbounded._jit_cache import NotKeptError, callback, can_keep, dispatcher, only_kept
+
+__all__ = [
+    "NotKeptError", "borrowed", "can_keep", "kernel", "only_kept", "pointer", "subroutine",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,8 +16,10 @@ import hashlib
 import pickle
 import re
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -43,6 +45,28 @@ except ImportError:
 
 _VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__
 _SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+
+
+class NotKeptError(Exception):
+    """Compiled code was asked for that is not kept, by somebody who does not want to wait."""
+
+
+_here = threading.local()
+
+
+@contextmanager
+def only_kept() -> Iterator[None]:
+    """In this thread, a kernel that would have to be compiled is a `NotKeptError`."""
+    _here.only_kept = True
+    try:
+        yield
+    finally:
+        _here.only_kept = False
+
+
+def can_keep() -> bool:
+    """Whether what is compiled by one process can be used by others."""
+    return not MISSING and cache_directory() is not None
 
 
 def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -102,6 +126,12 @@ class Kept(Kernel):
         return None if directory is None else str(directory)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
+        found = self._found(signature, target)
+        if found is None and getattr(_here, "only_kept", False):
+            raise NotKeptError(self._qualname)
+        return found
+
+    def _found(self, signature: Any, target: Any) -> Any:
         target.refresh()
         code = self._code(signature)
         if self.compiled_as is None:

@@ -32,7 +32,7 @@ from unbounded.core.ceiling import (
 from unbounded.core.legal import require
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.play.bandit_learner import Learner, entries
+from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
@@ -274,10 +274,9 @@ class CostSCB(Learner):
                 "set these, or late='usual'"
             )
         params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
+        self._counts = counts
         self._start(params, locals(), seed)
         self._least = least
-        if counts:
-            self._ask = entries(self.spec).ask_and_count
 
     def _renew_stream(self, bits: PCG64) -> None:
         super()._renew_stream(bits)

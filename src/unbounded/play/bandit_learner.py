@@ -15,12 +15,14 @@ from numpy.random import PCG64
 from numpy.typing import ArrayLike
 
 from unbounded._arguments import checked_loss, checked_losses
+from unbounded._interpret import interpreted
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.play.seeds import Seed
+from unbounded.play.steps import Steps
 from unbounded.play.tickets import Ticket
 
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
@@ -102,6 +104,16 @@ def entries(spec: BanditSpec) -> Entries:
     return Entries(ask_only, *others)
 
 
+_steps: dict[BanditSpec, Steps[Entries]] = {}
+
+
+def steps_of(cls: type[Learner], arguments: Mapping[str, Any]) -> Steps[Entries]:
+    """The steps of an algorithm, compiled or not; ``arguments`` are settings of a learner."""
+    if cls.spec not in _steps:
+        _steps[cls.spec] = Steps(cls, arguments, entries(cls.spec))
+    return _steps[cls.spec]
+
+
 class Learner(AskTell[Choice]):
     """Base of every bandit learner: ask for an arm, tell its loss.
 
@@ -111,11 +123,12 @@ class Learner(AskTell[Choice]):
 
     spec: ClassVar[BanditSpec]
     _noun = "choice"
+    _counts = False  # whether asks change the state
     _example = "SCB"
 
     def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
         super()._start(params, arguments, seed)
-        self._ask, self._tell, self._look, self._scale, _ = entries(self.spec)
+        self._choose_steps()
         self._delayed = self.spec.delayed
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
@@ -123,8 +136,58 @@ class Learner(AskTell[Choice]):
         self._forgotten = 0  # asks = tells + forgotten + outstanding
         self._telling: dict[int, tuple[Any, ...]] = {}  # records whose tell is under way
 
+    def _choose_steps(self) -> bool:
+        """Use the compiled steps, if they are ready; else interpreted ones."""
+        steps = self._steps
+        if steps.ready:
+            self._ask, self._tell, self._look, self._scale, counting = steps.compiled
+            if self._counts:
+                self._ask = counting
+            return True
+        self._ask, self._tell = self._ask_interpreted, self._tell_interpreted
+        self._look, self._scale = steps.interpreted.look, steps.interpreted.scale
+        return False
+
+    def _ask_interpreted(self, _: Vector) -> tuple[int, float, float, int]:
+        with self._lock:
+            if self._choose_steps():
+                return self._ask(self._buffer)
+            began = time.perf_counter()
+            steps = self._steps.interpreted
+            ask = steps.ask_and_count if self._counts else steps.ask
+            after = self._buffer.copy()
+            arm, probability, memo, number = ask(after)
+            self._buffer = after
+            self._steps.spend(time.perf_counter() - began)
+            return int(arm), float(probability), float(memo), int(number)
+
+    def _tell_interpreted(self, _: Vector, arm: int, memo: float, number: int, loss: Any) -> None:
+        """On a copy of the buffer, which then takes its place at once: whenever it is interrupted,
+        the loss was learned or it was not."""
+        with self._lock:
+            if self._choose_steps():
+                self._tell(self._buffer, arm, memo, number, loss)
+                return
+            began = time.perf_counter()
+            after = self._buffer.copy()
+            self._steps.interpreted.tell(after, arm, memo, number, loss)
+            self._buffer = after
+            self._steps.spend(time.perf_counter() - began)
+
+    def _rehearse(self) -> None:
+        """Run every step once."""
+        choice = self.ask()
+        if self.spec.feedback == "full":
+            self.tell(choice, losses=np.zeros(self.n_arms))
+        else:
+            self.tell(choice, max(0.0, self._least))
+        self.probabilities()
+        _ = self.scale
+
     def _fresh(self) -> Vector:
-        buffer = self.spec.packing.new(self._params, self.spec.init(self._params))
+        self._steps = steps_of(type(self), self._settings)
+        init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
+        buffer = self.spec.packing.new(self._params, init(self._params))
         buffer[TOLD : TOLD + RING] = -1.0
         return buffer
 

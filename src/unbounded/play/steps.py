@@ -1,0 +1,149 @@
+"""An algorithm's steps: interpreted at once, and compiled as soon as that is done.
+
+A learner whose compiled code is not kept yet plays its steps in Python, while another process
+compiles them into the cache; between two calls it changes over. The play is the same to the last
+bit, whenever that happens.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from unbounded import settings
+from unbounded._interpret import interpreted
+from unbounded._jit import NotKeptError, can_keep, only_kept
+
+_BEHIND = 0.25  # seconds of interpreting, after which another process begins to compile
+_AHEAD = 2.0  # ... after which this one does, where no other can
+_SAID = 1.0  # seconds of waiting, after which one is told why
+
+E = TypeVar("E", bound=tuple[Any, ...])
+_here = threading.local()
+
+
+class Steps(Generic[E]):
+    """The steps of one algorithm, and which of them to use now.
+
+    Parameters
+    ----------
+    cls : type
+        A learner's class.
+    arguments : mapping
+        Settings of one of its learners.
+    compiled : NamedTuple of kernels
+        The steps. Nothing is compiled before it is called.
+    """
+
+    def __init__(self, cls: Any, arguments: Mapping[str, Any], compiled: E) -> None:
+        self.compiled = compiled
+        self.interpreted: E = type(compiled)(
+            *(np.errstate(all="ignore")(interpreted(step)) for step in compiled)
+        )
+        self._cls, self._arguments = cls, dict(arguments)
+        self._ready = self._tried = False
+        self._spent = 0.0
+        self._behind: threading.Thread | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the compiled steps are to be used."""
+        if self._ready or getattr(_here, "rehearses", False):
+            return True
+        jit = settings.chosen_jit()
+        if jit == "always":
+            self.compile()
+        elif jit == "auto" and not self._tried:
+            self._tried = True
+            self._load()
+        return self._ready
+
+    def spend(self, seconds: float) -> None:
+        """Note that interpreting took so long; begin to compile when it is worth it."""
+        self._spent += seconds
+        if self._behind is None and self._spent > _BEHIND and settings.chosen_jit() == "auto":
+            self._behind = threading.Thread(target=self._compile_behind, daemon=True)
+            self._behind.start()
+
+    def compile(self) -> None:
+        """Compile all that a play needs, or take it from the cache; say so if that takes long."""
+        with said(f"compiling {self._cls.spec.name}, once per machine"):
+            self._rehearse()
+        self._ready = True
+
+    def _load(self) -> None:
+        """Take everything from the cache, if it is all there."""
+        with suppress(NotKeptError), only_kept():
+            self._rehearse()
+            self._ready = True
+
+    def _rehearse(self) -> None:
+        _here.rehearses = True
+        try:
+            self._cls(**self._arguments, seed=0)._rehearse()
+        finally:
+            _here.rehearses = False
+
+    def _compile_behind(self) -> None:
+        """In a thread: let another process fill the cache, and load from it."""
+        command = self._command()
+        if command is None:
+            return
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "UNBOUNDED_JIT": "always"},
+        )  # fmt: skip
+        atexit.register(child.kill)
+        child.wait()
+        atexit.unregister(child.kill)
+        self._load()
+
+    def _command(self) -> list[str] | None:
+        """What another process is started with, if it can import the learner's class."""
+        module, name = self._cls.__module__, self._cls.__qualname__
+        found = getattr(sys.modules.get(module), name, None)
+        if module == "__main__" or found is not self._cls or not can_keep():
+            return None
+        if not sys.executable or getattr(sys, "frozen", False):
+            return None  # a program of its own, which would be started again
+        arguments = json.dumps(self._arguments)
+        return [sys.executable, "-m", "unbounded.play.steps", module, name, arguments]
+
+
+@contextmanager
+def said(what: str) -> Iterator[None]:
+    """Tell on stderr why one waits, if it takes more than a second."""
+    timer = threading.Timer(_SAID, lambda: print(f"unbounded: {what}", file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if time.perf_counter() - began > _SAID:
+        print(f"unbounded: done in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def main(module: str, name: str, arguments: str) -> None:
+    """Compile what a learner needs into the cache."""
+    from importlib import import_module
+
+    with suppress(OSError, AttributeError):
+        os.nice(5)
+    cls: Callable[..., Any] = getattr(import_module(module), name)
+    cls(**json.loads(arguments), seed=0)._rehearse()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
