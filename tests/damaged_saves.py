@@ -25,7 +25,7 @@ from saved_helpers import buffer_of, fields_of, with_buffer
 from unbounded.play import saved
 from unbounded.play.contract import FIRST_WORD, TOLD
 
-_SECONDS = 60  # after which a child that says nothing is stuck
+_SECONDS = 600  # after which a child that says nothing is stuck; a solver, interpreted, takes 30
 _ROUNDS, _EPISODES = 12, 6  # played with a learner that could be loaded
 _NUMBERS = [
     0.0, -0.0, 1.0, -1.0, 2.0, 3.0, 0.5, 0.7, -0.3, 63.0, 64.0, 255.0, 1e3, 1e9, -1e9, 2.0**31,
@@ -258,7 +258,10 @@ def attacked(name, count, *, interpreted, first=0):
                 timer = threading.Timer(_SECONDS, process.kill)
                 timer.start()
                 case, kind, what = line.rstrip("\n").split(" ", 2)
-                done = int(case) + 1
+                done = int(case)
+                if not line.endswith("\n"):
+                    break  # it ended in the middle of this one
+                done += 1
                 counts[kind, what.split(" ")[0]] += 1
                 if what.startswith("BAD"):
                     bad.append(f"{name} case {case} {kind}: {what}")
