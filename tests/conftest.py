@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from typing import Any
 
 import pytest
+
+os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
 
 from bandit_examples import EXAMPLES, Example
 

@@ -1,9 +1,9 @@
 """Kernels as Python runs them: the same functions, which then call one another interpreted.
 
 A kernel's name stands for compiled code wherever it is called from Python. Its mirror is a copy of
-the function in which the names of kernels, among its globals, in its closure and in modules of the
-package, stand for their mirrors. It gives the same results to the last bit, a hundred times more
-slowly, and at once.
+the function in which the names of kernels, and of functions that may call kernels, stand for their
+mirrors: among its globals, in its closure and in modules. It gives the same results to the last
+bit, a hundred times more slowly, and at once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,27 @@ from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
-from unbounded._jit import borrowed
+from unbounded._jit import Pointer, borrowed
 
-_mirrors: dict[Any, Any] = {}  # by the function itself
+_mirrors: dict[FunctionType, Callable[..., Any]] = {}
 
 
 def interpreted(kernel: Any) -> Callable[..., Any]:
-    """The mirror of a kernel, or of a function that calls kernels."""
+    """The mirror of a kernel, or of a function that calls kernels.
+
+    Examples
+    --------
+    >>> from unbounded._interpret import interpreted
+    >>> from unbounded._jit import kernel
+    >>> @kernel
+    ... def twice(x):
+    ...     return x + x
+    >>> @kernel
+    ... def four_times(x):
+    ...     return twice(twice(x))
+    >>> interpreted(four_times)("ab")  # nothing is compiled
+    'abababab'
+    """
     function = getattr(kernel, "py_func", kernel)
     if function not in _mirrors:
         names = set(_names(function.__code__))
@@ -28,21 +42,37 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
         mirror = FunctionType(
             function.__code__, namespace, function.__name__, function.__defaults__, closure or None
         )
-        _mirrors[function] = mirror  # before its names: kernels may call themselves
+        mirror.__kwdefaults__ = function.__kwdefaults__
+        _mirrors[function] = mirror  # before its names: functions may call themselves
+        roots = {"unbounded", function.__module__.partition(".")[0]}
         for name in names & function.__globals__.keys():
-            namespace[name] = _mirror_of(function.__globals__[name], names)
+            namespace[name] = _mirror(function.__globals__[name], names, roots)
         for cell, original in zip(closure, function.__closure__ or (), strict=True):
-            cell.cell_contents = _mirror_of(original.cell_contents, names)
+            cell.cell_contents = _mirror(original.cell_contents, names, roots)
     return _mirrors[function]
 
 
-def _mirror_of(value: Any, names: set[str]) -> Any:
+def interpreted_pointer(pointed: Callable[[], Any]) -> Any:
+    """What a `Pointer`, or a function that stands in for one, points to."""
+    return interpreted(pointed.kernel) if isinstance(pointed, Pointer) else pointed()
+
+
+def _mirror(value: Any, names: set[str], roots: set[str]) -> Any:
+    """What a name means in a mirror; ``roots`` are the packages whose functions are mirrored."""
     if hasattr(value, "py_func"):
         return interpreted(value)
-    if isinstance(value, ModuleType) and value.__name__.partition(".")[0] == "unbounded":
-        used = {name: getattr(value, name) for name in names if hasattr(value, name)}
-        return SimpleNamespace(**{name: _mirror_of(part, names) for name, part in used.items()})
-    return _PLAIN.get(id(value), value)
+    if isinstance(value, Pointer):
+        return lambda: interpreted(value.kernel)
+    if isinstance(value, FunctionType) and value.__module__.partition(".")[0] in roots:
+        return interpreted(value)
+    if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in roots:
+        used = {name: vars(value)[name] for name in names & vars(value).keys()}
+        return SimpleNamespace(**{name: _mirror(part, names, roots) for name, part in used.items()})
+    return _unchanged if value is borrowed else value
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -50,10 +80,3 @@ def _names(code: CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)
-
-
-def _unchanged(value: Any) -> Any:
-    return value
-
-
-_PLAIN: dict[int, Any] = {id(borrowed): _unchanged}  # names that mean something to the compiler

@@ -15,8 +15,15 @@ from numba.extending import intrinsic
 from unbounded._jit_cache import NotKeptError, callback, can_keep, dispatcher, only_kept
 
 __all__ = [
-    "NotKeptError", "borrowed", "can_keep", "kernel", "only_kept", "pointer", "subroutine",
-]  # fmt: skip
+    "NotKeptError",
+    "Pointer",
+    "borrowed",
+    "can_keep",
+    "kernel",
+    "only_kept",
+    "pointer",
+    "subroutine",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,6 +64,20 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
     if numba.config.DISABLE_JIT:
         return function
     return callback(getattr(function, "py_func", function), signature, _OPTIONS)
+
+
+class Pointer:
+    """A kernel that others take as an argument, compiled when it is asked for by a call."""
+
+    def __init__(self, kernel: Callable[..., Any], signature: Any) -> None:
+        self.kernel = kernel
+        self._signature = signature
+        self._compiled: Any = None
+
+    def __call__(self) -> Any:
+        if self._compiled is None:
+            self._compiled = pointer(self.kernel, self._signature)
+        return self._compiled
 
 
 @intrinsic

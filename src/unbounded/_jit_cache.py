@@ -132,7 +132,6 @@ class Kept(Kernel):
         return found
 
     def _found(self, signature: Any, target: Any) -> Any:
-        target.refresh()
         code = self._code(signature)
         if self.compiled_as is None:
             self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
@@ -147,6 +146,7 @@ class Kept(Kernel):
         data = read(f"{self._file}.{_version(code, key)}")
         if data is None:
             return None
+        target.refresh()  # not before: it takes as long as importing Numba
         try:
             stored, reduced = pickle.loads(data)
             result = CompileResult._rebuild(target, *reduced) if stored == key else None

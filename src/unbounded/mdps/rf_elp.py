@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
+from unbounded._interpret import interpreted
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
@@ -346,7 +347,7 @@ class RFELP(MDPLearner):
         target = int(self._scalar("progress.target"))
         if target == sum(self.layers.sizes):
             return None
-        h, s = explorers.place(self.layers.table, target)
+        h, s = interpreted(explorers.place)(self.layers.table, target)
         return h - 1, s
 
     @property
@@ -361,4 +362,4 @@ class RFELP(MDPLearner):
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The mixture found for each state ``(h, s)`` that is done."""
         state = self._state()
-        return explorers.mixtures(self.layers, state.library, state.progress.target)
+        return interpreted(explorers.mixtures)(self.layers, state.library, state.progress.target)

@@ -21,6 +21,7 @@ from unbounded._arguments import (
     checked_option,
     checked_positive,
 )
+from unbounded._interpret import interpreted
 from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
@@ -347,4 +348,4 @@ class SCBRL(MDPLearner):
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
         search = self._state().search
-        return explorers.mixtures(self.layers, search.library, search.progress.target)
+        return interpreted(explorers.mixtures)(self.layers, search.library, search.progress.target)

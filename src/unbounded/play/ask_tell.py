@@ -375,8 +375,12 @@ if hasattr(os, "register_at_fork"):
 @cache
 def _setting_names(cls: type) -> tuple[str, ...]:
     """Arguments of the constructor of the class that declares the algorithm, the seed apart."""
-    owner: Any = next(base for base in cls.__mro__ if "spec" in vars(base))
-    return tuple(name for name in signature(owner).parameters if name != "seed")
+    return tuple(name for name in signature(declaring(cls)).parameters if name != "seed")
+
+
+def declaring(cls: type) -> Any:
+    """The class that declares the algorithm of a learner's class: itself, or a base of it."""
+    return next(base for base in cls.__mro__ if "spec" in vars(base))
 
 
 def _settings(cls: type, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from unbounded._interpret import interpreted
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
-from unbounded.play.ask_tell import AskTell
+from unbounded.play.ask_tell import AskTell, declaring
 from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.play.seeds import Seed
 from unbounded.play.steps import Steps
@@ -110,7 +110,7 @@ _steps: dict[BanditSpec, Steps[Entries]] = {}
 def steps_of(cls: type[Learner], arguments: Mapping[str, Any]) -> Steps[Entries]:
     """The steps of an algorithm, compiled or not; ``arguments`` are settings of a learner."""
     if cls.spec not in _steps:
-        _steps[cls.spec] = Steps(cls, arguments, entries(cls.spec))
+        _steps[cls.spec] = Steps(declaring(cls), arguments, entries(cls.spec))
     return _steps[cls.spec]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,16 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_losses, checked_numbers, checked_sizes
+from unbounded._interpret import interpreted, interpreted_pointer
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.play import saved as documents
-from unbounded.play.ask_tell import AskTell
+from unbounded.play.ask_tell import AskTell, declaring
 from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
+from unbounded.play.steps import Steps
 
 
 class Entries(NamedTuple):
@@ -61,6 +64,16 @@ def entries(spec: MDPSpec) -> Entries:
     return Entries(*(spec.entry(step) for step in (look, ask, tell)))
 
 
+_steps: dict[MDPSpec, Steps[Entries]] = {}
+
+
+def steps_of(cls: type[MDPLearner], arguments: Mapping[str, Any]) -> Steps[Entries]:
+    """The steps of an algorithm, compiled or not; ``arguments`` are settings of a learner."""
+    if cls.spec not in _steps:
+        _steps[cls.spec] = Steps(declaring(cls), arguments, entries(cls.spec))
+    return _steps[cls.spec]
+
+
 class MDPLearner(AskTell[Plan]):
     """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
 
@@ -82,7 +95,15 @@ class MDPLearner(AskTell[Plan]):
         self._start(params, {**arguments, **shape}, seed)
 
     def _fresh(self) -> Vector:
-        return self.spec.packing.new(self._params, self.spec.init(self.layers, self._params))
+        self._steps = steps_of(type(self), self._settings)
+        init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
+        return self.spec.packing.new(self._params, init(self.layers, self._params))
+
+    def _rehearse(self) -> None:
+        """Run every step once."""
+        plan, H = self.ask(), self.layers.horizon
+        actions = [plan.act(h, 0) for h in range(H)]
+        self.tell(plan, [0] * H, actions, np.zeros(H))
 
     # ------------------------------------------------------------------ playing
 
@@ -112,7 +133,8 @@ class MDPLearner(AskTell[Plan]):
     def _planned(self, words: Any) -> tuple[Any, ...]:
         """What is kept of a plan: memo, policy, random words, and the episodes told before it."""
         pi = np.empty(self.layers.n_pairs)
-        memo = entries(self.spec).ask(self._buffer, self.layers.table, words[0], pi)
+        steps = self._steps.compiled if self._steps.ready else self._steps.interpreted
+        memo = int(steps.ask(self._buffer, self.layers.table, words[0], pi))
         pi.flags.writeable = False
         return memo, pi, words, self.episodes_told
 
@@ -161,11 +183,9 @@ class MDPLearner(AskTell[Plan]):
             self._settle()
             number, (memo, pi, _, _) = self._held(plan)
             self._check_actions(pi, s, a)
-            given = self.layers.table, self.spec.solver(), memo, s, a, values
-            told, _ = entries(self.spec).tell(self._buffer, *given)
-            if not told:
+            if not self._learn(memo, s, a, values):
                 self._grow()
-                entries(self.spec).tell(self._buffer, *given)
+                self._learn(memo, s, a, values)
             del self._records[number]
         self._warn_if_unsolved()
 
@@ -179,6 +199,20 @@ class MDPLearner(AskTell[Plan]):
         warnings.warn(
             unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
         )
+
+    def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
+        """Run the algorithm's update; False if there is no room for it."""
+        steps, lay = self._steps, self.layers.table
+        if steps.ready:
+            solver = self.spec.solver()
+            return steps.compiled.tell(self._buffer, lay, solver, memo, states, actions, losses)[0]
+        began = time.perf_counter()
+        after = self._buffer.copy()  # it takes the place of the buffer at once, or not at all
+        solver = interpreted_pointer(self.spec.solver)
+        told, _ = steps.interpreted.tell(after, lay, solver, memo, states, actions, losses)
+        self._buffer = after
+        steps.spend(time.perf_counter() - began)
+        return bool(told)
 
     def _check_actions(self, pi: Vector, states: Integers, actions: Integers) -> None:
         first = self.layers.table[PAIR, 1:-1]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from unbounded._arguments import checked_count
+from unbounded._interpret import interpreted
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers, draw
 from unbounded.play.tickets import Ticket
+
+_draw = interpreted(draw)  # a few actions: as quick as a call of compiled code
 
 
 class Plan(Ticket):
@@ -49,7 +52,7 @@ class Plan(Ticket):
         if state >= sizes[h]:
             raise ValueError(f"layer {h} has states 0 .. {sizes[h] - 1}, got {state}")
         first = self._layers.index(h + 1, state)
-        return int(draw(self._pi, first, 1, self._layers.n_actions, self._words[1 + h]))
+        return int(_draw(self._pi, first, 1, self._layers.n_actions, self._words[1 + h]))
 
     def __repr__(self) -> str:
         return f"Plan(id={self.id}, layers={self._layers.sizes})"

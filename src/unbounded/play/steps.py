@@ -38,7 +38,7 @@ class Steps(Generic[E]):
     Parameters
     ----------
     cls : type
-        A learner's class.
+        The class that declares the algorithm.
     arguments : mapping
         Settings of one of its learners.
     compiled : NamedTuple of kernels
@@ -47,9 +47,9 @@ class Steps(Generic[E]):
 
     def __init__(self, cls: Any, arguments: Mapping[str, Any], compiled: E) -> None:
         self.compiled = compiled
-        self.interpreted: E = type(compiled)(
-            *(np.errstate(all="ignore")(interpreted(step)) for step in compiled)
-        )
+        kind: Any = type(compiled)
+        quiet = np.errstate(all="ignore")  # compiled code does not warn of what it is meant to do
+        self.interpreted: E = kind(*(quiet(interpreted(step)) for step in compiled))
         self._cls, self._arguments = cls, dict(arguments)
         self._ready = self._tried = False
         self._spent = 0.0
@@ -132,7 +132,9 @@ def said(what: str) -> Iterator[None]:
     finally:
         timer.cancel()
     if time.perf_counter() - began > _SAID:
-        print(f"unbounded: done in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"unbounded: done in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True
+        )
 
 
 def main(module: str, name: str, arguments: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from numba import types
 
-from unbounded._jit import pointer
+from unbounded._jit import Pointer
 from unbounded.core.occupancy.ftrl import solve
 from unbounded.core.occupancy.kl import kl_step
 from unbounded.core.occupancy.outcome import Outcome
@@ -23,13 +22,5 @@ FTRL_TYPE = _OUTCOME(_T, _V, _V, _I, _V, _V, _F, _V, _V, _V, _V)
 MIRROR_TYPE = _OUTCOME(_T, _V, _V, _V, _V, _F, _V, _V, _V, _V, _V, _V)
 
 
-@cache
-def ftrl() -> Any:
-    """`unbounded.core.occupancy.ftrl.solve`."""
-    return pointer(solve, FTRL_TYPE)
-
-
-@cache
-def mirror() -> Any:
-    """`unbounded.core.occupancy.kl.kl_step`."""
-    return pointer(kl_step, MIRROR_TYPE)
+ftrl = Pointer(solve, FTRL_TYPE)
+mirror = Pointer(kl_step, MIRROR_TYPE)

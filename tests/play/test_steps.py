@@ -1,0 +1,173 @@
+"""Interpreted, compiled, and changing over in between: the same play to the last bit."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import mdp_examples
+from bandit_examples import EXAMPLES as BANDITS
+from mdp_play import paid, walk
+from unbounded import SCB, Uniform, settings
+from unbounded.play import steps as steps_module
+
+ROUNDS, EPISODES = 500, 100
+SIZES = (2, 10, 70)
+
+
+@pytest.fixture
+def change_over(monkeypatch):
+    """Which steps a learner uses from now on."""
+
+    def choose(learner, compiled):
+        monkeypatch.setattr(settings, "jit", "always" if compiled else "never")
+        learner._steps._ready = compiled
+        if hasattr(learner, "_choose_steps"):
+            learner._choose_steps()
+
+    return choose
+
+
+def losses_of(n):
+    rng = np.random.default_rng(1)
+    losses = rng.normal(size=(ROUNDS, n)) * 10.0 ** rng.integers(-3, 3, size=(ROUNDS, 1))
+    losses[ROUNDS // 2] *= 1e12
+    return losses
+
+
+@pytest.mark.parametrize("bandit", BANDITS)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("ignore:a loss of .* is below the least possible one")
+def test_a_bandit_plays_the_same(bandit, change_over):
+    for n in SIZES:
+        losses = losses_of(n)
+        limit = bandit.spec.largest_loss
+        losses = np.clip(losses, -limit, limit)
+        saves = []
+        moments = sorted(np.random.default_rng(n).integers(ROUNDS, size=3).tolist())
+        for changes in ([], [0], [0, *moments]):
+            learner = bandit.make(n, seed=1)
+            compiled = True
+            for t, row in enumerate(losses):
+                for _ in range(changes.count(t)):
+                    compiled = not compiled
+                    change_over(learner, compiled)
+                bandit.tell(learner, learner.ask(), row)
+            saves.append((learner.save(), learner.probabilities().tolist(), learner.scale))
+            change_over(learner, True)
+        assert saves[0] == saves[1] == saves[2]
+
+
+@pytest.mark.parametrize("player", mdp_examples.EXAMPLES)
+@pytest.mark.filterwarnings("error")
+def test_an_mdp_learner_plays_the_same(player, change_over):
+    mdp, losses = mdp_examples.MDP, player.losses(episodes=EPISODES)
+    moments = sorted(np.random.default_rng(2).integers(EPISODES, size=3).tolist())
+    saves = []
+    for changes in ([], [0], [0, *moments]):
+        learner, rng = player.make(seed=1), np.random.default_rng(3)
+        compiled = True
+        for t, row in enumerate(losses):
+            for _ in range(changes.count(t)):
+                compiled = not compiled
+                change_over(learner, compiled)
+            plan = learner.ask()
+            states, actions = walk(mdp, plan, rng.random(mdp.layers.horizon))
+            learner.tell(plan, states, actions, paid(mdp.layers, row, states, actions))
+        saves.append(learner.save())
+        change_over(learner, True)
+    assert saves[0] == saves[1] == saves[2]
+
+
+def test_the_steps_are_those_that_were_chosen(change_over):
+    """The control: different code runs."""
+    learner = SCB(3, seed=0)
+    change_over(learner, False)
+    assert learner._ask == learner._ask_interpreted
+    assert learner._look is learner._steps.interpreted.look
+    change_over(learner, True)
+    assert learner._ask is learner._steps.compiled.ask
+
+
+def test_what_is_returned_is_plain(change_over):
+    learner = SCB(3, seed=0)
+    change_over(learner, False)
+    choice = learner.ask()
+    assert type(choice.arm) is int
+    assert type(choice.probability) is float
+    assert type(learner.scale) is float
+
+
+def test_an_unknown_word(monkeypatch):
+    monkeypatch.setattr(settings, "jit", "sometimes")
+    monkeypatch.setattr("unbounded.play.bandit_learner._steps", {})
+    with pytest.raises(ValueError, match=r"settings.jit \(or UNBOUNDED_JIT\) must be one of"):
+        Uniform(3)
+
+
+def run(script, cache, **environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(cache), "UNBOUNDED_JIT": "auto"} | environment,
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+PLAY_UNTIL_COMPILED = """
+    import time
+    from unbounded import Uniform, SCB
+    learner = Uniform(3, seed=0)
+    first = learner._ask == learner._ask_interpreted
+    arms, end = [], time.monotonic() + 500
+    while learner._ask == learner._ask_interpreted and time.monotonic() < end:
+        choice = learner.ask()
+        learner.tell(choice, 1.0)
+        if len(arms) < 1000:
+            arms.append(choice.arm)
+    print(first, learner._ask == learner._ask_interpreted, sum(arms))
+"""
+
+
+def test_another_process_compiles_and_the_play_changes_over(tmp_path):
+    cold = run(PLAY_UNTIL_COMPILED, tmp_path)
+    first, still, total = cold.stdout.split()
+    assert (first, still) == ("True", "False")
+    warm = run(PLAY_UNTIL_COMPILED, tmp_path)
+    assert warm.stdout.split()[:2] == ["False", "False"]  # it is kept, and loaded at once
+    assert not cold.stderr
+    expected = Uniform(3, seed=0)
+    assert int(total) == sum(expected.ask().arm for _ in range(1000))
+
+
+def test_a_short_play_starts_nothing(tmp_path):
+    done = run(
+        """
+        from unbounded import SCB
+        from unbounded.play.bandit_learner import _steps
+        learner = SCB(3, seed=0)
+        for _ in range(20):
+            learner.tell(learner.ask(), 1.0)
+        print(_steps[SCB.spec]._behind)
+        """,
+        tmp_path,
+    )
+    assert done.stdout.split() == ["None"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_waiting_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(steps_module, "_SAID", 0.05)
+    with steps_module.said("compiling"):
+        import time
+
+        time.sleep(0.2)
+    assert "unbounded: compiling" in capsys.readouterr().err
+    with steps_module.said("compiling"):
+        pass
+    assert not capsys.readouterr().err
