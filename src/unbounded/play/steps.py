@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from unbounded import settings
+import unbounded.settings as settings
 from unbounded._interpret import interpreted
 from unbounded._jit import NotKeptError, can_keep, only_kept
 
