@@ -71,9 +71,16 @@ class Steps(Generic[E]):
     def spend(self, seconds: float) -> None:
         """Note that interpreting took so long; begin to compile when it is worth it."""
         self._spent += seconds
-        if self._behind is None and self._spent > _BEHIND and settings.chosen_jit() == "auto":
-            self._behind = threading.Thread(target=self._compile_behind, daemon=True)
+        if self._behind is not None or self._spent < _BEHIND or settings.chosen_jit() != "auto":
+            return
+        command = self._command()
+        if command is not None:
+            self._behind = threading.Thread(
+                target=self._compile_behind, args=(command,), daemon=True
+            )
             self._behind.start()
+        elif self._spent > _AHEAD:
+            self.compile()
 
     def compile(self) -> None:
         """Compile all that a play needs, or take it from the cache; say so if that takes long."""
@@ -94,11 +101,8 @@ class Steps(Generic[E]):
         finally:
             _here.rehearses = False
 
-    def _compile_behind(self) -> None:
+    def _compile_behind(self, command: list[str]) -> None:
         """In a thread: let another process fill the cache, and load from it."""
-        command = self._command()
-        if command is None:
-            return
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "UNBOUNDED_JIT": "always"},
