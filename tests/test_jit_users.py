@@ -137,7 +137,8 @@ def run(here: Path, program: str, name: str = "main.py") -> list[str]:
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+    said = [line for line in result.stderr.splitlines() if not line.startswith("unbounded: ")]
+    assert not said  # but that it compiles, and how long it took
     return result.stdout.split()
 
 

@@ -10,8 +10,8 @@
 The play is the same to the last bit.
 
 >>> from unbounded import settings
->>> settings.jit
-'auto'
+>>> settings.jit in ("auto", "always", "never")
+True
 """
 
 from __future__ import annotations

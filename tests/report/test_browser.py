@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -224,7 +225,11 @@ def test_choices(opened, reported):
     opened.click(f"{time} .controls button")  # to the other kind of axis, and back
     opened.click(f"{time} .controls button")
     opened.click(f"{time} summary")
-    cells = opened.texts(f"{time} details tbody td")
+    for _ in range(200):  # the table is filled by an event, which comes after the click
+        cells = opened.texts(f"{time} details tbody td")
+        if cells:
+            break
+        sleep(0.05)
     assert len(cells) == 4 * 7 * 6
     assert opened.complaints() == []
 
