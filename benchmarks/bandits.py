@@ -22,8 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
-from unbounded import SCB, SCBIX, Exp3, simulate
+from unbounded import SCB, SCBIX, Exp3, settings, simulate
 from unbounded.adversaries import Replay
+
+settings.jit = "always"  # compiled code is what is measured
 
 
 def seconds(action: Callable[[], object]) -> float:

@@ -76,7 +76,11 @@ def tried(version: Version, python: Path, everything: bool) -> tuple[str, bool]:
             interpreted = command[-1] == "--play"
             result = subprocess.run(
                 command,
-                env={**environment, "NUMBA_DISABLE_JIT": str(int(interpreted))},
+                env={
+                    **environment,
+                    "NUMBA_DISABLE_JIT": str(int(interpreted)),
+                    "UNBOUNDED_JIT": "always",
+                },
                 capture_output=True,
                 text=True,
             )
