@@ -7,14 +7,15 @@ from unbounded import bandits, mdps
 
 NAMES = [*bandits.algorithms(), *mdps.algorithms()]
 _ALL = 10_000
+_DOSE = 12  # for each learner, in `make test`
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_damaged_saves_are_refused_or_play(name):
     """Interpreted, so that an index out of bounds is an error, whatever memory is there."""
-    counts, bad = attacked(name, 25, interpreted=True)
+    counts, bad = attacked(name, _DOSE, interpreted=True)
     assert not bad, "\n".join(bad)
-    assert sum(counts.values()) == 25
+    assert sum(counts.values()) == _DOSE
 
 
 @pytest.mark.long
