@@ -114,7 +114,7 @@ class Kept(Kernel):
         )  # fmt: skip
         copy.__kwdefaults__ = function.__kwdefaults__
         functools.update_wrapper(copy, function)
-        del copy.__wrapped__  # type: ignore[attr-defined]
+        vars(copy).pop("__wrapped__")  # it stands for itself
         super().__init__(copy, options)
         self._qualname = function.__qualname__
         name = f"{function.__module__.removeprefix('unbounded.')}-{function.__qualname__}"

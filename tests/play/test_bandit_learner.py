@@ -331,6 +331,27 @@ def test_an_interrupt_after_other_tells_were_learned(early):
     assert SCB.load(learner.save()).save() == learner.save()
 
 
+def test_a_choice_that_threads_tell_at_once_is_told_once():
+    learner, workers = SCB(4, seed=0), 4
+    start = threading.Barrier(workers)
+
+    def work(choice):
+        start.wait()
+        try:
+            learner.tell(choice, 1.0)
+        except ValueError as error:
+            return str(error)
+        return "told"
+
+    with ThreadPoolExecutor(workers) as pool:
+        for rounds in range(1, 100):
+            said = sorted(pool.map(work, [learner.ask()] * workers))
+            assert said[-1] == "told"
+            assert all("not outstanding" in words for words in said[:-1])
+            assert learner.rounds == rounds
+    assert SCB.load(learner.save()).save() == learner.save()
+
+
 def test_outstanding_choices_are_those_of_one_moment():
     learner, done = SCB(4, seed=0), threading.Event()
 

@@ -99,7 +99,7 @@ def test_what_is_returned_is_plain(change_over):
 
 def test_an_unknown_word(monkeypatch):
     monkeypatch.setattr(settings, "jit", "sometimes")
-    monkeypatch.setattr("unbounded.play.bandit_learner._steps", {})
+    monkeypatch.setattr(steps_module, "_known", {})
     with pytest.raises(ValueError, match=r"settings.jit \(or UNBOUNDED_JIT\) must be one of"):
         Uniform(3)
 
@@ -146,11 +146,11 @@ def test_a_short_play_starts_nothing(tmp_path):
     done = run(
         """
         from unbounded import SCB
-        from unbounded.play.bandit_learner import _steps
+        from unbounded.play.steps import _known
         learner = SCB(3, seed=0)
         for _ in range(20):
             learner.tell(learner.ask(), 1.0)
-        print(_steps[SCB.spec]._behind)
+        print(_known[SCB.spec]._behind)
         """,
         tmp_path,
     )

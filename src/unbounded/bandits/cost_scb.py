@@ -117,7 +117,7 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
     n, t = params.n, state.t + 1  # of the next round
     m = growing_rank(n, t) if params.growing else params.K
-    l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)  # noqa: E741
+    l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)
     arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)
     factor = unit_factor(state.ceiling, ceiling)
     V, V_asked, Z = state.V, 0.0, state.Z

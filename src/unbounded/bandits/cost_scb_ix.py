@@ -80,7 +80,7 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
     n, t, arms = params.n, state.t + 1, state.arms
-    l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)  # noqa: E741
+    l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)
     shannon_arms.add(arms, arm, l / p_k_gamma)
     if n > 1 and ceiling.C > 0.0:
         shannon_arms.rescale(arms, unit_factor(state.ceiling, ceiling))

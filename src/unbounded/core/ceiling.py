@@ -62,7 +62,7 @@ def clip_above(
     at, C, C_max, e, largest = ceiling
     loss = max(loss, lower)
     clipped = loss > at  # as told: in units of 2^e, a loss may overflow
-    l = C if clipped else min(math.ldexp(loss, -e) - math.ldexp(lower, -e), C)  # noqa: E741
+    l = C if clipped else min(math.ldexp(loss, -e) - math.ldexp(lower, -e), C)
     k = largest.size - 1
     if loss > largest[k]:
         while k > 0 and largest[k - 1] < loss:

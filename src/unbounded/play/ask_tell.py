@@ -21,6 +21,7 @@ from unbounded._arguments import checked_count
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
 from unbounded.play.seeds import Seed, bit_generator
+from unbounded.play.steps import declaring
 from unbounded.play.tickets import Outstanding, T
 
 _MOST = 2**53  # counts are kept in floats
@@ -376,11 +377,6 @@ if hasattr(os, "register_at_fork"):
 def _setting_names(cls: type) -> tuple[str, ...]:
     """Arguments of the constructor of the class that declares the algorithm, the seed apart."""
     return tuple(name for name in signature(declaring(cls)).parameters if name != "seed")
-
-
-def declaring(cls: type) -> Any:
-    """The class that declares the algorithm of a learner's class: itself, or a base of it."""
-    return next(base for base in cls.__mro__ if "spec" in vars(base))
 
 
 def _settings(cls: type, arguments: Mapping[str, Any]) -> dict[str, Any]:

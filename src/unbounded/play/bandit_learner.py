@@ -7,8 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import PCG64
@@ -16,13 +15,13 @@ from numpy.typing import ArrayLike
 
 from unbounded._arguments import checked_loss, checked_losses
 from unbounded._interpret import interpreted
-from unbounded._jit import borrowed
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
-from unbounded.play.ask_tell import AskTell, declaring
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.bandit_steps import entries
 from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.play.seeds import Seed
-from unbounded.play.steps import Steps
+from unbounded.play.steps import steps_of
 from unbounded.play.tickets import Ticket
 
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
@@ -52,68 +51,6 @@ class Choice(Ticket):
         return f"Choice(arm={self.arm}, probability={self.probability:.4g}, id={self.id})"
 
 
-class Entries(NamedTuple):
-    """An algorithm's steps over its buffer, compiled."""
-
-    ask: Any  # buffer -> arm (-1: no random words left), probability, memo, number
-    tell: Any  # buffer, arm, memo, number, loss
-    look: Any  # buffer, q
-    scale: Any  # buffer -> float
-    ask_and_count: Any  # as ask, and then the algorithm's ``asked``
-
-
-@cache
-def entries(spec: BanditSpec) -> Entries:
-    """The compiled entries of an algorithm; made on first use."""
-    params_of, state_of, pack = spec.packing.compiled
-    act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
-    asked_of: Any = spec.asked
-
-    def ask(owner: Any) -> tuple[int, float, float, int]:
-        buffer = borrowed(owner)
-        asked = int(buffer[ASKED])
-        if buffer[ASKED] == buffer[DRAWN]:
-            return -1, 0.0, 0.0, asked
-        buffer[ASKED] += 1.0
-        word = buffer.view(np.uint64)[FIRST_WORD + asked % WORDS]
-        arm, probability, memo = act(params_of(buffer), state_of(buffer), word)
-        return arm, probability, memo, asked
-
-    def tell(owner: Any, arm: int, memo: float, number: int, loss: Any) -> None:
-        buffer = borrowed(owner)
-        pack(buffer, update(params_of(buffer), state_of(buffer), arm, memo, loss))
-        buffer[TOLD + number % RING] = number  # with the update, whoever is interrupted
-
-    def look(owner: Any, q: Any) -> None:
-        buffer = borrowed(owner)
-        distribution(params_of(buffer), state_of(buffer), q)
-
-    def scale(buffer: Any) -> float:
-        return scale_of(params_of(buffer), state_of(buffer))
-
-    ask_only = spec.entry(ask)
-
-    def ask_and_count(owner: Any) -> tuple[int, float, float, int]:
-        found = ask_only(owner)
-        if found[0] >= 0:
-            buffer = borrowed(owner)
-            pack(buffer, asked_of(params_of(buffer), state_of(buffer)))
-        return found
-
-    others = (spec.entry(step) for step in (tell, look, scale, ask_and_count))
-    return Entries(ask_only, *others)
-
-
-_steps: dict[BanditSpec, Steps[Entries]] = {}
-
-
-def steps_of(cls: type[Learner], arguments: Mapping[str, Any]) -> Steps[Entries]:
-    """The steps of an algorithm, compiled or not; ``arguments`` are settings of a learner."""
-    if cls.spec not in _steps:
-        _steps[cls.spec] = Steps(declaring(cls), arguments, entries(cls.spec))
-    return _steps[cls.spec]
-
-
 class Learner(AskTell[Choice]):
     """Base of every bandit learner: ask for an arm, tell its loss.
 
@@ -134,7 +71,7 @@ class Learner(AskTell[Choice]):
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
         self._least = -self._limit  # of learners that are told the least possible loss: that
         self._forgotten = 0  # asks = tells + forgotten + outstanding
-        self._telling: dict[int, tuple[Any, ...]] = {}  # records whose tell is under way
+        self._telling: tuple[Any, ...] | None = None  # the record whose tell began last
 
     def _choose_steps(self) -> bool:
         """Use the compiled steps, if they are ready; else interpreted ones."""
@@ -185,7 +122,7 @@ class Learner(AskTell[Choice]):
         _ = self.scale
 
     def _fresh(self) -> Vector:
-        self._steps = steps_of(type(self), self._settings)
+        self._steps = steps_of(type(self), self._settings, entries)
         init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
         buffer = self.spec.packing.new(self._params, init(self._params))
         buffer[TOLD : TOLD + RING] = -1.0
@@ -262,17 +199,16 @@ class Learner(AskTell[Choice]):
         if record is None:
             _, record = self._held(choice)
         arm, _, memo, number = record
+        self._telling = record
         try:
-            self._telling[number] = record
             del self._records[number]
             self._tell(self._buffer, arm, memo, number, value)
-            del self._telling[number]
-        except KeyError:  # another thread was faster
+        except KeyError:  # another thread is faster
+            self._telling = None
             raise self._not_outstanding(choice) from None
         except BaseException:  # an interrupt, before the compiled step or after it
             if self._buffer[TOLD + number % RING] != number:
                 self._records[number] = record
-            self._telling.pop(number, None)
             raise
 
     def _drop(self, number: int) -> None:
@@ -355,21 +291,25 @@ class Learner(AskTell[Choice]):
 
     def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
         """Asks and tells take no lock, so a copy may show one of them half done. Then something is
-        missing. It is what is being told, and the losses have not been learned yet; or an ask that
-        another thread has not finished, or that an interrupt ended for good."""
+        missing. It is what this thread was telling when a signal came, and has not been learned; or
+        what another thread will have finished in a moment; or an ask that an interrupt ended."""
         counters = [ASKED, self.spec.packing.slot("t")]
         patience = time.monotonic() + (_PATIENCE if threading.active_count() > 1 else 0.0)
         while True:
-            buffer, records, telling = self._buffer.copy(), dict(self._records), dict(self._telling)
+            buffer, records, telling = self._buffer.copy(), dict(self._records), self._telling
             asked, t = buffer[counters]
             missing = int(asked - (t - 1) - self._forgotten - len(records))
+            if missing == 1 and telling is not None:
+                number = telling[3]
+                if number not in records and buffer[TOLD + number % RING] != number:
+                    records[number] = telling
+                    missing = 0
             if np.array_equal(self._buffer[counters], buffer[counters]):
-                if missing in (0, len(telling)):
-                    buffer[TOLD : TOLD + RING] = -1.0  # nothing is in question
-                    return buffer, records | telling if missing else records
+                if missing == 0:
+                    buffer[TOLD : TOLD + RING] = -1.0  # nothing is in question any more
+                    return buffer, records
                 if missing < 0 or time.monotonic() >= patience:
-                    # Nobody has the ticket of an interrupted ask.
-                    self._forgotten += missing - (len(telling) if missing > len(telling) else 0)
+                    self._forgotten += missing  # nobody has the ticket of an interrupted ask
                     continue
             time.sleep(0.0)
 

@@ -21,11 +21,11 @@ from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.play import saved as documents
-from unbounded.play.ask_tell import AskTell, declaring
+from unbounded.play.ask_tell import AskTell
 from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
-from unbounded.play.steps import Steps
+from unbounded.play.steps import steps_of
 
 
 class Entries(NamedTuple):
@@ -64,16 +64,6 @@ def entries(spec: MDPSpec) -> Entries:
     return Entries(*(spec.entry(step) for step in (look, ask, tell)))
 
 
-_steps: dict[MDPSpec, Steps[Entries]] = {}
-
-
-def steps_of(cls: type[MDPLearner], arguments: Mapping[str, Any]) -> Steps[Entries]:
-    """The steps of an algorithm, compiled or not; ``arguments`` are settings of a learner."""
-    if cls.spec not in _steps:
-        _steps[cls.spec] = Steps(declaring(cls), arguments, entries(cls.spec))
-    return _steps[cls.spec]
-
-
 class MDPLearner(AskTell[Plan]):
     """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
 
@@ -95,7 +85,7 @@ class MDPLearner(AskTell[Plan]):
         self._start(params, {**arguments, **shape}, seed)
 
     def _fresh(self) -> Vector:
-        self._steps = steps_of(type(self), self._settings)
+        self._steps = steps_of(type(self), self._settings, entries)
         init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
         return self.spec.packing.new(self._params, init(self.layers, self._params))
 

@@ -18,7 +18,8 @@ from unbounded._jit import borrowed, kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.powers import LARGEST
 from unbounded.play.adversary import Adversary
-from unbounded.play.bandit_learner import Learner, entries
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.bandit_steps import entries
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import (
     CHOICES,

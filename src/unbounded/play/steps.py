@@ -121,7 +121,26 @@ class Steps(Generic[E]):
         if not sys.executable or getattr(sys, "frozen", False):
             return None  # a program of its own, which would be started again
         arguments = json.dumps(self._arguments)
-        return [sys.executable, "-m", "unbounded.play.steps", module, name, arguments]
+        return [sys.executable, "-m", "unbounded.play.rehearsal", module, name, arguments]
+
+
+_known: dict[Any, Steps[Any]] = {}  # by the algorithm's spec
+
+
+def steps_of(cls: type, arguments: Mapping[str, Any], entries: Callable[[Any], E]) -> Steps[E]:
+    """The steps of a learner's class; ``arguments`` are the settings of the first of its learners.
+
+    ``entries`` makes the compiled ones from the spec.
+    """
+    declares: Any = declaring(cls)
+    if declares.spec not in _known:
+        _known[declares.spec] = Steps(declares, arguments, entries(declares.spec))
+    return _known[declares.spec]
+
+
+def declaring(cls: type) -> Any:
+    """The class that declares the algorithm of a learner's class: itself, or a base of it."""
+    return next(base for base in cls.__mro__ if "spec" in vars(base))
 
 
 @contextmanager
@@ -139,17 +158,3 @@ def said(what: str) -> Iterator[None]:
         print(
             f"unbounded: done in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True
         )
-
-
-def main(module: str, name: str, arguments: str) -> None:
-    """Compile what a learner needs into the cache."""
-    from importlib import import_module
-
-    with suppress(OSError, AttributeError):
-        os.nice(5)
-    cls: Callable[..., Any] = getattr(import_module(module), name)
-    cls(**json.loads(arguments), seed=0)._rehearse()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
