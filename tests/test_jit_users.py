@@ -364,3 +364,15 @@ print(face(Theirs)[0])
     assert run(here, program.replace("{}", "1.0")) == ["1.0", "1.0", "5.0"]
     assert run(here, program.replace("{}", "2.0")) == ["2.0", "2.0", "5.0"]
     assert run(here, program.replace("{}", "1.0")) == ["1.0", "1.0", "5.0"]
+
+
+def test_a_users_memo_may_be_anything(here):
+    """A saved choice of a learner whose `act` remembers 0 is loaded again."""
+    program = """
+learner = Mine(2, seed=0)
+choice = learner.ask()
+again = Mine.load(learner.save())
+again.tell(choice, 1.0)
+print(again.rounds)
+"""
+    assert run(here, LEARNER.format(imports="", step="loss") + program) == ["1"]

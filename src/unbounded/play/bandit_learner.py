@@ -325,7 +325,9 @@ class Learner(AskTell[Choice]):
         documents.whole_number(arm, self.n_arms)
         if not (type(probability) is type(memo) is float and _LEAST <= probability <= 1.0):
             raise ValueError(f"choice {number} has probability {probability!r}")
-        if not probability <= memo <= _MOST_MEMO:
+        # The package's algorithms divide by the memo; what a user's may mean is not known.
+        ours = self.spec.module.partition(".")[0] == "unbounded"
+        if not (probability if ours else -_MOST_MEMO) <= memo <= _MOST_MEMO:
             raise ValueError(f"choice {number} remembers {memo!r}")
         return arm, probability, memo, number
 
