@@ -1,0 +1,50 @@
+"""Learners that many processes share and that survive restarts.
+
+`Durable` keeps a learner in one SQLite file: ``store`` is the file, ``replica`` the learner in
+memory and how the journal is replayed into it, ``epochs`` what happens when arms change, ``learner``
+what people use. ``log`` reads the journal as a table, ``offpolicy`` estimates from it what another
+policy would have lost, ``exports`` writes it for other programs. Nothing here is imported before it
+is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unbounded.durable.exports import open_bandit_feedback, vw_lines
+    from unbounded.durable.learner import Durable
+    from unbounded.durable.offpolicy import Estimate, FewSamplesWarning, estimate
+    from unbounded.durable.replica import Choice
+    from unbounded.durable.store import BusyError, DurableError
+
+# Imported when they are asked for: a worker needs no polars.
+_PLACES = {
+    "BusyError": "store",
+    "Choice": "replica",
+    "Durable": "learner",
+    "DurableError": "store",
+    "Estimate": "offpolicy",
+    "FewSamplesWarning": "offpolicy",
+    "estimate": "offpolicy",
+    "open_bandit_feedback": "exports",
+    "vw_lines": "exports",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _PLACES:
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "BusyError",
+    "Choice",
+    "Durable",
+    "DurableError",
+    "Estimate",
+    "FewSamplesWarning",
+    "estimate",
+    "open_bandit_feedback",
+    "vw_lines",
+]

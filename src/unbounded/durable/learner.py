@@ -1,0 +1,509 @@
+"""A learner that many processes share, in one file, and that survives restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
+
+from numpy.typing import ArrayLike
+
+from unbounded._arguments import checked_option, checked_positive, shown
+from unbounded.durable.replica import Choice, Replica, checked_feedback, id_of, number_of
+from unbounded.durable.session import Session, versions
+from unbounded.durable.store import ASK, EXPIRE, TELL, DurableError, Store
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.plan import Plan
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_LONGEST_KEY = 500
+_SYNCHRONOUS = ("normal", "full")
+_REPEATED = ("refuse", "ignore")
+
+
+@dataclass(frozen=True)
+class Status:
+    """A durable learner of one moment: what `Durable.status` returns."""
+
+    algorithm: str
+    settings: Mapping[str, Any]
+    epoch: int  # how often arms were added or retired
+    arms: tuple[str, ...]  # empty for MDPs
+    probabilities: tuple[float, ...]  # of the next ask; empty for MDPs
+    scale: float | None  # None for MDPs
+    rounds: int  # told in this epoch
+    clipped: int  # ... and clipped
+    outstanding: int
+    rows: int  # of the journal, all epochs
+
+
+class Durable:
+    """A learner in a file, for many processes and restarts, that learns from each loss once.
+
+    Every `ask` and `tell` is one transaction. All processes see one order of them, and choose as
+    one learner in one process would that is asked and told in that order, bit for bit. Threads may
+    share it, a fork may inherit it (the child opens the file again), and `aask` and `atell` are for
+    asyncio.
+
+    Parameters
+    ----------
+    path : path
+        The file, on a local disk; it is made if it does not exist. SQLite keeps two more beside
+        it, ``-wal`` and ``-shm``.
+    learner : learner, optional
+        What to begin with, as in ``SCB(n_arms=3)``; for MDPs, as in ``SCBRL(...)``. If the file
+        exists, its settings must agree with the file's. Without it, the file must exist and have a
+        learner of this package.
+    arms : sequence of str, optional
+        Names of the arms; "0", "1", ... by default.
+    synchronous : {"normal", "full"}
+        What an acknowledged call survives: the end of the process, however sudden, or a failure
+        of the power too, for which the disk must confirm every call.
+    timeout : float
+        How many seconds to wait for other processes before a `BusyError`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unbounded import SCB
+    >>> from unbounded.durable import Durable
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> servers = Durable(f"{directory.name}/arms.db", SCB(n_arms=2, seed=0), arms=["eu", "us"])
+    >>> choice = servers.ask(key="request 1")
+    >>> servers.ask(key="request 1") == choice
+    True
+    >>> servers.tell(choice.id, loss=0.31)
+    True
+    >>> servers.status().rounds, servers.status().scale
+    (1, 0.62)
+    >>> servers.close(); directory.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        learner: AskTell[Any] | None = None,
+        *,
+        arms: Sequence[str] | None = None,
+        synchronous: Literal["normal", "full"] = "normal",
+        timeout: float = 5.0,
+    ) -> None:
+        checked_option("synchronous", synchronous, _SYNCHRONOUS)
+        timeout = checked_positive("timeout", timeout)
+        names = _checked_names(learner, arms)
+        create = learner is not None
+        store = Store(path, synchronous=synchronous, timeout=timeout, create=create)
+        self._session = Session(store, timeout)
+        self._worker: ThreadPoolExecutor | None = None
+        self._worker_of = 0
+        try:
+            self._session.begin(learner, names)
+            replica = self._session.read(lambda replica: replica)
+            if learner is not None:
+                _check_agrees(store, replica, learner, names if arms is not None else None)
+        except BaseException:
+            store.close()
+            raise
+
+    # ------------------------------------------------------------------ playing
+
+    def ask(self, key: str | None = None) -> Any:
+        """Choose an arm, or for MDPs the policy of an episode.
+
+        Parameters
+        ----------
+        key : str, optional
+            Of a request. The same key gives the same choice again, in any process and whether it
+            was told meanwhile or not, until `prune` removes it.
+
+        Returns
+        -------
+        Choice or Plan
+            Its ``id`` is for `tell`.
+        """
+        if key is not None:
+            _check_key(key)
+        return self._session.write(partial(self._ask, key))
+
+    def _ask(self, key: str | None, replica: Replica) -> Choice | Plan:
+        store = self._session.store
+        if key is not None:
+            number = store.number_of(key)
+            row = None if number is None else store.row(number)
+            if row is not None:
+                return replica.ticket(row)
+        row, ticket = replica.ask(key, _now())
+        store.append(row)
+        return ticket
+
+    def tell(
+        self,
+        ticket: SupportsIndex | Choice | Plan,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        losses: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
+        states: ArrayLike | None = None,
+        actions: ArrayLike | None = None,
+        repeated: Literal["refuse", "ignore"] = "refuse",
+    ) -> bool:
+        """Report the loss of a choice, in any process, once.
+
+        Parameters
+        ----------
+        ticket : int
+            The ``id`` of what `ask` returned, or that itself.
+        loss, reward, losses
+            As for the ``tell`` of the learner. MDPs: ``states``, ``actions``, and ``losses`` or
+            ``rewards``.
+        repeated : {"refuse", "ignore"}
+            What to do if it was told or has expired before.
+
+        Returns
+        -------
+        bool
+            Whether it was learned now; False if that was ignored.
+        """
+        checked_option("repeated", repeated, _REPEATED)
+        given = {
+            "loss": loss, "reward": reward, "losses": losses, "rewards": rewards,
+            "states": states, "actions": actions,
+        }  # fmt: skip
+        return self._session.write(
+            partial(self._tell, _checked_id(ticket), given, repeated == "ignore")
+        )
+
+    def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
+        feedback = checked_feedback(replica.learner, given)
+        if ticket not in replica.waiting:
+            self._check_was_issued(ticket)
+            if ignore:
+                return False
+            raise ValueError(
+                f"ticket {ticket} was told or has expired before: tell it once, or say "
+                "repeated='ignore'"
+            )
+        self._session.store.append(replica.settle(ticket, TELL, feedback, _now()))
+        return True
+
+    def _check_was_issued(self, ticket: int) -> None:
+        """Refuse an id that this file never gave."""
+        store, n = self._session.store, number_of(ticket)
+        if 1 <= n <= store.snapshot("first").n:  # it was removed, as only what is settled is
+            return
+        row = store.row(n)
+        if row is None or row.kind != ASK or id_of(row) != ticket:
+            raise ValueError(
+                f"{store.path} has issued no ticket {ticket}: tell() what its ask() returned (if "
+                "the file was restored, what was asked after the backup is lost)"
+            )
+
+    def forget(self, ticket: SupportsIndex | Choice | Plan) -> None:
+        """Drop a choice whose loss will never come; nothing is learned from it."""
+        number = _checked_id(ticket)
+
+        def work(replica: Replica) -> None:
+            if number not in replica.waiting:
+                self._check_was_issued(number)
+                raise ValueError(f"ticket {number} was told or has expired before")
+            self._session.store.append(replica.settle(number, EXPIRE, None, _now()))
+
+        self._session.write(work)
+
+    def expire(self, older_than: timedelta, *, loss: float | None = None) -> int:
+        """End the wait for losses that have not come.
+
+        Parameters
+        ----------
+        older_than : timedelta
+            Choices are ended that were made longer ago than that.
+        loss : float, optional
+            What they are told to have lost: a timeout is a loss. Without it they are forgotten,
+            and nothing is learned.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        if not isinstance(older_than, timedelta):
+            raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
+        limit = _now() - older_than // timedelta(microseconds=1)
+
+        def work(replica: Replica) -> int:
+            told = None if loss is None else checked_feedback(replica.learner, {"loss": loss})
+            old = [ticket for ticket, record in replica.waiting.items() if record.at < limit]
+            for ticket in old:
+                self._session.store.append(replica.settle(ticket, EXPIRE, told, _now()))
+            return len(old)
+
+        return self._session.write(work)
+
+    # ------------------------------------------------------------------ asyncio
+
+    async def aask(self, key: str | None = None) -> Any:
+        """`ask`, in a thread of its own, so that the event loop does not wait.
+
+        A task that is cancelled meanwhile may have asked: with a ``key`` it can ask again.
+        """
+        return await self._in_worker(partial(self.ask, key))
+
+    async def atell(
+        self,
+        ticket: SupportsIndex | Choice | Plan,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        losses: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
+        states: ArrayLike | None = None,
+        actions: ArrayLike | None = None,
+        repeated: Literal["refuse", "ignore"] = "refuse",
+    ) -> bool:
+        """`tell`, in a thread of its own."""
+        return await self._in_worker(
+            partial(
+                self.tell, ticket, loss, reward=reward, losses=losses, rewards=rewards,
+                states=states, actions=actions, repeated=repeated,
+            )  # fmt: skip
+        )
+
+    async def _in_worker(self, call: partial[Any]) -> Any:
+        if self._worker is None or self._worker_of != os.getpid():  # a fork has no threads
+            self._worker = ThreadPoolExecutor(1, "unbounded-durable")
+            self._worker_of = os.getpid()
+        return await asyncio.get_running_loop().run_in_executor(self._worker, call)
+
+    # ------------------------------------------------------------------ arms
+
+    def add_arm(self, name: str) -> None:
+        """Begin an epoch with one more arm.
+
+        The rule of epochs: all arms begin again equal, at the scale that was learned
+        (`unbounded.durable.epochs`). What is outstanding can still be told: it is written down, and
+        nothing is learned from it.
+        """
+        self._change_arms(lambda names: [*names, name])
+
+    def retire_arm(self, name: str) -> None:
+        """Begin an epoch without an arm; see `add_arm`."""
+
+        def without(names: list[str]) -> list[str]:
+            if name not in names:
+                raise ValueError(f"there is no arm {name!r}: there are {names}")
+            return [other for other in names if other != name]
+
+        self._change_arms(without)
+
+    def _change_arms(self, change: Any) -> None:
+        def work(replica: Replica) -> None:
+            names = _distinct(change(replica.names))
+            if not names:
+                raise ValueError("the last arm cannot be retired")
+            self._session.store.append(replica.change_arms(names, _now()))
+
+        self._session.write(work)
+
+    # ------------------------------------------------------------------ looking
+
+    def status(self) -> Status:
+        """The learner after the last row."""
+
+        def work(replica: Replica) -> Status:
+            learner = replica.learner
+            bandit = isinstance(learner, Learner)
+            return Status(
+                algorithm=learner.spec.name,
+                settings=learner.settings,
+                epoch=replica.epoch,
+                arms=tuple(replica.names),
+                probabilities=tuple(learner.probabilities().tolist()) if bandit else (),
+                scale=learner.scale if bandit else None,
+                rounds=int(learner._scalar("t")) - 1,
+                clipped=learner.clipped,
+                outstanding=len(replica.waiting),
+                rows=replica.n,
+            )
+
+        return self._session.read(work)
+
+    def outstanding(self) -> list[int]:
+        """The ids that have not been told, oldest first."""
+        return self._session.read(lambda replica: sorted(replica.waiting))
+
+    def learner(self) -> Any:
+        """A copy of the learner, which lives on its own."""
+        return self._session.read(lambda replica: type(replica.learner).load(replica.learner.save()))
+
+    def log(self) -> pl.DataFrame:
+        """Every ask that is still in the journal, with its loss, as a frame of polars.
+
+        Columns: ``id``, ``time``, ``key``, ``epoch``, ``arm``, ``name``, ``probability``, ``loss``,
+        ``scale`` (after the tell), ``clipped``, ``status`` ("waiting", "told", "expired" with a loss
+        that was booked, "forgotten"), ``told`` (when), and ``asked_as`` and ``told_as``, the numbers
+        of the two rows: the order of events. For MDPs, ``arm``, ``name`` and ``scale`` are null,
+        ``loss`` is the episode's sum, and ``states``, ``actions``, ``losses`` and ``chances`` (the
+        probabilities of the actions) are lists.
+        """
+        from unbounded.durable.log import log
+
+        return log(self._session)
+
+    # ------------------------------------------------------------------ keeping
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the file of one moment to ``path``, while everybody goes on."""
+        if os.path.exists(path):
+            raise DurableError(f"{os.fspath(path)} exists: give a new file")
+        with self._session.store.another() as store:
+            store.copy_to(path)
+
+    def prune(self, older_than: timedelta) -> int:
+        """Remove the oldest rows of the journal, as far as nothing outstanding needs them.
+
+        Keys of removed asks are forgotten. `log` first, to keep the log elsewhere.
+
+        Returns
+        -------
+        int
+            How many rows were removed.
+        """
+        if not isinstance(older_than, timedelta):
+            raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
+        limit = _now() - older_than // timedelta(microseconds=1)
+
+        def work(replica: Replica) -> int:
+            store = self._session.store
+            snapshot = replica.snapshot(versions())
+            kept = min([number_of(ticket) for ticket in replica.waiting], default=replica.n)
+            first = store.first_since(limit)
+            last = min(kept, replica.n if first is None else first)
+            removed = store.remove_before(last)
+            if removed:
+                store.keep("base", snapshot)
+                store.keep("latest", snapshot)
+            return removed
+
+        return self._session.write(work)
+
+    def verify(self) -> int:
+        """Read the whole file, replay the journal, and refuse what does not fit.
+
+        Returns
+        -------
+        int
+            How many rows were replayed.
+        """
+        with self._session.store.another() as store, store.reading():
+            store.check_pages()
+            first = store.snapshot("first")
+            for _ in store.checked_rows(first.n + 1, first.chain):
+                pass
+            watch = Session(store, 1.0)
+            watch.kind = self._session.kind
+            replica, latest = watch.restored("base"), watch.restored("latest")
+            begin = replica.n
+            for row in store.checked_rows(begin + 1, replica.chain):
+                if replica.n == latest.n and not replica.equals(latest):
+                    raise store.damaged("its journal does not lead to its snapshot")
+                replica.apply(row, store)
+            if replica.n == latest.n and not replica.equals(latest):
+                raise store.damaged("its journal does not lead to its snapshot")
+            return replica.n - begin
+
+    def close(self) -> None:
+        """Give the file up; other processes go on."""
+        if self._worker is not None and self._worker_of == os.getpid():
+            self._worker.shutdown()
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Durable cannot be copied or pickled: open it by its path over there")
+
+    def __repr__(self) -> str:
+        return f"Durable({str(self._session.store.path)!r})"
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+def _check_key(key: str) -> None:
+    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or "\0" in key:
+        raise ValueError(f"key must be a text of 1 to {_LONGEST_KEY} letters, got {shown(key)}")
+    key.encode()  # a UnicodeEncodeError, which is a ValueError
+
+
+def _checked_id(ticket: SupportsIndex | Choice | Plan) -> int:
+    found = getattr(ticket, "id", ticket)
+    if type(found) is not int or not 0 <= found < 2**63:
+        raise TypeError(f"tell() needs the id of a ticket, got {shown(ticket)}")
+    return found
+
+
+def _checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> list[str]:
+    if learner is None:
+        if arms is not None:
+            raise TypeError("arms= goes with a learner: the file has names of its own")
+        return []
+    if not isinstance(learner, AskTell):
+        raise TypeError(f"learner must be a learner, as SCB(n_arms=3) is, got {shown(learner)}")
+    if learner.outstanding:
+        raise ValueError(f"{learner!r} has outstanding {learner._noun}s: tell() or forget() them")
+    if not isinstance(learner, Learner):
+        if arms is not None:
+            raise TypeError(f"{learner.spec.name} has no arms to name")
+        return []
+    names = [str(k) for k in range(learner.n_arms)] if arms is None else _distinct(list(arms))
+    if len(names) != learner.n_arms:
+        raise ValueError(f"arms must name {learner.n_arms} arms, got {len(names)}")
+    return names
+
+
+def _distinct(names: list[str]) -> list[str]:
+    for name in names:
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
+        name.encode()
+        if names.count(name) > 1:
+            raise ValueError(f"there are two arms {name!r}: give each a name of its own")
+    return names
+
+
+def _check_agrees(
+    store: Store, replica: Replica, learner: AskTell[Any], names: list[str] | None
+) -> None:
+    for name, value in replica.learner.settings.items():
+        given = json.loads(json.dumps(learner.settings[name]))
+        if given != value:
+            raise ValueError(
+                f"{store.path} has a learner with {name}={value!r}, and not {given!r}: say what it "
+                "has, open it with Durable(path), or give another file"
+            )
+    if names is not None and names != replica.names:
+        raise ValueError(
+            f"{store.path} has the arms {replica.names}, and not {names}: open it with "
+            "Durable(path), and change them with add_arm and retire_arm"
+        )
+    if learner._asked > 0 and replica.n > 0:
+        raise ValueError(
+            f"{store.path} has a learner of its own, and the one given was asked before: give a "
+            "fresh one, or another file"
+        )

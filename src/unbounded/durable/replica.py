@@ -1,0 +1,310 @@
+"""The learner in memory: what the journal says up to some row, and how to go on.
+
+Asks and tells of this process and those of others, read from the journal, take the same steps here.
+So every process has the same learner after the same row, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unbounded._arguments import checked_loss, checked_losses, checked_numbers
+from unbounded.core.arrays import Vector
+from unbounded.durable.epochs import next_learner
+from unbounded.durable.store import ARMS, ASK, DurableError, Row, Snapshot, Store
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.plan import Plan
+
+_TAG = 20  # bits of an id that come from the digest of its row
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a durable bandit learner chose: a ticket whose number is known to every process.
+
+    It can be used as an index: ``servers[choice]``.
+
+    Parameters
+    ----------
+    id : int
+        For `Durable.tell`, from any process.
+    arm : int
+        The arm, from 0 on.
+    name : str
+        Its name.
+    probability : float
+        The probability with which it was chosen.
+
+    Examples
+    --------
+    >>> from unbounded.durable import Choice
+    >>> ["red", "blue"][Choice(id=7, arm=1, name="blue", probability=0.5)]
+    'blue'
+    """
+
+    id: int
+    arm: int
+    name: str
+    probability: float
+
+    def __index__(self) -> int:
+        return self.arm
+
+
+class Waiting(NamedTuple):
+    """An ask that was not told yet."""
+
+    epoch: int
+    number: int  # of the learner's own ticket
+    at: int  # when it was asked, in microseconds since 1970
+
+
+class Feedback(NamedTuple):
+    """What is told, as the journal keeps it: one number, or a payload and its sum."""
+
+    loss: float
+    payload: bytes | None = None
+
+
+class Replica:
+    """A learner, and the position in the journal that it has come to."""
+
+    def __init__(self, learner: AskTell[Any], names: Sequence[str], n: int, chain: bytes) -> None:
+        self.learner, self.names, self.n, self.chain = learner, list(names), n, chain
+        self.epoch = 0
+        self.waiting: dict[int, Waiting] = {}  # by the ids of the tickets
+        self.steps = 0  # that the learner took here
+
+    # ------------------------------------------------------------------ keeping
+
+    def snapshot(self, versions: str) -> Snapshot:
+        """Everything, as text."""
+        waiting = [[ticket, *record] for ticket, record in self.waiting.items()]
+        document = {
+            "learner": self.learner.save(),
+            "names": self.names,
+            "epoch": self.epoch,
+            "waiting": waiting,
+            "versions": versions,
+        }
+        return Snapshot(self.n, self.chain, json.dumps(document))
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, kind: type[AskTell[Any]]) -> Replica:
+        """What `snapshot` made, if it is a ``kind`` of learner; else a ValueError."""
+        document = json.loads(snapshot.text)
+        learner = kind.load(document["learner"])
+        replica = cls(learner, document["names"], snapshot.n, snapshot.chain)
+        replica.epoch = document["epoch"]
+        replica.waiting = {entry[0]: Waiting(*entry[1:]) for entry in document["waiting"]}
+        return replica
+
+    def equals(self, other: Replica) -> bool:
+        """Whether all bits are equal; who issued a learner's tickets does not count."""
+        return self._content() == other._content()
+
+    def _content(self) -> Any:
+        document = json.loads(self.learner.save())
+        issued = document.pop("outstanding").values()
+        document["outstanding"] = sorted(entry for entries in issued for entry in entries)
+        del document["digest"]
+        return document, self.names, self.epoch, self.waiting, self.n, self.chain
+
+    # ------------------------------------------------------------------ others' rows
+
+    def catch_up(self, store: Store) -> bool:
+        """Take the steps that other processes have added; False if the file is not the one that
+        this replica knows: rows were removed, or it was replaced."""
+        rows = store.rows(self.n)
+        if self.n > 0:
+            last = next(rows, None)
+            if last is None or last.n != self.n or last.digest != self.chain:
+                return False
+        for row in rows:
+            store.check(row, self.n + 1, self.chain)
+            self.apply(row, store)
+        return True
+
+    def apply(self, row: Row, store: Store) -> None:
+        """Take the step that a row tells of."""
+        if row.kind == ASK:
+            ticket = self.learner.ask()
+            if self._asked(ticket, row.n, row.at, row.key)[:-1] != row[:-1]:
+                raise DurableError(
+                    f"{store.path} was written by other versions of the library or on another type "
+                    f"of processor ({json.loads(store.snapshot('latest').text)['versions']}): row "
+                    f"{row.n} comes out differently here; open it there once and close() it"
+                )
+            self._advance(row)
+            self.waiting[id_of(row)] = Waiting(self.epoch, ticket.id, row.at)
+        elif row.kind == ARMS:
+            assert row.payload is not None
+            names = json.loads(row.payload)
+            self._begin_epoch(names)
+            self._advance(row)
+        else:
+            assert row.choice is not None
+            loss = row.loss
+            self._settle(row.choice, None if loss is None else Feedback(loss, row.payload))
+            self._advance(row)
+        self.steps += 1
+
+    def _advance(self, row: Row) -> None:
+        self.n, self.chain = row.n, row.digest
+
+    # ------------------------------------------------------------------ our own
+
+    def ask(self, key: str | None, at: int) -> tuple[Row, Choice | Plan]:
+        """Choose; the row to append, and the ticket."""
+        inner = self.learner.ask()
+        self.steps += 1
+        row = self._written(self._asked(inner, self.n + 1, at, key))
+        self.waiting[id_of(row)] = Waiting(self.epoch, inner.id, at)
+        return row, self.ticket(row)
+
+    def _asked(self, ticket: Any, n: int, at: int, key: str | None) -> Row:
+        if isinstance(ticket, Plan):
+            payload = ticket._words.astype("<u8").tobytes() + ticket._pi.astype("<f8").tobytes()
+            return Row(n, ASK, None, at, key, self.epoch, payload=payload)
+        arm = ticket.arm
+        return Row(n, ASK, None, at, key, self.epoch, arm, self.names[arm], ticket.probability)
+
+    def settle(self, ticket: int, kind: int, feedback: Feedback | None, at: int) -> Row:
+        """Learn from a loss, or forget; the row to append."""
+        before = self.learner.clipped
+        self._settle(ticket, feedback)
+        self.steps += 1
+        loss, payload = (None, None) if feedback is None else feedback
+        scale = self.learner.scale if isinstance(self.learner, Learner) else None
+        clipped = self.learner.clipped - before
+        return self._written(
+            Row(
+                self.n + 1, kind, ticket, at,
+                loss=loss, scale=scale, clipped=clipped, payload=payload,
+            )  # fmt: skip
+        )
+
+    def change_arms(self, names: list[str], at: int) -> Row:
+        """Begin an epoch with other arms; the row to append."""
+        self._begin_epoch(names)
+        self.steps += 1
+        return self._written(Row(self.n + 1, ARMS, None, at, payload=json.dumps(names).encode()))
+
+    def _written(self, row: Row) -> Row:
+        row = row._replace(digest=row.digest_after(self.chain))
+        self._advance(row)
+        return row
+
+    # ------------------------------------------------------------------ both
+
+    def _settle(self, ticket: int, feedback: Feedback | None) -> None:
+        waiting = self.waiting[ticket]
+        if waiting.epoch == self.epoch:  # else it is written down, and nothing is learned from it
+            inner = self.learner.outstanding[waiting.number]
+            if feedback is None:
+                self.learner.forget(inner)
+            else:
+                _tell(self.learner, inner, feedback)
+        del self.waiting[ticket]
+
+    def _begin_epoch(self, names: list[str]) -> None:
+        self.learner = next_learner(self.learner, len(names), self.epoch + 1)
+        self.names = names
+        self.epoch += 1
+
+    # ------------------------------------------------------------------ tickets
+
+    def ticket(self, row: Row) -> Choice | Plan:
+        """The ticket of an ask, also when it was told long ago."""
+        if row.payload is not None:
+            return _plan(self.learner, row)
+        assert not (row.arm is None or row.name is None or row.probability is None)
+        return Choice(id_of(row), row.arm, row.name, row.probability)
+
+
+def id_of(row: Row) -> int:
+    """The id of an ask: its number, and some bits of its digest.
+
+    Should the last rows be lost (a power failure, a backup that is restored), their numbers are
+    given again; a loss that comes late for a lost ask must not be taken for another one's.
+    """
+    return row.n << _TAG | int.from_bytes(row.digest[:3]) >> 4
+
+
+def number_of(ticket: int) -> int:
+    """The number of the ask that has this id."""
+    return ticket >> _TAG
+
+
+def _plan(learner: Any, row: Row) -> Plan:
+    """The plan of an ask, also when its episode is over."""
+    assert row.payload is not None
+    words = np.frombuffer(row.payload, "<u8", 1 + learner.layers.horizon)
+    pi = np.frombuffer(row.payload, "<f8", offset=words.nbytes).astype(np.float64)
+    pi.flags.writeable = False
+    return Plan(learner.layers, pi, -1, words, id_of(row), "")
+
+
+# ---------------------------------------------------------------------- feedback
+
+
+def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any]) -> Feedback:
+    """What `Durable.tell` was given, as it is kept; or an error."""
+    said = {name: value for name, value in given.items() if value is not None}
+    if not isinstance(learner, Learner):
+        return _episode(learner, said)
+    full = learner.spec.feedback == "full"
+    ways = {"losses"} if full else {"loss", "reward"}
+    if len(said) != 1 or not said.keys() <= ways:
+        raise TypeError(f"tell() of {learner.spec.name} needs {' or '.join(sorted(ways))}")
+    if full:
+        vector = checked_losses("losses", said["losses"], learner.n_arms, "arm") + 0.0
+        return Feedback(_sum(vector), vector.astype("<f8").tobytes())
+    if "loss" in said:
+        loss = said["loss"]
+        return Feedback((loss if type(loss) is float else checked_loss("loss", loss)) + 0.0)
+    return Feedback(0.0 - checked_loss("reward", said["reward"]))  # 0, never -0: SQLite has no -0
+
+
+def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
+    ways = [{"states", "actions", "losses"}, {"states", "actions", "rewards"}]
+    if said.keys() not in ways:
+        raise TypeError(
+            f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
+        )
+    layers = learner.layers
+    states = checked_numbers("states", said["states"], layers.sizes)
+    actions = checked_numbers("actions", said["actions"], (layers.n_actions,) * layers.horizon)
+    name = "losses" if "losses" in said else "rewards"
+    values = checked_losses(name, said[name], layers.horizon, "layer")
+    losses = (values if name == "losses" else -values) + 0.0
+    parts = (states.astype("<i8"), actions.astype("<i8"), losses.astype("<f8"))
+    return Feedback(_sum(losses), b"".join(part.tobytes() for part in parts))
+
+
+def _sum(losses: Vector) -> float:
+    with np.errstate(over="ignore"):
+        return float(losses.sum())
+
+
+def episode_of(payload: bytes) -> tuple[list[int], list[int], list[float]]:
+    """States, actions and losses of an episode, from the payload of its row."""
+    third = len(payload) // 3
+    states, actions = np.frombuffer(payload[: 2 * third], "<i8").reshape(2, -1).tolist()
+    return states, actions, np.frombuffer(payload[2 * third :], "<f8").tolist()
+
+
+def _tell(learner: Any, ticket: Any, feedback: Feedback) -> None:
+    if feedback.payload is None:
+        learner.tell(ticket, feedback.loss)
+    elif isinstance(learner, Learner):
+        learner.tell(ticket, losses=np.frombuffer(feedback.payload, "<f8"))
+    else:
+        learner.tell(ticket, *episode_of(feedback.payload))
