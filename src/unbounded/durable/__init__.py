@@ -1,10 +1,10 @@
 """Learners that many processes share and that survive restarts.
 
 `Durable` keeps a learner in one SQLite file: ``store`` is the file, ``replica`` the learner in
-memory and how the journal is replayed into it, ``epochs`` what happens when arms change, ``learner``
-what people use. ``log`` reads the journal as a table, ``offpolicy`` estimates from it what another
-policy would have lost, ``exports`` writes it for other programs. Nothing here is imported before it
-is asked for.
+memory, into which the journal is replayed (``feedback`` is what it is told, ``epochs`` what happens
+when arms change), ``session`` gives turns to threads and processes, ``learner`` is what people use.
+``log`` reads the journal as a table, ``offpolicy`` estimates from it what another policy would have
+lost, ``exports`` writes it for other programs.
 """
 
 from importlib import import_module

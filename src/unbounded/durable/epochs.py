@@ -2,9 +2,9 @@
 
 The rule: the learner of the next epoch is a fresh one of the same settings, with the new number of
 arms. It keeps the clipping window (or the ceiling of one-sided losses) that the old one had, and
-nothing else: all arms are equal again, and its random numbers follow from those of the old one. What
-is proved of a fresh learner holds for it, with the larger of the old scale and the new losses for
-the scale. An algorithm that has a scale of another kind, and learns it, cannot do that.
+nothing else: all arms are equal again, and its random numbers follow from those of the old one.
+What is proved of a fresh learner holds for it, with the larger of the old scale and the new losses
+for the scale. An algorithm that has a scale of another kind, and learns it, cannot do that.
 """
 
 from __future__ import annotations

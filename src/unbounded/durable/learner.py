@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
@@ -16,35 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 from numpy.typing import ArrayLike
 
 from unbounded._arguments import checked_option, checked_positive, shown
-from unbounded.durable.replica import Choice, Replica, checked_feedback, id_of, number_of
-from unbounded.durable.session import Session, versions
+from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
+from unbounded.durable.feedback import checked_feedback
+from unbounded.durable.replica import Choice, Replica, id_of, number_of
+from unbounded.durable.session import Session, now, verified, versions
+from unbounded.durable.status import Status, status_of
 from unbounded.durable.store import ASK, EXPIRE, TELL, DurableError, Store
 from unbounded.play.ask_tell import AskTell
-from unbounded.play.bandit_learner import Learner
 from unbounded.play.plan import Plan
 
 if TYPE_CHECKING:
     import polars as pl
 
-_LONGEST_KEY = 500
 _SYNCHRONOUS = ("normal", "full")
 _REPEATED = ("refuse", "ignore")
-
-
-@dataclass(frozen=True)
-class Status:
-    """A durable learner of one moment: what `Durable.status` returns."""
-
-    algorithm: str
-    settings: Mapping[str, Any]
-    epoch: int  # how often arms were added or retired
-    arms: tuple[str, ...]  # empty for MDPs
-    probabilities: tuple[float, ...]  # of the next ask; empty for MDPs
-    scale: float | None  # None for MDPs
-    rounds: int  # told in this epoch
-    clipped: int  # ... and clipped
-    outstanding: int
-    rows: int  # of the journal, all epochs
 
 
 class Durable:
@@ -100,7 +82,7 @@ class Durable:
     ) -> None:
         checked_option("synchronous", synchronous, _SYNCHRONOUS)
         timeout = checked_positive("timeout", timeout)
-        names = _checked_names(learner, arms)
+        names = checked_names(learner, arms)
         create = learner is not None
         store = Store(path, synchronous=synchronous, timeout=timeout, create=create)
         self._session = Session(store, timeout)
@@ -110,7 +92,7 @@ class Durable:
             self._session.begin(learner, names)
             replica = self._session.read(lambda replica: replica)
             if learner is not None:
-                _check_agrees(store, replica, learner, names if arms is not None else None)
+                check_agrees(store, replica, learner, names if arms is not None else None)
         except BaseException:
             store.close()
             raise
@@ -132,7 +114,7 @@ class Durable:
             Its ``id`` is for `tell`.
         """
         if key is not None:
-            _check_key(key)
+            check_key(key)
         return self._session.write(partial(self._ask, key))
 
     def _ask(self, key: str | None, replica: Replica) -> Choice | Plan:
@@ -142,7 +124,7 @@ class Durable:
             row = None if number is None else store.row(number)
             if row is not None:
                 return replica.ticket(row)
-        row, ticket = replica.ask(key, _now())
+        row, ticket = replica.ask(key, now())
         store.append(row)
         return ticket
 
@@ -181,7 +163,7 @@ class Durable:
             "states": states, "actions": actions,
         }  # fmt: skip
         return self._session.write(
-            partial(self._tell, _checked_id(ticket), given, repeated == "ignore")
+            partial(self._tell, checked_id(ticket), given, repeated == "ignore")
         )
 
     def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
@@ -194,7 +176,7 @@ class Durable:
                 f"ticket {ticket} was told or has expired before: tell it once, or say "
                 "repeated='ignore'"
             )
-        self._session.store.append(replica.settle(ticket, TELL, feedback, _now()))
+        self._session.store.append(replica.settle(ticket, TELL, feedback, now()))
         return True
 
     def _check_was_issued(self, ticket: int) -> None:
@@ -211,13 +193,13 @@ class Durable:
 
     def forget(self, ticket: SupportsIndex | Choice | Plan) -> None:
         """Drop a choice whose loss will never come; nothing is learned from it."""
-        number = _checked_id(ticket)
+        number = checked_id(ticket)
 
         def work(replica: Replica) -> None:
             if number not in replica.waiting:
                 self._check_was_issued(number)
                 raise ValueError(f"ticket {number} was told or has expired before")
-            self._session.store.append(replica.settle(number, EXPIRE, None, _now()))
+            self._session.store.append(replica.settle(number, EXPIRE, None, now()))
 
         self._session.write(work)
 
@@ -239,13 +221,13 @@ class Durable:
         """
         if not isinstance(older_than, timedelta):
             raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
-        limit = _now() - older_than // timedelta(microseconds=1)
+        limit = now() - older_than // timedelta(microseconds=1)
 
         def work(replica: Replica) -> int:
             told = None if loss is None else checked_feedback(replica.learner, {"loss": loss})
             old = [ticket for ticket, record in replica.waiting.items() if record.at < limit]
             for ticket in old:
-                self._session.store.append(replica.settle(ticket, EXPIRE, told, _now()))
+                self._session.store.append(replica.settle(ticket, EXPIRE, told, now()))
             return len(old)
 
         return self._session.write(work)
@@ -272,12 +254,9 @@ class Durable:
         repeated: Literal["refuse", "ignore"] = "refuse",
     ) -> bool:
         """`tell`, in a thread of its own."""
-        return await self._in_worker(
-            partial(
-                self.tell, ticket, loss, reward=reward, losses=losses, rewards=rewards,
-                states=states, actions=actions, repeated=repeated,
-            )  # fmt: skip
-        )
+        call = partial(self.tell, ticket, loss, reward=reward, losses=losses, rewards=rewards)
+        call = partial(call, states=states, actions=actions, repeated=repeated)
+        return await self._in_worker(call)
 
     async def _in_worker(self, call: partial[Any]) -> Any:
         if self._worker is None or self._worker_of != os.getpid():  # a fork has no threads
@@ -308,10 +287,10 @@ class Durable:
 
     def _change_arms(self, change: Any) -> None:
         def work(replica: Replica) -> None:
-            names = _distinct(change(replica.names))
+            names = distinct(change(replica.names))
             if not names:
                 raise ValueError("the last arm cannot be retired")
-            self._session.store.append(replica.change_arms(names, _now()))
+            self._session.store.append(replica.change_arms(names, now()))
 
         self._session.write(work)
 
@@ -320,23 +299,7 @@ class Durable:
     def status(self) -> Status:
         """The learner after the last row."""
 
-        def work(replica: Replica) -> Status:
-            learner = replica.learner
-            bandit = isinstance(learner, Learner)
-            return Status(
-                algorithm=learner.spec.name,
-                settings=learner.settings,
-                epoch=replica.epoch,
-                arms=tuple(replica.names),
-                probabilities=tuple(learner.probabilities().tolist()) if bandit else (),
-                scale=learner.scale if bandit else None,
-                rounds=int(learner._scalar("t")) - 1,
-                clipped=learner.clipped,
-                outstanding=len(replica.waiting),
-                rows=replica.n,
-            )
-
-        return self._session.read(work)
+        return self._session.read(status_of)
 
     def outstanding(self) -> list[int]:
         """The ids that have not been told, oldest first."""
@@ -344,21 +307,24 @@ class Durable:
 
     def learner(self) -> Any:
         """A copy of the learner, which lives on its own."""
-        return self._session.read(lambda replica: type(replica.learner).load(replica.learner.save()))
+        return self._session.read(
+            lambda replica: type(replica.learner).load(replica.learner.save())
+        )
 
     def log(self) -> pl.DataFrame:
         """Every ask that is still in the journal, with its loss, as a frame of polars.
 
         Columns: ``id``, ``time``, ``key``, ``epoch``, ``arm``, ``name``, ``probability``, ``loss``,
-        ``scale`` (after the tell), ``clipped``, ``status`` ("waiting", "told", "expired" with a loss
-        that was booked, "forgotten"), ``told`` (when), and ``asked_as`` and ``told_as``, the numbers
-        of the two rows: the order of events. For MDPs, ``arm``, ``name`` and ``scale`` are null,
-        ``loss`` is the episode's sum, and ``states``, ``actions``, ``losses`` and ``chances`` (the
-        probabilities of the actions) are lists.
+        ``scale`` (after the tell), ``clipped``, ``status`` ("waiting", "told", "expired" with a
+        loss that was booked, "forgotten"), ``told`` (when), and ``asked_as`` and ``told_as``, the
+        numbers of the two rows in the order of all. For MDPs, ``arm``, ``name`` and ``scale`` are
+        null, ``loss`` is the episode's sum, and ``states``, ``actions``, ``losses`` and ``chances``
+        (the probabilities of the actions) are lists.
         """
         from unbounded.durable.log import log
 
-        return log(self._session)
+        learner = self._session.read(lambda replica: replica.learner)
+        return log(self._session.store, learner)
 
     # ------------------------------------------------------------------ keeping
 
@@ -381,7 +347,7 @@ class Durable:
         """
         if not isinstance(older_than, timedelta):
             raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
-        limit = _now() - older_than // timedelta(microseconds=1)
+        limit = now() - older_than // timedelta(microseconds=1)
 
         def work(replica: Replica) -> int:
             store = self._session.store
@@ -405,22 +371,7 @@ class Durable:
         int
             How many rows were replayed.
         """
-        with self._session.store.another() as store, store.reading():
-            store.check_pages()
-            first = store.snapshot("first")
-            for _ in store.checked_rows(first.n + 1, first.chain):
-                pass
-            watch = Session(store, 1.0)
-            watch.kind = self._session.kind
-            replica, latest = watch.restored("base"), watch.restored("latest")
-            begin = replica.n
-            for row in store.checked_rows(begin + 1, replica.chain):
-                if replica.n == latest.n and not replica.equals(latest):
-                    raise store.damaged("its journal does not lead to its snapshot")
-                replica.apply(row, store)
-            if replica.n == latest.n and not replica.equals(latest):
-                raise store.damaged("its journal does not lead to its snapshot")
-            return replica.n - begin
+        return verified(self._session.store, self._session.kind)
 
     def close(self) -> None:
         """Give the file up; other processes go on."""
@@ -439,71 +390,3 @@ class Durable:
 
     def __repr__(self) -> str:
         return f"Durable({str(self._session.store.path)!r})"
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
-
-
-def _check_key(key: str) -> None:
-    if not isinstance(key, str) or not 0 < len(key) <= _LONGEST_KEY or "\0" in key:
-        raise ValueError(f"key must be a text of 1 to {_LONGEST_KEY} letters, got {shown(key)}")
-    key.encode()  # a UnicodeEncodeError, which is a ValueError
-
-
-def _checked_id(ticket: SupportsIndex | Choice | Plan) -> int:
-    found = getattr(ticket, "id", ticket)
-    if type(found) is not int or not 0 <= found < 2**63:
-        raise TypeError(f"tell() needs the id of a ticket, got {shown(ticket)}")
-    return found
-
-
-def _checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> list[str]:
-    if learner is None:
-        if arms is not None:
-            raise TypeError("arms= goes with a learner: the file has names of its own")
-        return []
-    if not isinstance(learner, AskTell):
-        raise TypeError(f"learner must be a learner, as SCB(n_arms=3) is, got {shown(learner)}")
-    if learner.outstanding:
-        raise ValueError(f"{learner!r} has outstanding {learner._noun}s: tell() or forget() them")
-    if not isinstance(learner, Learner):
-        if arms is not None:
-            raise TypeError(f"{learner.spec.name} has no arms to name")
-        return []
-    names = [str(k) for k in range(learner.n_arms)] if arms is None else _distinct(list(arms))
-    if len(names) != learner.n_arms:
-        raise ValueError(f"arms must name {learner.n_arms} arms, got {len(names)}")
-    return names
-
-
-def _distinct(names: list[str]) -> list[str]:
-    for name in names:
-        if not isinstance(name, str) or not name or "\0" in name:
-            raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
-        name.encode()
-        if names.count(name) > 1:
-            raise ValueError(f"there are two arms {name!r}: give each a name of its own")
-    return names
-
-
-def _check_agrees(
-    store: Store, replica: Replica, learner: AskTell[Any], names: list[str] | None
-) -> None:
-    for name, value in replica.learner.settings.items():
-        given = json.loads(json.dumps(learner.settings[name]))
-        if given != value:
-            raise ValueError(
-                f"{store.path} has a learner with {name}={value!r}, and not {given!r}: say what it "
-                "has, open it with Durable(path), or give another file"
-            )
-    if names is not None and names != replica.names:
-        raise ValueError(
-            f"{store.path} has the arms {replica.names}, and not {names}: open it with "
-            "Durable(path), and change them with add_arm and retire_arm"
-        )
-    if learner._asked > 0 and replica.n > 0:
-        raise ValueError(
-            f"{store.path} has a learner of its own, and the one given was asked before: give a "
-            "fresh one, or another file"
-        )

@@ -7,16 +7,14 @@ So every process has the same learner after the same row, bit for bit.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_loss, checked_losses, checked_numbers
-from unbounded.core.arrays import Vector
 from unbounded.durable.epochs import next_learner
+from unbounded.durable.feedback import Feedback, tell
 from unbounded.durable.store import ARMS, ASK, DurableError, Row, Snapshot, Store
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.bandit_learner import Learner
@@ -66,18 +64,12 @@ class Waiting(NamedTuple):
     at: int  # when it was asked, in microseconds since 1970
 
 
-class Feedback(NamedTuple):
-    """What is told, as the journal keeps it: one number, or a payload and its sum."""
-
-    loss: float
-    payload: bytes | None = None
-
-
 class Replica:
     """A learner, and the position in the journal that it has come to."""
 
     def __init__(self, learner: AskTell[Any], names: Sequence[str], n: int, chain: bytes) -> None:
-        self.learner, self.names, self.n, self.chain = learner, list(names), n, chain
+        self.learner: Any = learner
+        self.names, self.n, self.chain = list(names), n, chain
         self.epoch = 0
         self.waiting: dict[int, Waiting] = {}  # by the ids of the tickets
         self.steps = 0  # that the learner took here
@@ -184,12 +176,8 @@ class Replica:
         loss, payload = (None, None) if feedback is None else feedback
         scale = self.learner.scale if isinstance(self.learner, Learner) else None
         clipped = self.learner.clipped - before
-        return self._written(
-            Row(
-                self.n + 1, kind, ticket, at,
-                loss=loss, scale=scale, clipped=clipped, payload=payload,
-            )  # fmt: skip
-        )
+        row = Row(self.n + 1, kind, ticket, at, loss=loss, payload=payload)
+        return self._written(row._replace(scale=scale, clipped=clipped))
 
     def change_arms(self, names: list[str], at: int) -> Row:
         """Begin an epoch with other arms; the row to append."""
@@ -211,7 +199,7 @@ class Replica:
             if feedback is None:
                 self.learner.forget(inner)
             else:
-                _tell(self.learner, inner, feedback)
+                tell(self.learner, inner, feedback)
         del self.waiting[ticket]
 
     def _begin_epoch(self, names: list[str]) -> None:
@@ -225,8 +213,9 @@ class Replica:
         """The ticket of an ask, also when it was told long ago."""
         if row.payload is not None:
             return _plan(self.learner, row)
-        assert not (row.arm is None or row.name is None or row.probability is None)
-        return Choice(id_of(row), row.arm, row.name, row.probability)
+        arm, name, probability = row.arm, row.name, row.probability
+        assert arm is not None and name is not None and probability is not None  # noqa: PT018
+        return Choice(id_of(row), arm, name, probability)
 
 
 def id_of(row: Row) -> int:
@@ -250,61 +239,3 @@ def _plan(learner: Any, row: Row) -> Plan:
     pi = np.frombuffer(row.payload, "<f8", offset=words.nbytes).astype(np.float64)
     pi.flags.writeable = False
     return Plan(learner.layers, pi, -1, words, id_of(row), "")
-
-
-# ---------------------------------------------------------------------- feedback
-
-
-def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any]) -> Feedback:
-    """What `Durable.tell` was given, as it is kept; or an error."""
-    said = {name: value for name, value in given.items() if value is not None}
-    if not isinstance(learner, Learner):
-        return _episode(learner, said)
-    full = learner.spec.feedback == "full"
-    ways = {"losses"} if full else {"loss", "reward"}
-    if len(said) != 1 or not said.keys() <= ways:
-        raise TypeError(f"tell() of {learner.spec.name} needs {' or '.join(sorted(ways))}")
-    if full:
-        vector = checked_losses("losses", said["losses"], learner.n_arms, "arm") + 0.0
-        return Feedback(_sum(vector), vector.astype("<f8").tobytes())
-    if "loss" in said:
-        loss = said["loss"]
-        return Feedback((loss if type(loss) is float else checked_loss("loss", loss)) + 0.0)
-    return Feedback(0.0 - checked_loss("reward", said["reward"]))  # 0, never -0: SQLite has no -0
-
-
-def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
-    ways = [{"states", "actions", "losses"}, {"states", "actions", "rewards"}]
-    if said.keys() not in ways:
-        raise TypeError(
-            f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
-        )
-    layers = learner.layers
-    states = checked_numbers("states", said["states"], layers.sizes)
-    actions = checked_numbers("actions", said["actions"], (layers.n_actions,) * layers.horizon)
-    name = "losses" if "losses" in said else "rewards"
-    values = checked_losses(name, said[name], layers.horizon, "layer")
-    losses = (values if name == "losses" else -values) + 0.0
-    parts = (states.astype("<i8"), actions.astype("<i8"), losses.astype("<f8"))
-    return Feedback(_sum(losses), b"".join(part.tobytes() for part in parts))
-
-
-def _sum(losses: Vector) -> float:
-    with np.errstate(over="ignore"):
-        return float(losses.sum())
-
-
-def episode_of(payload: bytes) -> tuple[list[int], list[int], list[float]]:
-    """States, actions and losses of an episode, from the payload of its row."""
-    third = len(payload) // 3
-    states, actions = np.frombuffer(payload[: 2 * third], "<i8").reshape(2, -1).tolist()
-    return states, actions, np.frombuffer(payload[2 * third :], "<f8").tolist()
-
-
-def _tell(learner: Any, ticket: Any, feedback: Feedback) -> None:
-    if feedback.payload is None:
-        learner.tell(ticket, feedback.loss)
-    elif isinstance(learner, Learner):
-        learner.tell(ticket, losses=np.frombuffer(feedback.payload, "<f8"))
-    else:
-        learner.tell(ticket, *episode_of(feedback.payload))

@@ -6,11 +6,13 @@ import json
 import os
 import platform
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import Any, TypeVar
 
 from unbounded.durable.replica import Replica
@@ -87,22 +89,11 @@ class Session:
         """The learner after the last row, in a transaction."""
         replica, self._replica = self._replica, None
         if replica is None or not replica.catch_up(self.store):
-            replica = self.restored("latest")
+            replica = restored(self.store, "latest", self.kind)
             if not replica.catch_up(self.store):
                 raise self.store.damaged("its journal does not fit its snapshot")
         self._replica = replica
         return replica
-
-    def restored(self, name: str) -> Replica:
-        """The learner of a snapshot."""
-        snapshot = self.store.snapshot(name)
-        try:
-            return Replica.of(snapshot, self.kind)
-        except (ValueError, LookupError, TypeError) as error:
-            raise DurableError(
-                f"{self.store.path} does not have a {self.kind.__name__} that can be used here: "
-                f"{error}"
-            ) from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -135,6 +126,44 @@ class Session:
         self._lock = threading.Lock()
         self._replica = None
         self.store.abandon()
+
+
+def verified(store: Store, kind: type[AskTell[Any]]) -> int:
+    """Read the whole file and replay the journal from its base; how many rows that were.
+
+    Refuses a file of which any row or page is not what was written, or whose journal does not lead
+    to the snapshot that it has.
+    """
+    with store.another() as own, own.reading():
+        own.check_pages()
+        first = own.snapshot("first")
+        for _ in own.checked_rows(first.n + 1, first.chain):
+            pass
+        replica, latest = restored(own, "base", kind), restored(own, "latest", kind)
+        begin = replica.n
+        rows = own.checked_rows(begin + 1, replica.chain)
+        for row in chain([None], rows):
+            if row is not None:
+                replica.apply(row, own)
+            if replica.n == latest.n and not replica.equals(latest):
+                raise own.damaged("its journal does not lead to its snapshot")
+        return replica.n - begin
+
+
+def restored(store: Store, name: str, kind: type[AskTell[Any]]) -> Replica:
+    """The learner of a snapshot."""
+    snapshot = store.snapshot(name)
+    try:
+        return Replica.of(snapshot, kind)
+    except (ValueError, LookupError, TypeError) as error:
+        raise DurableError(
+            f"{store.path} does not have a {kind.__name__} that can be used here: {error}"
+        ) from error
+
+
+def now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def _kind(store: Store) -> type[AskTell[Any]]:

@@ -337,9 +337,7 @@ class Store:
 
     def another(self) -> Store:
         """A connection of its own, for a long look."""
-        return Store(
-            self.path, synchronous=self._synchronous, timeout=self._timeout, create=False
-        )
+        return Store(self.path, synchronous=self._synchronous, timeout=self._timeout, create=False)
 
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the file of one moment to another, while it is in use."""

@@ -1,0 +1,85 @@
+"""Checks of what a durable learner is given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+from unbounded._arguments import shown
+from unbounded.durable.replica import Choice, Replica
+from unbounded.durable.store import Store
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.plan import Plan
+
+LONGEST_KEY = 500
+
+
+def check_key(key: str) -> None:
+    """Refuse what cannot be the key of a request."""
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or "\0" in key:
+        raise ValueError(f"key must be a text of 1 to {LONGEST_KEY} letters, got {shown(key)}")
+    key.encode()  # a UnicodeEncodeError, which is a ValueError
+
+
+def checked_id(ticket: SupportsIndex | Choice | Plan) -> int:
+    """The id of a ticket, or of what is one already."""
+    found = getattr(ticket, "id", ticket)
+    if type(found) is not int or not 0 <= found < 2**63:
+        raise TypeError(f"tell() needs the id of a ticket, got {shown(ticket)}")
+    return found
+
+
+def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> list[str]:
+    """Names for the arms of the learner that a file is opened with; none for MDPs."""
+    if learner is None:
+        if arms is not None:
+            raise TypeError("arms= goes with a learner: the file has names of its own")
+        return []
+    if not isinstance(learner, AskTell):
+        raise TypeError(f"learner must be a learner, as SCB(n_arms=3) is, got {shown(learner)}")
+    if learner.outstanding:
+        raise ValueError(f"{learner!r} has outstanding {learner._noun}s: tell() or forget() them")
+    if not isinstance(learner, Learner):
+        if arms is not None:
+            raise TypeError(f"{learner.spec.name} has no arms to name")
+        return []
+    names = [str(k) for k in range(learner.n_arms)] if arms is None else distinct(list(arms))
+    if len(names) != learner.n_arms:
+        raise ValueError(f"arms must name {learner.n_arms} arms, got {len(names)}")
+    return names
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Names of arms, if they can be that."""
+    for name in names:
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
+        name.encode()
+        if names.count(name) > 1:
+            raise ValueError(f"there are two arms {name!r}: give each a name of its own")
+    return names
+
+
+def check_agrees(
+    store: Store, replica: Replica, learner: AskTell[Any], names: list[str] | None
+) -> None:
+    """Refuse to open a file with a learner, or names of arms, that are not the file's."""
+    for name, value in replica.learner.settings.items():
+        given = json.loads(json.dumps(learner.settings[name]))
+        if given != value:
+            raise ValueError(
+                f"{store.path} has a learner with {name}={value!r}, and not {given!r}: say what it "
+                "has, open it with Durable(path), or give another file"
+            )
+    if names is not None and names != replica.names:
+        raise ValueError(
+            f"{store.path} has the arms {replica.names}, and not {names}: open it with "
+            "Durable(path), and change them with add_arm and retire_arm"
+        )
+    if learner._asked > 0 and replica.n > 0:
+        raise ValueError(
+            f"{store.path} has a learner of its own, and the one given was asked before: give a "
+            "fresh one, or another file"
+        )

@@ -1,0 +1,77 @@
+"""What is told: checked, as the journal keeps it, and as a learner takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unbounded._arguments import checked_loss, checked_losses, checked_numbers
+from unbounded.core.arrays import Vector
+from unbounded.play.ask_tell import AskTell
+from unbounded.play.bandit_learner import Learner
+
+
+class Feedback(NamedTuple):
+    """What is told, as the journal keeps it: one number, or a payload and its sum."""
+
+    loss: float
+    payload: bytes | None = None
+
+
+def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any]) -> Feedback:
+    """What `Durable.tell` was given, as it is kept; or an error."""
+    said = {name: value for name, value in given.items() if value is not None}
+    if not isinstance(learner, Learner):
+        return _episode(learner, said)
+    full = learner.spec.feedback == "full"
+    ways = {"losses"} if full else {"loss", "reward"}
+    if len(said) != 1 or not said.keys() <= ways:
+        raise TypeError(f"tell() of {learner.spec.name} needs {' or '.join(sorted(ways))}")
+    if full:
+        vector = checked_losses("losses", said["losses"], learner.n_arms, "arm") + 0.0
+        return Feedback(_sum(vector), vector.astype("<f8").tobytes())
+    if "loss" in said:
+        loss = said["loss"]
+        return Feedback((loss if type(loss) is float else checked_loss("loss", loss)) + 0.0)
+    return Feedback(0.0 - checked_loss("reward", said["reward"]))  # 0, never -0: SQLite has no -0
+
+
+def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
+    ways = [{"states", "actions", "losses"}, {"states", "actions", "rewards"}]
+    if said.keys() not in ways:
+        raise TypeError(
+            f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
+        )
+    layers = learner.layers
+    states = checked_numbers("states", said["states"], layers.sizes)
+    actions = checked_numbers("actions", said["actions"], (layers.n_actions,) * layers.horizon)
+    name = "losses" if "losses" in said else "rewards"
+    values = checked_losses(name, said[name], layers.horizon, "layer")
+    losses = (values if name == "losses" else -values) + 0.0
+    parts = (states.astype("<i8"), actions.astype("<i8"), losses.astype("<f8"))
+    return Feedback(_sum(losses), b"".join(part.tobytes() for part in parts))
+
+
+def _sum(losses: Vector) -> float:
+    with np.errstate(over="ignore"):
+        return float(losses.sum())
+
+
+def episode_of(payload: bytes) -> tuple[list[int], list[int], list[float]]:
+    """States, actions and losses of an episode, from the payload of its row."""
+    third = len(payload) // 3
+    states, actions = np.frombuffer(payload[: 2 * third], "<i8").reshape(2, -1).tolist()
+    return states, actions, np.frombuffer(payload[2 * third :], "<f8").tolist()
+
+
+def tell(learner: Any, ticket: Any, feedback: Feedback) -> None:
+    """Tell a learner what was kept."""
+    if feedback.payload is None:
+        learner.tell(ticket, feedback.loss)
+    elif isinstance(learner, Learner):
+        learner.tell(ticket, losses=np.frombuffer(feedback.payload, "<f8"))
+    else:
+        learner.tell(ticket, *episode_of(feedback.payload))

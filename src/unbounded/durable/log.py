@@ -1,0 +1,109 @@
+"""The journal as a table: one row for each ask, with what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.durable.feedback import episode_of
+from unbounded.durable.replica import id_of
+from unbounded.durable.store import ARMS, ASK, TELL, DurableError, Row, Store
+from unbounded.play.bandit_learner import Learner
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise DurableError(f"{error.name} is missing: pip install 'unbounded[lab]'") from error
+
+_TIME = pl.Datetime("us", "UTC")
+COLUMNS: dict[str, Any] = {
+    "id": pl.Int64,
+    "time": _TIME,
+    "key": pl.String,
+    "epoch": pl.Int64,
+    "arm": pl.Int64,
+    "name": pl.String,
+    "probability": pl.Float64,
+    "loss": pl.Float64,
+    "scale": pl.Float64,
+    "clipped": pl.Int64,
+    "status": pl.String,
+    "told": _TIME,
+    "asked_as": pl.Int64,
+    "told_as": pl.Int64,
+}
+"""The columns of a bandit's log. ``clipped`` counts, as an episode may have several."""
+EPISODES: dict[str, Any] = {
+    "states": pl.List(pl.Int64),
+    "actions": pl.List(pl.Int64),
+    "losses": pl.List(pl.Float64),
+    "chances": pl.List(pl.Float64),
+}
+"""What the log of a learner for MDPs has besides."""
+
+
+def log(store: Store, learner: Any) -> pl.DataFrame:
+    """The log of the file of one moment; every row of the journal is checked.
+
+    ``learner`` is the one of the file, at any moment.
+    """
+    rows: dict[int, dict[str, Any]] = {}
+    plans: dict[int, bytes] = {}
+    layers = None if isinstance(learner, Learner) else learner.layers
+    with store.another() as own, own.reading():
+        first = own.snapshot("first")
+        for row in own.checked_rows(first.n + 1, first.chain):
+            if row.kind == ASK:
+                rows[id_of(row)] = _asked(row)
+                if layers is not None and row.payload is not None:
+                    plans[id_of(row)] = row.payload
+            elif row.kind != ARMS and row.choice in rows:
+                rows[row.choice].update(_settled(row))
+                if layers is not None and row.payload is not None:
+                    rows[row.choice].update(_episode(layers, plans[row.choice], row.payload))
+                plans.pop(row.choice, None)
+    schema = COLUMNS if layers is None else COLUMNS | EPISODES
+    columns = {name: [row.get(name) for row in rows.values()] for name in schema}
+    return pl.DataFrame(columns, schema=schema)
+
+
+def _asked(row: Row) -> dict[str, Any]:
+    return {
+        "id": id_of(row),
+        "time": row.at,
+        "key": row.key,
+        "epoch": row.epoch,
+        "arm": row.arm,
+        "name": row.name,
+        "probability": row.probability,
+        "status": "waiting",
+        "asked_as": row.n,
+    }
+
+
+def _settled(row: Row) -> dict[str, Any]:
+    booked = "forgotten" if row.loss is None else "expired"
+    return {
+        "loss": row.loss,
+        "scale": row.scale,
+        "clipped": row.clipped,
+        "status": "told" if row.kind == TELL else booked,
+        "told": row.at,
+        "told_as": row.n,
+    }
+
+
+def _episode(layers: Layers, plan: bytes, told: bytes) -> dict[str, Any]:
+    states, actions, losses = episode_of(told)
+    pi = np.frombuffer(plan, "<f8", offset=8 * (1 + layers.horizon))
+    first = layers.table[PAIR, 1:-1]
+    chances = pi[first + np.array(states) * layers.n_actions + np.array(actions)]
+    return {
+        "states": states,
+        "actions": actions,
+        "losses": losses,
+        "chances": chances.tolist(),
+        "probability": float(np.prod(chances)),
+    }

@@ -1,0 +1,229 @@
+"""What another policy would have lost, estimated from the log of a learner.
+
+At each ask the log has the probability of what was chosen, so a loss divided by it is an unbiased
+estimate of a whole round, whatever the learner did before. With m_t a prediction and h_t a weight,
+both made of what was known at ask t, and pi the policy,
+
+    Gamma_t = sum_a pi(a) m_t(a) + pi(A_t) / p_t(A_t) (Y_t - m_t(A_t))
+    V       = sum_t h_t Gamma_t / sum_t h_t,   error^2 = sum_t h_t^2 (Gamma_t - V)^2 / (sum_t h_t)^2
+
+is doubly robust (m_t the mean loss of the arm so far) or by inverse propensities alone (m_t = 0).
+
+*Which interval, and why.* The rounds of a log are not independent: what was lost decides what was
+chosen next. But h_t (Gamma_t - V) are martingale differences, and a central limit theorem holds for
+them where their conditional variances do not change too much. They are sigma^2 sum_a pi(a)^2 /
+p_t(a) for h_t = 1, which a learner drives up and down at random; h_t = 1 / sqrt(that) stabilises
+them (Hadad, Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in
+the log; the one of the last time that the arm was chosen is, is known at t, and takes their place,
+which costs some width and no validity. Dividing by an estimated error makes the interval free of
+the scale of the losses; confidence sequences would hold at all times and with few samples, but they
+need a bound of the losses, which nobody here knows. The quantile is Student's, with the effective
+number of samples.
+
+These intervals are for arms whose mean losses do not drift, or, if they do, for the average of the
+rounds with weights h_t. ``weights="even"`` is for the plain average over the rounds.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from unbounded._arguments import checked_option, checked_within, shown
+from unbounded.core.arrays import Vector
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_FEW = 50.0  # effective samples below which an interval is not to be trusted
+_METHODS = ("dr", "ips")
+_WEIGHTS = ("stable", "even")
+
+
+class FewSamplesWarning(UserWarning):
+    """A log says too little about a policy for an interval to be trusted."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The mean loss per round of a policy, with an interval; what `estimate` returns.
+
+    Parameters
+    ----------
+    loss, low, high : float
+        The estimate and its interval.
+    effective : float
+        To how many rounds of the policy itself the log amounts.
+    rounds, missing : int
+        Rounds that were used, and rounds without a loss, which were left out.
+    """
+
+    loss: float
+    low: float
+    high: float
+    effective: float
+    rounds: int
+    missing: int
+
+
+def estimate(
+    log: pl.DataFrame,
+    policy: str | Mapping[str, float],
+    *,
+    method: Literal["dr", "ips"] = "dr",
+    weights: Literal["stable", "even"] = "stable",
+    level: float = 0.95,
+) -> Estimate:
+    """Estimate the mean loss of a policy from the log of a bandit.
+
+    Parameters
+    ----------
+    log : DataFrame
+        What `Durable.log` returned, or a part of its rows in their order. If arms were added or
+        retired, the last epoch in it is used.
+    policy : str or mapping
+        The name of an arm, or the probabilities of several.
+    method : {"dr", "ips"}
+        Doubly robust, or by inverse propensities alone.
+    weights : {"stable", "even"}
+        Whether to weight the rounds so that the interval is good, or all alike.
+    level : float
+        Of the interval.
+
+    Returns
+    -------
+    Estimate
+
+    Notes
+    -----
+    Rounds whose loss never came are left out; if whether it came has to do with the loss, the
+    estimate is wrong, and `Durable.expire` with a loss is the remedy. A `FewSamplesWarning` says
+    when the log has too little of the policy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unbounded import SCB
+    >>> from unbounded.durable import Durable, estimate
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     arms = Durable(f"{directory}/arms.db", SCB(n_arms=2, seed=0), arms=["old", "new"])
+    ...     for t in range(600):
+    ...         choice = arms.ask()
+    ...         _ = arms.tell(choice.id, loss=5.0 + choice.arm + 0.1 * (t % 3))
+    ...     found = estimate(arms.log(), "new")
+    ...     arms.close()
+    >>> found.low < 6.1 < found.high
+    True
+    """
+    import polars as pl
+
+    checked_option("method", method, _METHODS)
+    checked_option("weights", weights, _WEIGHTS)
+    level = checked_within("level", level, 0.5, 0.9999)
+    log = log.filter(pl.col("epoch") == pl.col("epoch").max())
+    shares = _shares(policy, set(log["name"].drop_nulls()))
+    told = log.filter(pl.col("loss").is_not_null())
+    if told.height < 2:
+        raise ValueError("the log has fewer than two losses: there is nothing to estimate from")
+    unit = float(np.abs(told["loss"].to_numpy()).max()) or 1.0  # squares must not overflow
+    rounds = _Rounds(
+        told["name"].to_list(),
+        told["probability"].to_list(),
+        (told["loss"] / unit).to_list(),
+        told["asked_as"].to_list(),
+        told["told_as"].to_list(),
+    )
+    gamma, ratio, h = _scores(rounds, shares, predicts=method == "dr", even=weights == "even")
+    total = float(h.sum())
+    value = float(h @ gamma) / total
+    error = math.sqrt(float((h * h) @ (gamma - value) ** 2)) / total
+    weight = h * ratio
+    squares = float(weight @ weight)
+    effective = float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    if effective < _FEW:
+        warnings.warn(
+            f"the log amounts to {effective:.0f} rounds of {shown(policy)}: the interval is not to "
+            "be trusted; let it play more of it, or ask for a policy nearer to what was played",
+            FewSamplesWarning,
+            stacklevel=2,
+        )
+    half = _student(level, effective) * error
+    low, high = (value - half) * unit, (value + half) * unit
+    return Estimate(value * unit, low, high, effective, told.height, log.height - told.height)
+
+
+class _Rounds(NamedTuple):
+    names: list[str]
+    p: list[float]
+    losses: list[float]
+    asked: list[int]
+    told: list[int]
+
+
+def _shares(policy: str | Mapping[str, float], known: set[str]) -> dict[str, float]:
+    shares = {policy: 1.0} if isinstance(policy, str) else dict(policy)
+    shares = {name: float(share) for name, share in shares.items() if share != 0.0}
+    for name, share in shares.items():
+        if name not in known:
+            raise ValueError(f"{name!r} was never played: the log says nothing about it")
+        if not 0.0 < share <= 1.0:
+            raise ValueError(f"the probability of {name!r} must be in [0, 1], got {share!r}")
+    if abs(sum(shares.values()) - 1.0) > 1e-9:
+        raise ValueError(f"the probabilities of a policy must sum to 1, got {shown(policy)}")
+    return shares
+
+
+def _scores(
+    rounds: _Rounds, shares: dict[str, float], *, predicts: bool, even: bool
+) -> tuple[Vector, Vector, Vector]:
+    """Gamma_t, pi(A_t) / p_t(A_t) and h_t of each round.
+
+    Events in their order: a loss counts from when it was told, a probability from its ask.
+    """
+    T = len(rounds.p)
+    gamma, ratio, h = np.empty(T), np.empty(T), np.ones(T)
+    events = sorted(
+        [(n, t, True) for t, n in enumerate(rounds.asked)]
+        + [(n, t, False) for t, n in enumerate(rounds.told)]
+    )
+    n_arms = len(set(rounds.names))
+    last = dict.fromkeys(shares, 1.0 / n_arms)  # the p of the last time that it was chosen
+    sums, counts = dict.fromkeys(shares, 0.0), dict.fromkeys(shares, 0)
+    everything = [0.0, 0]
+    for _, t, asks in events:
+        name, loss, p = rounds.names[t], rounds.losses[t], rounds.p[t]
+        if not asks:
+            everything[0] += loss
+            everything[1] += 1
+            if name in shares:
+                sums[name] += loss
+                counts[name] += 1
+            continue
+        overall = everything[0] / everything[1] if everything[1] else 0.0
+        means = {a: sums[a] / counts[a] if counts[a] else overall for a in shares}
+        share = shares.get(name, 0.0)
+        ratio[t] = share / p
+        if predicts:
+            gamma[t] = sum(shares[a] * means[a] for a in shares)
+            gamma[t] += ratio[t] * (loss - means[name]) if share else 0.0
+        else:
+            gamma[t] = ratio[t] * loss
+        if not even:
+            h[t] = 1.0 / math.sqrt(sum(shares[a] ** 2 / last[a] for a in shares))
+        if share:
+            last[name] = p
+    return gamma, ratio, h
+
+
+def _student(level: float, freedom: float) -> float:
+    """The two-sided quantile of Student's t, to second order in 1 / freedom."""
+    z = NormalDist().inv_cdf(0.5 + 0.5 * level)
+    v = max(freedom - 1.0, 1.0)
+    first = (z**3 + z) / (4.0 * v)
+    return z + first + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * v * v)
