@@ -1,0 +1,381 @@
+"""A durable learner: one order for all, each loss once, the same choice for the same key."""
+
+import asyncio
+import copy
+import os
+import threading
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from unbounded import AHB, SCB, AdaHedge, IndependentSCB
+from unbounded.durable import BusyError, Durable, DurableError
+
+LOSSES = [3.0, 1.0, 2.0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "arms.db"
+
+
+def made(path, **options):
+    return Durable(path, SCB(n_arms=3, seed=0), arms=["a", "b", "c"], **options)
+
+
+def same_bits(one, other):
+    """Whether two learners know the same, tickets apart."""
+    return one._buffer.tobytes() == other._buffer.tobytes() and one._bits.state == other._bits.state
+
+
+def test_many_handles_play_as_one_learner_in_one_process(path):
+    handles = [made(path)] + [Durable(path) for _ in range(3)]
+    alone, rng = SCB(n_arms=3, seed=0), np.random.default_rng(1)
+    waiting = []
+    for _ in range(300):
+        handle = handles[rng.integers(4)]
+        if waiting and rng.random() < 0.5:
+            ticket, expected = waiting.pop(rng.integers(len(waiting)))
+            loss = LOSSES[ticket.arm] * rng.standard_exponential()
+            assert handle.tell(ticket.id, loss=loss)
+            alone.tell(expected, loss)
+        else:
+            ticket, expected = handle.ask(), alone.ask()
+            assert (ticket.arm, ticket.probability) == (expected.arm, expected.probability)
+            assert ticket.name == "abc"[ticket.arm] and LOSSES[ticket] == LOSSES[ticket.arm]
+            waiting.append((ticket, expected))
+    for handle in handles:
+        assert same_bits(handle.learner(), type(alone).load(alone.save()))
+        assert handle.outstanding() == sorted(ticket.id for ticket, _ in waiting)
+        assert handle.verify() == 300
+
+
+def test_a_file_that_is_closed_goes_on_where_it_was(path):
+    alone = SCB(n_arms=3, seed=0)
+    for i in range(1200):  # across a snapshot, closed and not closed
+        if i % 400 == 0:
+            arms = made(path)
+        choice, expected = arms.ask(), alone.ask()
+        assert choice.arm == expected.arm
+        arms.tell(choice.id, loss=LOSSES[choice.arm])
+        alone.tell(expected, LOSSES[expected.arm])
+        if i == 399:
+            arms.close()
+    with Durable(path) as arms:
+        assert arms.verify() == 2400
+        assert same_bits(arms.learner(), type(alone).load(alone.save()))
+
+
+def test_a_key_gives_the_same_choice_in_any_process_told_or_not(path):
+    arms, other = made(path), Durable(path)
+    first = arms.ask(key="request")
+    assert other.ask(key="request") == arms.ask(key="request") == first
+    assert arms.ask(key="another").id != first.id
+    assert other.tell(first.id, loss=1.0)
+    assert arms.ask(key="request") == first
+    assert arms.status().rows == 3  # two asks and a tell
+    assert Durable(path).ask(key="request") == first
+
+
+@pytest.mark.parametrize("key", ["", "x" * 501, 7, "\ud800", "a\0b"])
+def test_a_key_that_is_none_is_refused(path, key):
+    arms = made(path)
+    with pytest.raises(ValueError, match="key|surrogates"):
+        arms.ask(key=key)
+    assert arms.status().rows == 0
+
+
+def test_a_loss_is_learned_once(path):
+    arms, other = made(path), Durable(path)
+    choice = arms.ask()
+    assert other.tell(choice.id, loss=1.0) is True
+    with pytest.raises(ValueError, match="was told or has expired before: tell it once"):
+        arms.tell(choice.id, loss=1.0)
+    assert arms.tell(choice.id, loss=5.0, repeated="ignore") is False
+    assert arms.status().rounds == 1
+    assert arms.status().scale == 2.0
+
+
+@pytest.mark.parametrize("change", [1, 1 << 20, -1])
+def test_an_id_that_was_never_given_is_refused_and_never_ignored(path, change):
+    arms = made(path)
+    choice = arms.ask()
+    for repeated in ("refuse", "ignore"):
+        with pytest.raises(ValueError, match="has issued no ticket"):
+            arms.tell(choice.id + change, loss=1.0, repeated=repeated)
+    assert arms.status().rounds == 0
+    assert arms.tell(choice.id, loss=1.0)
+
+
+def test_the_id_of_a_lost_ask_is_not_given_to_the_next(path, tmp_path):
+    arms = made(path)
+    arms.ask()
+    arms.backup(tmp_path / "backup.db")
+    lost = arms.ask()
+    arms.close()
+    os.replace(tmp_path / "backup.db", path)
+    arms = Durable(path)
+    again = arms.ask()
+    assert again.id >> 20 == lost.id >> 20  # the second row, as it was
+    with pytest.raises(ValueError, match="has issued no ticket"):
+        arms.tell(lost.id, loss=1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({}, TypeError, "needs loss or reward"),
+        ({"loss": 1.0, "reward": 1.0}, TypeError, "needs loss or reward"),
+        ({"losses": [1.0, 2.0, 3.0]}, TypeError, "needs loss or reward"),
+        ({"loss": float("nan")}, ValueError, "finite"),
+        ({"loss": "much"}, TypeError, "loss"),
+        ({"loss": 1.0, "repeated": "maybe"}, ValueError, "repeated"),
+    ],
+)
+def test_what_cannot_be_told_changes_nothing(path, given, error, match):
+    arms = made(path)
+    choice = arms.ask()
+    before = arms.learner().save()
+    with pytest.raises(error, match=match):
+        arms.tell(choice.id, **given)
+    assert arms.status().rows == 1
+    assert arms.learner()._buffer.tobytes() == SCB.load(before)._buffer.tobytes()
+    assert arms.tell(choice, reward=-2.0)
+    assert arms.log()["loss"].to_list() == [2.0]
+
+
+def test_minus_zero_is_told_as_zero_so_that_the_file_has_the_same_bits(path):
+    arms = made(path)
+    arms.tell(arms.ask().id, loss=-0.0)
+    arms.tell(arms.ask().id, reward=0.0)
+    assert np.signbit(arms.log()["loss"].to_numpy()).tolist() == [False, False]
+    assert arms.verify() == 4
+
+
+def test_waiting_ends_after_a_time_with_a_loss_or_without(path):
+    arms = made(path)
+    old = [arms.ask() for _ in range(4)]
+    arms.tell(old[0].id, loss=1.0)
+    assert arms.expire(timedelta(hours=1)) == 0
+    arms.forget(old[1].id)
+    assert arms.expire(timedelta(0), loss=7.0) == 2
+    assert arms.expire(timedelta(0)) == 0
+    assert arms.status().rounds == 3
+    log = arms.log()
+    assert log["status"].to_list() == ["told", "forgotten", "expired", "expired"]
+    assert log["loss"].to_list() == [1.0, None, 7.0, 7.0]
+    with pytest.raises(ValueError, match="was told or has expired before"):
+        arms.tell(old[2].id, loss=1.0)
+    with pytest.raises(ValueError, match="was told or has expired before"):
+        arms.forget(old[1].id)
+    with pytest.raises(TypeError, match="timedelta"):
+        arms.expire(5)
+    arms.ask()
+    assert arms.expire(timedelta(0)) == 1
+    assert arms.status().rounds == 3
+    assert arms.verify() == arms.status().rows == 10
+
+
+def test_settings_and_names_must_agree(path):
+    made(path).close()
+    for learner, arms, match in [
+        (SCB(n_arms=3, rate=2.0), None, "rate=1.0, and not 2.0"),
+        (SCB(n_arms=4), None, "n_arms=3, and not 4"),
+        (SCB(n_arms=3), ["a", "b", "d"], r"has the arms \['a', 'b', 'c'\]"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            Durable(path, learner, arms=arms)
+    with pytest.raises(DurableError, match="does not have a AdaHedge|it holds a SCB"):
+        Durable(path, AdaHedge(n_arms=3))
+    assert Durable(path, SCB(n_arms=3, seed=5)).status().arms == ("a", "b", "c")
+
+
+def test_a_learner_that_was_asked_may_begin_a_file_and_not_join_one(path):
+    learner = SCB(n_arms=3, seed=0)
+    waiting = learner.ask()
+    with pytest.raises(ValueError, match="outstanding"):
+        Durable(path, learner)
+    assert not path.exists()
+    learner.tell(waiting, 4.0)
+    arms = Durable(path, learner)
+    assert arms.status().scale == 8.0
+    arms.ask()
+    with pytest.raises(ValueError, match="was asked before: give a fresh one"):
+        Durable(path, learner)
+
+
+@pytest.mark.parametrize("arms", [["a", "b"], ["a", "a", "b"], ["a", "b", ""], ["a", "b", 3]])
+def test_names_that_name_nothing_are_refused_before_a_file_is_made(path, arms):
+    with pytest.raises(ValueError, match="arm"):
+        Durable(path, SCB(n_arms=3), arms=arms)
+    assert not path.exists()
+
+
+def test_a_durable_learner_cannot_be_copied_and_a_closed_one_not_used(path):
+    arms = made(path)
+    for copied in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="open it by its path"):
+            copied(arms)
+    arms.close()
+    arms.close()
+    with pytest.raises(DurableError, match="was closed here"):
+        arms.ask()
+
+
+def test_threads_share_it(path):
+    arms = made(path)
+    told = []
+
+    def work():
+        for _ in range(25):
+            choice = arms.ask()
+            arms.tell(choice.id, loss=LOSSES[choice.arm])
+            told.append(choice.id)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(told)) == 150
+    assert arms.status().rounds == 150
+    assert arms.verify() == 300
+
+
+def test_asyncio_does_not_wait_for_the_file(path):
+    arms, other = made(path), Durable(path)
+
+    async def play():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.001)
+                ticks += 1
+
+        clock = asyncio.create_task(tick())
+        with other._session.store.writing():  # nobody else can write for a while
+            waits = asyncio.create_task(arms.aask(key="k"))
+            await asyncio.sleep(0.1)
+            assert not waits.done()
+        choice = await waits
+        assert await arms.aask(key="k") == choice
+        assert await arms.atell(choice.id, loss=1.0)
+        clock.cancel()
+        return ticks
+
+    assert asyncio.run(play()) > 10
+    assert other.status().rounds == 1
+
+
+def test_too_long_a_wait_is_an_error_and_changes_nothing(path):
+    arms, other = made(path, timeout=0.05), Durable(path)
+    with (
+        other._session.store.writing(),
+        pytest.raises(BusyError, match="in use by other processes for 0.05 s: call again"),
+    ):
+        arms.ask()
+    assert arms.status().rows == 0
+    with arms._session._lock, pytest.raises(BusyError, match="other threads"):
+        arms.ask()
+    assert arms.ask().id >> 20 == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_children_of_a_fork_play_on_together(path):
+    arms = made(path)
+    arms.tell(arms.ask().id, loss=1.0)
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                for _ in range(20):
+                    choice = arms.ask()
+                    arms.tell(choice.id, loss=LOSSES[choice.arm])
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    for _ in range(20):
+        arms.tell(arms.ask().id, loss=1.0)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+    assert arms.status().rounds == 81
+    assert arms.verify() == 162
+    assert arms.log()["id"].n_unique() == 81
+
+
+def test_a_refusal_of_the_learner_leaves_it_usable(path):
+    arms, other = Durable(path, AHB(n_arms=3, seed=0)), Durable(path)
+    choice = arms.ask()
+    with pytest.raises(RuntimeError, match="before it can choose again"):
+        other.ask()
+    other.tell(choice.id, loss=1.0)
+    arms.tell(other.ask().id, loss=2.0)
+    assert arms.verify() == 4
+
+
+def test_full_information(path):
+    arms, other = Durable(path, AdaHedge(n_arms=2, seed=0)), Durable(path)
+    with pytest.raises(TypeError, match="needs losses"):
+        arms.tell(arms.ask().id, loss=1.0)
+    for ticket in arms.outstanding():
+        other.tell(ticket, losses=[1.0, -2.0])
+    assert arms.log()["loss"].to_list() == [-1.0]
+    assert arms.verify() == 2
+
+
+def test_plans_of_mdps_are_tickets(path):
+    world = {"layers": [1, 2, 2], "n_actions": 3}
+    plans, other = Durable(path, IndependentSCB(**world, seed=0)), Durable(path)
+    alone = IndependentSCB(**world, seed=0)
+    for t in range(45):
+        plan, expected = plans.ask(key=str(t)), alone.ask()
+        again = other.ask(key=str(t))
+        assert again == plan
+        states = [0, t % 2, 1]
+        actions = [plan.act(h, s) for h, s in enumerate(states)]
+        assert actions == [expected.act(h, s) for h, s in enumerate(states)]
+        assert actions == [again.act(h, s) for h, s in enumerate(states)]
+        losses = [1.0, float(actions[1]), -2.0]
+        assert other.tell(plan.id, states=states, actions=actions, losses=losses)
+        alone.tell(expected, states, actions, losses)
+        assert plans.ask(key=str(t)).act(1, t % 2) == actions[1]
+    assert same_bits(plans.learner(), type(alone).load(alone.save()))
+    assert plans.verify() == 90
+    with pytest.raises(TypeError, match="needs states, actions, and losses or rewards"):
+        plans.tell(plans.ask().id, loss=1.0)
+    assert plans.expire(timedelta(0)) == 1
+    log = plans.log()
+    assert log["status"].to_list() == ["told"] * 45 + ["forgotten"]
+    assert log["states"][3].to_list() == [0, 1, 1]
+    assert log["probability"][0] == pytest.approx((1 / 3) ** 3)
+    with pytest.raises(ValueError, match="has no arms to add"):
+        plans.add_arm("d")
+
+
+def test_old_rows_can_be_removed_and_the_rest_still_counts(path):
+    arms = made(path)
+    stays = None
+    for t in range(40):
+        choice = arms.ask(key=str(t))
+        if t == 30:
+            stays = choice
+        else:
+            arms.tell(choice.id, loss=float(t % 3))
+    gone = arms.ask(key="0")
+    other = Durable(path)
+    other.status()
+    assert arms.prune(timedelta(hours=1)) == 0
+    assert arms.prune(timedelta(0)) == 60
+    assert arms.log()["key"].to_list() == [str(t) for t in range(30, 40)]
+    assert other.ask(key="30") == stays  # which knew rows that are gone
+    assert other.tell(gone.id, loss=1.0, repeated="ignore") is False
+    assert other.tell(stays.id, loss=1.0)
+    assert other.ask(key="0").id != gone.id  # its key is forgotten
+    assert Durable(path).verify() == 2
+    assert arms.prune(timedelta(0)) > 0
+    assert arms.log().height == 1
