@@ -1,0 +1,146 @@
+"""Workers that are killed at random moments, and what must be true of the file afterwards.
+
+    python tests/durable/killed_workers.py FILE KILLS SEED
+
+Each worker asks with keys and tells, and writes what was acknowledged into a file of its own: a
+write that has returned survives `kill -9`. Whoever takes the place of a dead worker does first what
+that one had begun. Half of the workers open the file themselves, half inherit it by the fork.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from unbounded import SCB
+from unbounded.durable import Durable
+
+WORKERS = 8
+ARMS = ["a", "b", "c", "d"]
+
+
+def opened(path: Path) -> Durable:
+    return Durable(path, SCB(n_arms=4, seed=0), arms=ARMS, timeout=60.0)
+
+
+def notes(path: Path, worker: int) -> Path:
+    return path.with_name(f"worker-{worker}.txt")
+
+
+def noted(path: Path, worker: int) -> list[list[Any]]:
+    """What a worker has written down; a kill may have left half a line."""
+    text = notes(path, worker).read_text() if notes(path, worker).exists() else ""
+    return [json.loads(line) for line in text.split("\n")[:-1]]
+
+
+def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
+    arms = inherited or opened(path)
+    lines = noted(path, worker)
+    done = {key for kind, key, *_ in lines if kind == "told"}
+    begun = [key for kind, key, *_ in lines if kind == "asks"]
+    again = begun[-1] if begun and begun[-1] not in done else None
+    number = len(set(begun))
+    end = os.open(notes(path, worker), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    size = sum(len(json.dumps(line)) + 1 for line in lines)
+    os.ftruncate(end, size)
+
+    def note(*line: Any) -> None:
+        os.write(end, (json.dumps(line) + "\n").encode())
+
+    while True:
+        key = again or f"{worker}-{number}"
+        number += again is None
+        note("asks", key)
+        choice = arms.ask(key=key)
+        note("asked", key, choice.id, choice.arm, choice.probability)
+        arms.tell(choice.id, loss=loss_of(key), repeated="ignore" if again else "refuse")
+        note("told", key)
+        again = None
+
+
+def loss_of(key: str) -> float:
+    return random.Random(key).expovariate(1.0)
+
+
+def kill(path: Path, kills: int, seed: int) -> None:
+    rng = random.Random(seed)
+    arms = opened(path)
+    arms.status()  # so that there is something to inherit
+
+    def start(worker: int) -> int:
+        own = rng.random() < 0.5
+        child = os.fork()
+        if child == 0:
+            try:
+                work(path, worker, None if own else arms)
+            except BaseException as error:
+                path.with_name(f"failed-{worker}.txt").write_text(repr(error))
+            finally:
+                os._exit(1)
+        return child
+
+    running = {worker: start(worker) for worker in range(WORKERS)}
+    for _ in range(kills):
+        time.sleep(rng.expovariate(1.0 / 0.02))
+        worker = rng.randrange(WORKERS)
+        os.kill(running[worker], signal.SIGKILL)
+        os.waitpid(running[worker], 0)
+        running[worker] = start(worker)
+    for child in running.values():
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def acknowledged(path: Path) -> Iterator[list[Any]]:
+    for worker in range(WORKERS):
+        yield from noted(path, worker)
+
+
+def check(path: Path) -> dict[str, int]:
+    """Whether everything that was acknowledged is in the file, once."""
+    failed = [failure.read_text() for failure in path.parent.glob("failed-*.txt")]
+    assert failed == []
+    with opened(path) as arms:
+        replayed = arms.verify()  # bit for bit, from the beginning
+        log = arms.log()
+        rows = {key: row for row in log.iter_rows(named=True) for key in [row["key"]]}
+        assert len(rows) == log.height  # no key twice
+        told = log["told_as"].drop_nulls()
+        assert told.n_unique() == len(told)
+        counts = {"replayed": replayed, "asked": 0, "told": 0}
+        for kind, key, *rest in acknowledged(path):
+            if kind == "asked":
+                assert [rows[key]["id"], rows[key]["arm"], rows[key]["probability"]] == rest
+            elif kind == "told":
+                assert rows[key]["status"] == "told"
+            counts[kind] = counts.get(kind, 0) + 1
+        for key, row in rows.items():
+            assert row["loss"] in (None, loss_of(key))
+            assert arms.ask(key=key).id == row["id"]
+        assert replayed == log.height + len(told)
+        assert len(told) >= counts["told"]
+        # One learner in one process that is asked and told in the same order has the same bits.
+        alone, tickets = SCB(n_arms=4, seed=0), {}
+        events = [(row["asked_as"], key, None) for key, row in rows.items()]
+        events += [(r["told_as"], key, r["loss"]) for key, r in rows.items() if r["told_as"]]
+        for _, key, loss in sorted(events):
+            if loss is None:
+                tickets[key] = alone.ask()
+                assert tickets[key].probability == rows[key]["probability"]
+            else:
+                alone.tell(tickets[key], loss)
+        assert SCB.load(alone.save())._buffer.tobytes() == arms.learner()._buffer.tobytes()
+        return counts
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    kill(file, int(sys.argv[2]), int(sys.argv[3]))
+    print(json.dumps(check(file)))
