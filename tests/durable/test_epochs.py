@@ -1,0 +1,115 @@
+"""New epochs: other arms, the same scale."""
+
+import numpy as np
+import pytest
+
+from unbounded import AHB, SCB, SCBIX, CostSCB, Exp3, bandits
+from unbounded.durable import Durable
+from unbounded.durable.epochs import next_learner
+
+
+def played(learner, rounds=50, size=3e6):
+    rng = np.random.default_rng(2)
+    for _ in range(rounds):
+        learner.tell(learner.ask(), size * (0.1 + rng.random()))
+    return learner
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        SCB(3, seed=0),
+        SCB(3, clip="range", seed=0),
+        SCBIX(3, seed=0),
+        CostSCB(3, seed=0),
+        CostSCB(3, outliers=2, seed=0),
+        Exp3(3, rounds=100, loss_range=(0.0, 1e7), seed=0),
+    ],
+    ids=repr,
+)
+def test_the_scale_is_kept_and_nothing_else(learner):
+    old = played(learner)
+    new = next_learner(old, 5, 1)
+    assert new.scale == old.scale > 0.0
+    assert (new.n_arms, new.rounds, new.clipped, len(new.outstanding)) == (5, 0, 0, 0)
+    np.testing.assert_allclose(new.probabilities(), 0.2)
+    # A loss of the old size is not clipped, as it would be by a learner that knows nothing.
+    new.tell(new.ask(), 0.5 * old.scale)
+    fresh = type(old)(**{**old.settings, "n_arms": 5}, seed=0)
+    fresh.tell(fresh.ask(), 0.5 * old.scale)
+    assert new.clipped == 0
+    assert fresh.clipped == (0 if isinstance(old, Exp3) else 1) or old.settings["clip"] == "range"
+    played(new, 200)
+    assert type(new).load(new.save()).rounds == 201
+
+
+def test_the_new_play_follows_from_the_old_one():
+    first, second = (next_learner(played(SCB(3, seed=0)), 4, 1) for _ in range(2))
+    other = next_learner(played(SCB(3, seed=0)), 4, 2)
+    plays = [[learner.ask().arm for _ in range(40)] for learner in (first, second, other)]
+    assert plays[0] == plays[1] != plays[2]
+
+
+@pytest.mark.parametrize("learner", [AHB(3, seed=0), CostSCB(3, outliers="sqrt", seed=0)], ids=repr)
+def test_a_learner_that_cannot_keep_its_scale_says_so(learner):
+    with pytest.raises(ValueError, match="cannot begin again at the scale of"):
+        next_learner(played(learner), 4, 1)
+    assert next_learner(type(learner)(**learner.settings), 4, 1).n_arms == 4  # nothing to keep
+
+
+@pytest.mark.parametrize("name", bandits.algorithms())
+def test_every_bandit_keeps_its_scale_or_says_that_it_cannot(name):
+    cls = bandits.algorithms()[name]
+    if cls.spec.feedback == "full":
+        pytest.skip("learns from all the losses")
+    for example in cls.spec.examples:
+        old = played(cls(**{"n_arms": 3, **example}, seed=0), 20, size=0.5)
+        try:
+            new = next_learner(old, 4, 1)
+        except ValueError:
+            continue
+        assert new.scale == old.scale
+        played(new, 20, size=0.5)
+
+
+def test_arms_come_and_go_in_all_processes(tmp_path):
+    path = tmp_path / "arms.db"
+    arms = Durable(path, SCB(n_arms=2, seed=0), arms=["a", "b"])
+    other = Durable(path)
+    for _ in range(30):
+        choice = arms.ask()
+        arms.tell(choice.id, loss=100.0 * (1 + choice.arm))
+    old = [arms.ask(key=f"old {i}") for i in range(2)]
+    scale = arms.status().scale
+    arms.add_arm("c")
+    assert other.status().arms == ("a", "b", "c")
+    assert (other.status().epoch, other.status().rounds, other.status().scale) == (1, 0, scale)
+    # What was asked before is written down and not learned from; its key still gives it.
+    assert other.ask(key="old 0") == old[0]
+    assert other.tell(old[0].id, loss=1e9)
+    assert (arms.status().scale, arms.status().rounds) == (scale, 0)
+    with pytest.raises(ValueError, match="told or has expired"):
+        arms.tell(old[0].id, loss=1.0)
+    seen = {other.ask().name for _ in range(60)}
+    assert seen == {"a", "b", "c"}
+    other.retire_arm("a")
+    assert arms.status().arms == ("b", "c")
+    choice = arms.ask()
+    assert choice.name == ("b", "c")[choice.arm]
+    for call, match in [
+        (lambda: arms.add_arm("b"), "two arms 'b'"),
+        (lambda: arms.add_arm(""), "name of an arm"),
+        (lambda: arms.retire_arm("a"), "there is no arm 'a'"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            call()
+    arms.retire_arm("b")
+    with pytest.raises(ValueError, match="last arm"):
+        arms.retire_arm("c")
+    log = arms.log()
+    assert log.filter(key="old 0")["loss"].item() == 1e9
+    assert sorted(log["epoch"].unique()) == [0, 1, 2]
+    assert arms.verify() == arms.status().rows
+    assert Durable(path).status() == arms.status()
+    with pytest.raises(ValueError, match=r"n_arms=1, and not 2"):
+        Durable(path, SCB(n_arms=2), arms=["a", "b"])
