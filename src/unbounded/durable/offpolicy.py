@@ -9,19 +9,21 @@ both made of what was known at ask t, and pi the policy,
 
 is doubly robust (m_t the mean loss of the arm so far) or by inverse propensities alone (m_t = 0).
 
-*Which interval, and why.* The rounds of a log are not independent: what was lost decides what was
-chosen next. But h_t (Gamma_t - V) are martingale differences, and a central limit theorem holds for
-them where their conditional variances do not change too much. They are sigma^2 sum_a pi(a)^2 /
-p_t(a) for h_t = 1, which a learner drives up and down at random; h_t = 1 / sqrt(that) stabilises
-them (Hadad, Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in
-the log; the one of the last time that the arm was chosen is, is known at t, and takes their place,
-which costs some width and no validity. Dividing by an estimated error makes the interval free of
-the scale of the losses; confidence sequences would hold at all times and with few samples, but they
-need a bound of the losses, which nobody here knows. The quantile is Student's, with the effective
-number of samples.
+*Which interval, and why.* The rounds of a log are not independent: what was lost decides what is
+chosen next, and the mean of an arm's own losses is a wrong estimate (with losses that drift, very
+wrong). But Gamma_t, less its mean, are martingale differences, and the interval is that of their
+central limit theorem: V and the estimated error, with Student's quantile for the effective number
+of samples. It needs probabilities that do not vanish too fast, and the warning says when they have.
+Dividing by an estimated error makes it free of the scale of the losses; confidence sequences would
+hold with few samples and at all times, but need a bound of the losses, which nobody here knows.
 
-These intervals are for arms whose mean losses do not drift, or, if they do, for the average of the
-rounds with weights h_t. ``weights="even"`` is for the plain average over the rounds.
+*Of what.* ``weights="even"``, h_t = 1, is for the plain average over the rounds of the log, and
+assumes nothing of how losses change. ``weights="stable"`` is for arms whose mean losses stay the
+same: then any h_t will do, and h_t = (sum_a pi(a)^2 / p_t(a))^(-1/2) keeps the variance of the terms
+the same, which the theorem likes, and is shorter where probabilities were small at times (Hadad,
+Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in the log: that
+of the last time at which the arm was chosen, which is known at t, takes their place. With losses
+that drift, this is the average over other rounds, and no interval for the plain one.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 _FEW = 50.0  # effective samples below which an interval is not to be trusted
 _METHODS = ("dr", "ips")
-_WEIGHTS = ("stable", "even")
+_WEIGHTS = ("even", "stable")
 
 
 class FewSamplesWarning(UserWarning):
@@ -77,7 +79,7 @@ def estimate(
     policy: str | Mapping[str, float],
     *,
     method: Literal["dr", "ips"] = "dr",
-    weights: Literal["stable", "even"] = "stable",
+    weights: Literal["even", "stable"] = "even",
     level: float = 0.95,
 ) -> Estimate:
     """Estimate the mean loss of a policy from the log of a bandit.
@@ -91,8 +93,9 @@ def estimate(
         The name of an arm, or the probabilities of several.
     method : {"dr", "ips"}
         Doubly robust, or by inverse propensities alone.
-    weights : {"stable", "even"}
-        Whether to weight the rounds so that the interval is good, or all alike.
+    weights : {"even", "stable"}
+        Whether all rounds count alike, or those more in which the policy's arms were likely, for
+        arms whose mean losses do not change.
     level : float
         Of the interval.
 
