@@ -43,7 +43,8 @@ def test_many_handles_play_as_one_learner_in_one_process(path):
         else:
             ticket, expected = handle.ask(), alone.ask()
             assert (ticket.arm, ticket.probability) == (expected.arm, expected.probability)
-            assert ticket.name == "abc"[ticket.arm] and LOSSES[ticket] == LOSSES[ticket.arm]
+            assert ticket.name == "abc"[ticket.arm]
+            assert LOSSES[ticket] == LOSSES[ticket.arm]
             waiting.append((ticket, expected))
     for handle in handles:
         assert same_bits(handle.learner(), type(alone).load(alone.save()))
@@ -81,7 +82,7 @@ def test_a_key_gives_the_same_choice_in_any_process_told_or_not(path):
 @pytest.mark.parametrize("key", ["", "x" * 501, 7, "\ud800", "a\0b"])
 def test_a_key_that_is_none_is_refused(path, key):
     arms = made(path)
-    with pytest.raises(ValueError, match="key|surrogates"):
+    with pytest.raises(ValueError, match=r"key|surrogates"):
         arms.ask(key=key)
     assert arms.status().rows == 0
 
@@ -186,7 +187,7 @@ def test_settings_and_names_must_agree(path):
     ]:
         with pytest.raises(ValueError, match=match):
             Durable(path, learner, arms=arms)
-    with pytest.raises(DurableError, match="does not have a AdaHedge|it holds a SCB"):
+    with pytest.raises(DurableError, match=r"does not have a AdaHedge|it holds a SCB"):
         Durable(path, AdaHedge(n_arms=3))
     assert Durable(path, SCB(n_arms=3, seed=5)).status().arms == ("a", "b", "c")
 
@@ -274,7 +275,7 @@ def test_too_long_a_wait_is_an_error_and_changes_nothing(path):
     arms, other = made(path, timeout=0.05), Durable(path)
     with (
         other._session.store.writing(),
-        pytest.raises(BusyError, match="in use by other processes for 0.05 s: call again"),
+        pytest.raises(BusyError, match=r"in use by other processes for 0.05 s: call again"),
     ):
         arms.ask()
     assert arms.status().rows == 0

@@ -54,6 +54,6 @@ def test_a_durable_learner_does_not_go_there(tmp_path, monkeypatch):
     file = tmp_path / "mountinfo"
     file.write_text(MOUNTS + f"36 22 0:46 / {tmp_path} rw - smb3 //server/share rw\n")
     monkeypatch.setattr(places, "_MOUNTS", file)
-    with pytest.raises(DurableError, match="is on smb3, .*: put it on a local disk"):
+    with pytest.raises(DurableError, match=r"is on smb3, .*: put it on a local disk"):
         Durable(tmp_path / "arms.db", SCB(n_arms=2))
     assert not (tmp_path / "arms.db").exists()

@@ -19,9 +19,9 @@ hold with few samples and at all times, but need a bound of the losses, which no
 
 *Of what.* ``weights="even"``, h_t = 1, is for the plain average over the rounds of the log, and
 assumes nothing of how losses change. ``weights="stable"`` is for arms whose mean losses stay the
-same: then any h_t will do, and h_t = (sum_a pi(a)^2 / p_t(a))^(-1/2) keeps the variance of the terms
-the same, which the theorem likes, and is shorter where probabilities were small at times (Hadad,
-Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in the log: that
+same: then any h_t will do, and h_t = (sum_a pi(a)^2 / p_t(a))^(-1/2) keeps the variance of the
+terms the same, which the theorem likes, and is shorter where probabilities were small at times
+(Hadad, Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in the log: that
 of the last time at which the arm was chosen, which is known at t, takes their place. With losses
 that drift, this is the average over other rounds, and no interval for the plain one.
 """
@@ -187,40 +187,37 @@ def _scores(
 ) -> tuple[Vector, Vector, Vector]:
     """Gamma_t, pi(A_t) / p_t(A_t) and h_t of each round.
 
-    Events in their order: a loss counts from when it was told, a probability from its ask.
+    Events are taken in their order: a loss counts from its tell on, a probability from its ask.
     """
     T = len(rounds.p)
-    gamma, ratio, h = np.empty(T), np.empty(T), np.ones(T)
+    gamma, ratio, h = np.zeros(T), np.zeros(T), np.ones(T)
     events = sorted(
         [(n, t, True) for t, n in enumerate(rounds.asked)]
         + [(n, t, False) for t, n in enumerate(rounds.told)]
     )
-    n_arms = len(set(rounds.names))
-    last = dict.fromkeys(shares, 1.0 / n_arms)  # the p of the last time that it was chosen
-    sums, counts = dict.fromkeys(shares, 0.0), dict.fromkeys(shares, 0)
-    everything = [0.0, 0]
+    last = dict.fromkeys(shares, 1.0 / len(set(rounds.names)))  # the p when it was last chosen
+    spread = sum(share**2 / last[a] for a, share in shares.items())
+    past = dict.fromkeys([*shares, None], (0.0, 0))  # sum and number of losses; None: of all arms
+    m, predicted = dict.fromkeys(shares, 0.0), 0.0
     for _, t, asks in events:
-        name, loss, p = rounds.names[t], rounds.losses[t], rounds.p[t]
-        if not asks:
-            everything[0] += loss
-            everything[1] += 1
-            if name in shares:
-                sums[name] += loss
-                counts[name] += 1
-            continue
-        overall = everything[0] / everything[1] if everything[1] else 0.0
-        means = {a: sums[a] / counts[a] if counts[a] else overall for a in shares}
-        share = shares.get(name, 0.0)
-        ratio[t] = share / p
-        if predicts:
-            gamma[t] = sum(shares[a] * means[a] for a in shares)
-            gamma[t] += ratio[t] * (loss - means[name]) if share else 0.0
-        else:
-            gamma[t] = ratio[t] * loss
-        if not even:
-            h[t] = 1.0 / math.sqrt(sum(shares[a] ** 2 / last[a] for a in shares))
-        if share:
-            last[name] = p
+        name, share = rounds.names[t], shares.get(rounds.names[t], 0.0)
+        if asks:
+            h[t] = 1.0 if even else 1.0 / math.sqrt(spread)
+            gamma[t] = predicted
+            if share:
+                ratio[t] = share / rounds.p[t]
+                gamma[t] += ratio[t] * (rounds.losses[t] - m[name])
+                last[name] = rounds.p[t]
+                spread = sum(part**2 / last[a] for a, part in shares.items())
+        elif predicts:
+            for a in (name, None):
+                if a in past:
+                    total, count = past[a]
+                    past[a] = (total + rounds.losses[t], count + 1)
+            for a in shares:  # an arm that was not told yet is taken for an average one
+                total, count = past[a] if past[a][1] else past[None]
+                m[a] = total / count
+            predicted = sum(part * m[a] for a, part in shares.items())
     return gamma, ratio, h
 
 

@@ -48,7 +48,7 @@ class Session:
 
     def begin(self, learner: AskTell[Any] | None, names: list[str]) -> None:
         """Make the file, unless another process has, and read it."""
-        with self._lock:
+        with self._lock, self.store.sentences():
             if learner is not None and self.store.empty:
                 with self.store.writing():
                     if self.store.empty:
@@ -58,7 +58,7 @@ class Session:
                 raise DurableError(
                     f"{self.store.path} is empty: give Durable a learner to make it for"
                 )
-        self.kind = _kind(self.store) if learner is None else type(learner)
+            self.kind = _kind(self.store) if learner is None else type(learner)
 
     def write(self, work: Callable[[Replica], R]) -> R:
         """Let ``work`` add rows, after those of others: all of them, or none."""

@@ -114,7 +114,7 @@ class Store:
             raise DurableError(f"there is no {self.path}: give Durable a learner to make it for")
         if not self.path.parent.is_dir():
             raise DurableError(f"there is no directory {self.path.parent}: make it first")
-        with self._sentences():
+        with self.sentences():
             self._open()
 
     # ------------------------------------------------------------------ opening
@@ -167,7 +167,7 @@ class Store:
         """Give the file up."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with self._sentences():
+            with self.sentences():
                 connection.close()
 
     def __enter__(self) -> Self:
@@ -187,7 +187,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A transaction that sees the last row and keeps other processes from adding to it."""
-        with self._sentences():
+        with self.sentences():
             connection = self._opened()
             self._patiently(connection, "BEGIN IMMEDIATE")
             try:
@@ -200,7 +200,7 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A transaction that sees the file of one moment, and stops nobody."""
-        with self._sentences():
+        with self.sentences():
             connection = self._opened()
             connection.execute("BEGIN")
             try:
@@ -240,7 +240,7 @@ class Store:
             pause = min(2.0 * pause, _LONGEST_PAUSE)
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def sentences(self) -> Iterator[None]:
         """Say in a sentence what SQLite does not like."""
         try:
             yield
@@ -341,7 +341,7 @@ class Store:
 
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the file of one moment to another, while it is in use."""
-        with self._sentences(), closing(sqlite3.connect(path)) as target:
+        with self.sentences(), closing(sqlite3.connect(path)) as target:
             self._opened().backup(target)
 
     def check_pages(self) -> None:
