@@ -36,9 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unbounded: {error.name} is missing: pip install 'unbounded[lab]'", file=sys.stderr)
         return 2
     from unbounded import lab
+    from unbounded.durable import DurableError
     from unbounded.lab.files import sentence
 
     expected = (
+        DurableError,
         lab.ConfigError,
         lab.EngineError,
         lab.StoreError,
@@ -90,6 +92,7 @@ def _app() -> App:
     app.command(_show, name="show")
     app.command(_report, name="report")
     app.command(_list, name="list")
+    app.command(_inspect, name="inspect")
     return app
 
 
@@ -278,6 +281,32 @@ def _report(directory: Path, *, output: Path | None = None, figures: bool = True
     if written.without_figures:
         print(written.without_figures)
     print(f"The page: {written.page}")
+    return 0
+
+
+def _inspect(file: Path, *, html: Path | None = None) -> int:
+    """Look at a durable learner, which may be in use: its state, its arms, losses over time.
+
+    Parameters
+    ----------
+    file
+        As given to ``Durable``.
+    html
+        A page to write, like a report's.
+    """
+    from rich.console import Console
+
+    from unbounded.lab.files import write_whole
+    from unbounded.report.live import lines, live_report, look
+    from unbounded.report.page import html as drawn
+
+    seen = look(file)
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines(seen):
+        console.print(line, markup=False)
+    if html is not None:
+        write_whole(html, drawn(live_report(seen)).encode(errors="backslashreplace"))
+        console.print(f"The page: {html}", markup=False)
     return 0
 
 

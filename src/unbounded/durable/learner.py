@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_option, checked_positive, shown
+from unbounded._arguments import checked_flag, checked_option, checked_positive, shown
 from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
@@ -53,6 +53,8 @@ class Durable:
         of the power too, for which the disk must confirm every call.
     timeout : float
         How many seconds to wait for other processes before a `BusyError`.
+    read_only : bool
+        Only look: `status`, `log` and the like. The file must exist.
 
     Examples
     --------
@@ -79,12 +81,19 @@ class Durable:
         arms: Sequence[str] | None = None,
         synchronous: Literal["normal", "full"] = "normal",
         timeout: float = 5.0,
+        read_only: bool = False,
     ) -> None:
         checked_option("synchronous", synchronous, _SYNCHRONOUS)
         timeout = checked_positive("timeout", timeout)
         names = checked_names(learner, arms)
-        create = learner is not None
-        store = Store(path, synchronous=synchronous, timeout=timeout, create=create)
+        read_only = checked_flag("read_only", read_only)
+        store = Store(
+            path,
+            synchronous=synchronous,
+            timeout=timeout,
+            create=learner is not None and not read_only,
+            read_only=read_only,
+        )
         self._session = Session(store, timeout)
         self._worker: ThreadPoolExecutor | None = None
         self._worker_of = 0

@@ -21,9 +21,9 @@ hold with few samples and at all times, but need a bound of the losses, which no
 assumes nothing of how losses change. ``weights="stable"`` is for arms whose mean losses stay the
 same: then any h_t will do, and h_t = (sum_a pi(a)^2 / p_t(a))^(-1/2) keeps the variance of the
 terms the same, which the theorem likes, and is shorter where probabilities were small at times
-(Hadad, Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in the log: that
-of the last time at which the arm was chosen, which is known at t, takes their place. With losses
-that drift, this is the average over other rounds, and no interval for the plain one.
+(Hadad, Hirshberg, Zhan, Wager & Athey 2021). The p_t of arms that were not chosen are not in the
+log: that of the last time at which the arm was chosen, which is known at t, takes their place. With
+losses that drift, this is the average over other rounds, and no interval for the plain one.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class Session:
         if self._closed:
             return
         try:
-            self.write(lambda replica: self.store.keep("latest", replica.snapshot(versions())))
+            if not self.store.read_only:
+                self.write(lambda replica: self.store.keep("latest", replica.snapshot(versions())))
         finally:
             self._closed = True
             self._replica = None

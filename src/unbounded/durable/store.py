@@ -96,13 +96,22 @@ class Store:
         How many seconds to wait for other processes.
     create : bool
         Whether to make a file that does not exist.
+    read_only : bool
+        Whether to look and never write.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, synchronous: str, timeout: float, create: bool
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: str,
+        timeout: float,
+        create: bool,
+        read_only: bool,
     ) -> None:
         self.path = Path(os.path.abspath(path))
         self._synchronous, self._timeout = synchronous, timeout
+        self.read_only = read_only
         self._connection: sqlite3.Connection | None = None
         kind = network_file_system(self.path)
         if kind is not None:
@@ -120,8 +129,13 @@ class Store:
     # ------------------------------------------------------------------ opening
 
     def _open(self) -> sqlite3.Connection:
+        mode = "ro" if self.read_only else "rwc"
         connection = sqlite3.connect(
-            self.path, timeout=0.0, isolation_level=None, check_same_thread=False
+            f"{self.path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=0.0,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             self._patiently(connection, "SELECT count(*) FROM sqlite_master")
@@ -135,7 +149,8 @@ class Store:
                     f"{self.path} has format {version}, and this version of unbounded knows "
                     f"{_VERSION}: update unbounded"
                 )
-            self._patiently(connection, "PRAGMA journal_mode = WAL")
+            if not self.read_only:
+                self._patiently(connection, "PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
         except BaseException:
@@ -246,6 +261,8 @@ class Store:
             yield
         except sqlite3.Error as error:
             self._refuse(error)
+        except UnicodeDecodeError as error:  # of a name in a damaged schema, in SQLite's own words
+            raise self.damaged("its schema is not text") from error
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # or not text
@@ -337,7 +354,13 @@ class Store:
 
     def another(self) -> Store:
         """A connection of its own, for a long look."""
-        return Store(self.path, synchronous=self._synchronous, timeout=self._timeout, create=False)
+        return Store(
+            self.path,
+            synchronous=self._synchronous,
+            timeout=self._timeout,
+            create=False,
+            read_only=True,
+        )
 
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the file of one moment to another, while it is in use."""

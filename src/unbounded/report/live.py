@@ -1,0 +1,236 @@
+"""A durable learner as people look at it: in a terminal, and as a page like a report's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from unbounded.durable import Durable
+from unbounded.durable.status import Status
+from unbounded.lab.rows import versions
+from unbounded.report.model import Axis, Chart, Column, Panel, Report, Section, Series, numbers
+
+_SPANS = 24  # of time, as wide as a line of the terminal is comfortable with
+_MOST_ARMS = 40
+_BARS = "▁▂▃▄▅▆▇█"
+_EPISODES = "episodes"  # what stands for the arms of a learner for MDPs
+
+
+class Seen(NamedTuple):
+    """What was seen of a durable learner at one moment."""
+
+    path: Path
+    status: Status
+    log: pl.DataFrame
+
+    @property
+    def told(self) -> pl.DataFrame:
+        """What was told, in that order, with the span of time that it is in."""
+        told = self.log.filter(pl.col("loss").is_not_null()).sort("told_as").with_row_index("round")
+        spans = min(_SPANS, max(told.height, 1))
+        return told.with_columns(
+            span=pl.col("round").cast(pl.Int64) * spans // max(told.height, 1),
+            name=pl.col("name").fill_null(_EPISODES),
+        )
+
+    @property
+    def arms(self) -> list[str]:
+        """Of all epochs, those of now first; the most that can be shown."""
+        once = self.log["name"].fill_null(_EPISODES).unique(maintain_order=True)
+        return list(islice(dict.fromkeys([*self.status.arms, *once]), _MOST_ARMS))
+
+
+def look(path: str | os.PathLike[str]) -> Seen:
+    """Look at a durable learner, without writing to its file."""
+    durable = Durable(path, read_only=True)
+    try:
+        return Seen(Path(path), durable.status(), durable.log())
+    finally:
+        durable.close()
+
+
+def lines(seen: Seen) -> list[str]:
+    """For a terminal: what it is, how it stands, and each arm's losses over time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unbounded import SCB
+    >>> from unbounded.durable import Durable
+    >>> from unbounded.report.live import lines, look
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     with Durable(f"{directory}/arms.db", SCB(n_arms=2, seed=0), arms=["eu", "us"]) as arms:
+    ...         for _ in range(50):
+    ...             choice = arms.ask()
+    ...             _ = arms.tell(choice.id, loss=1.0 + choice.arm)
+    ...     text = lines(look(f"{directory}/arms.db"))
+    >>> text[1]
+    '50 rounds told in epoch 0, 0 outstanding; scale 4, 1 clipped'
+    """
+    s = seen.status
+    settings = ", ".join(f"{name}={value!r}" for name, value in s.settings.items())
+    what = "rounds" if s.arms else "episodes"
+    scale = "" if s.scale is None else f"scale {s.scale:.4g}, "
+    found = [
+        f"{s.algorithm}({settings})",
+        f"{s.rounds} {what} told in epoch {s.epoch}, {s.outstanding} outstanding; "
+        f"{scale}{s.clipped} clipped",
+    ]
+    told = seen.told
+    if told.height:
+        times = told["told"].dt.strftime("%Y-%m-%d %H:%M")
+        found.append(f"losses from {times.min()!s} to {times.max()!s} UTC, from left to right:")
+    width = max((len(name) for name in seen.arms), default=0)
+    chances = dict(zip(s.arms, s.probabilities, strict=True))
+    ends = told["loss"].min(), told["loss"].max()
+    for name in seen.arms:
+        own = told.filter(pl.col("name") == name)
+        now = f"{chances[name]:6.1%}" if name in chances else "      "
+        mean = (
+            "" if own.height == 0 else f"mean {own['loss'].to_numpy().mean():.4g} of {own.height}"
+        )
+        found.append(f"  {name:<{width}} {now}  {_bars(own, *ends)}  {mean}")
+    if s.scale is not None and told.height:
+        scales = told.select("span", loss="scale")
+        found.append(f"  {'scale':<{width}} {'':6}  {_bars(scales, 0.0, scales['loss'].max())}")
+    return found
+
+
+def _bars(own: pl.DataFrame, low: object, high: object) -> str:
+    """The mean loss in each span of time, between the lowest and the highest of all losses."""
+    means = dict(own.group_by("span").agg(pl.col("loss").mean()).iter_rows())
+    bottom, top = (float(end) if isinstance(end, int | float) else 0.0 for end in (low, high))
+    half = 0.5 * top - 0.5 * bottom  # which cannot overflow
+    bars = []
+    for span in range(_SPANS):
+        if span not in means:
+            bars.append(" ")
+        else:
+            share = (0.5 * means[span] - 0.5 * bottom) / half if half > 0.0 else 0.0
+            bars.append(_BARS[min(len(_BARS) - 1, max(0, int(share * len(_BARS))))])
+    return "".join(bars)
+
+
+def live_report(seen: Seen) -> Report:
+    """The numbers of a page, before they are drawn."""
+    names = seen.arms
+    scaled = seen.status.scale is not None
+    labels = [*names, "scale"] if scaled else names
+    charts = [_arms_now(seen, names), _losses(seen, names), _shares(seen, names)]
+    if scaled:
+        charts.append(_scale(seen, len(names)))
+    section = Section(
+        id="live",
+        title=f"{seen.status.algorithm} in {seen.path.name}",
+        claim=[],
+        facts=_facts(seen),
+        warnings=[],
+        learners=list(range(len(labels))),
+        settings=[],
+        charts=[chart for chart in charts if chart.panels[0].series or chart.panels[0].rows],
+        command=shlex.join(["unbounded", "inspect", str(seen.path), "--html", "page.html"]),
+        experiment=json.dumps(dict(seen.status.settings), indent=1),
+        versions=[versions()],
+        code=[],
+    )
+    return Report(section.title, labels, list(range(len(labels))), [section])
+
+
+def _facts(seen: Seen) -> list[list[str]]:
+    s = seen.status
+    facts = [
+        ["looked at", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"],
+        ["epoch", str(s.epoch)],
+        ["told in it", str(s.rounds)],
+        ["clipped", str(s.clipped)],
+        ["outstanding", str(s.outstanding)],
+        ["rows of the journal", str(s.rows)],
+    ]
+    return facts if s.scale is None else [*facts, ["scale", f"{s.scale:.6g}"]]
+
+
+def _arms_now(seen: Seen, names: list[str]) -> Chart:
+    chances = dict(zip(seen.status.arms, seen.status.probabilities, strict=True))
+    asked = dict(seen.log["name"].fill_null(_EPISODES).value_counts().iter_rows())
+    told = seen.told
+    rows = []
+    for i, name in enumerate(names):
+        losses = told.filter(pl.col("name") == name)["loss"]
+        ends = [losses.mean(), losses.min(), losses.max()]
+        rows.append([i, chances.get(name), asked.get(name, 0), len(losses), *numbers(ends)])
+    columns = [
+        Column("arm", "learner"), Column("probability now", "share"), Column("asked"),
+        Column("told"), Column("mean loss"), Column("least"), Column("largest"),
+    ]  # fmt: skip
+    note = "All that is in the journal. An arm without a probability is retired."
+    return Chart(
+        "arms", "The arms now", note, "table", columns=columns, panels=[Panel({}, rows=rows)]
+    )
+
+
+def _losses(seen: Seen, names: list[str]) -> Chart:
+    loss = pl.col("loss")
+    spans = seen.told.group_by("name", "span").agg(
+        pl.col("round").max() + 1, loss.mean(), loss.quantile(0.1).alias("low"),
+        loss.quantile(0.9).alias("high"), pl.len(),
+    )  # fmt: skip
+    return _curves(
+        "losses", "Losses by arm over time",
+        "Mean of the losses that were told in each span of the journal; bands hold the middle 80%.",
+        "mean loss", names, spans,
+    )  # fmt: skip
+
+
+def _shares(seen: Seen, names: list[str]) -> Chart:
+    told = seen.told
+    whole = told.group_by("span").agg(pl.col("round").max() + 1, pl.len().alias("all"))
+    spans = (
+        told.group_by("name", "span")
+        .agg(pl.len())
+        .join(whole, on="span")
+        .with_columns(loss=pl.col("len") / pl.col("all"))
+        .with_columns(low=pl.col("loss"), high=pl.col("loss"))
+    )
+    return _curves(
+        "shares", "What was chosen over time", "The share of each arm in each span of the journal.",
+        "share", names, spans,
+    )  # fmt: skip
+
+
+def _scale(seen: Seen, place: int) -> Chart:
+    scale = pl.col("scale")
+    spans = seen.told.group_by("span").agg(
+        pl.col("round").max() + 1, scale.last().alias("loss"), scale.min().alias("low"),
+        scale.max().alias("high"), pl.len(),
+    ).with_columns(name=pl.lit("scale"))  # fmt: skip
+    chart = _curves(
+        "scale", "The scale over time",
+        "What losses were clipped to: last in each span of the journal; bands from least to most.",
+        "scale", ["scale"], spans,
+    )  # fmt: skip
+    for series in chart.panels[0].series:
+        series.learner = place
+    return chart
+
+
+def _curves(
+    view: str, title: str, note: str, label: str, names: list[str], spans: pl.DataFrame
+) -> Chart:
+    series = []
+    for i, name in enumerate(names):
+        own = spans.filter(pl.col("name") == name).sort("span")
+        if own.height:
+            means, low, high = (numbers(own[column]) for column in ("loss", "low", "high"))
+            count = int(own["len"].sum())
+            series.append(Series(i, numbers(own["round"]), means, low, high, replicates=count))
+    return Chart(
+        view, title, note, "lines", Axis("losses told"), Axis(label, "auto"), "in the span",
+        panels=[Panel({}, series)],
+    )  # fmt: skip
