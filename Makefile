@@ -29,6 +29,7 @@ bench: .venv/.bench .venv/.test  ## ratios against peers and references; needs g
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/many_arms.py
 	$(BIN)/python benchmarks/occupancy.py
+	$(BIN)/python benchmarks/durable.py
 
 clean:
 	rm -rf .venv out
