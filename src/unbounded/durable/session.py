@@ -98,14 +98,14 @@ class Session:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """One thread at a time."""
-        if self._closed:
-            raise DurableError(f"{self.store.path} was closed here: open it again with Durable")
         if not self._lock.acquire(timeout=self._timeout):
             raise BusyError(
                 f"{self.store.path} was in use by other threads for {self._timeout:g} s: call "
                 "again, or give Durable a longer timeout"
             )
         try:
+            if self._closed:
+                raise DurableError(f"{self.store.path} was closed here: open it again with Durable")
             yield
         finally:
             self._lock.release()
@@ -118,9 +118,10 @@ class Session:
             if not self.store.read_only:
                 self.write(lambda replica: self.store.keep("latest", replica.snapshot(versions())))
         finally:
-            self._closed = True
-            self._replica = None
-            self.store.close()
+            with self._lock:
+                self._closed = True
+                self._replica = None
+                self.store.close()
 
     def after_fork(self) -> None:
         """In a child: the lock and the connection are the parent's, and so is the learner."""

@@ -313,8 +313,9 @@ class Store:
 
     def first_since(self, at: int) -> int | None:
         """The number of the first row that is not older than ``at``."""
-        found = self._opened().execute("SELECT min(n) FROM journal WHERE at >= ?", (at,)).fetchone()
-        return None if found[0] is None else int(found[0])
+        query = "SELECT n FROM journal WHERE at >= ? ORDER BY n LIMIT 1"
+        found = self._opened().execute(query, (at,)).fetchone()
+        return None if found is None else int(found[0])
 
     def remove_before(self, n: int) -> int:
         """Remove the rows before number ``n``; how many there were."""
