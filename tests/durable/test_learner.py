@@ -232,6 +232,7 @@ def test_threads_share_it(path):
         for _ in range(25):
             choice = arms.ask()
             arms.tell(choice.id, loss=LOSSES[choice.arm])
+            assert arms.status().rounds > len(told) - 6
             told.append(choice.id)
 
     threads = [threading.Thread(target=work) for _ in range(6)]

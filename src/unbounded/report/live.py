@@ -89,7 +89,8 @@ def lines(seen: Seen) -> list[str]:
         found.append(f"losses from {times.min()!s} to {times.max()!s} UTC, from left to right:")
     width = max((len(name) for name in seen.arms), default=0)
     chances = dict(zip(s.arms, s.probabilities, strict=True))
-    ends = told["loss"].min(), told["loss"].max()
+    means = told.group_by("name", "span").agg(pl.col("loss").mean())["loss"]
+    ends = means.min(), means.max()
     for name in seen.arms:
         own = told.filter(pl.col("name") == name)
         now = f"{chances[name]:6.1%}" if name in chances else "      "
@@ -104,7 +105,7 @@ def lines(seen: Seen) -> list[str]:
 
 
 def _bars(own: pl.DataFrame, low: object, high: object) -> str:
-    """The mean loss in each span of time, between the lowest and the highest of all losses."""
+    """The mean loss in each span of time, from the lowest mean of all arms to the highest."""
     means = dict(own.group_by("span").agg(pl.col("loss").mean()).iter_rows())
     bottom, top = (float(end) if isinstance(end, int | float) else 0.0 for end in (low, high))
     half = 0.5 * top - 0.5 * bottom  # which cannot overflow

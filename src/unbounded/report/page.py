@@ -120,13 +120,22 @@ def _origin(section: Section) -> str:
             f"<dl>{facts}{made}</dl>",
             "<details><summary>The experiment</summary>",
             f"<pre>{escape(section.experiment)}</pre></details>",
-            "<details><summary>Learners and adversaries, with all settings</summary>",
-            _table(["name on this page", "settings", "reference"], section.settings),
-            "</details><details><summary>Hashes of the code</summary>",
-            _table(["code", "learner", "adversary"], section.code),
-            "</details></div>",
+            _details(
+                "Learners and adversaries, with all settings",
+                ["name on this page", "settings", "reference"],
+                section.settings,
+            ),
+            _details("Hashes of the code", ["code", "learner", "adversary"], section.code),
+            "</div>",
         ]
     )
+
+
+def _details(title: str, head: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table to open; nothing if it has no rows."""
+    if not rows:
+        return ""
+    return f"<details><summary>{title}</summary>\n{_table(head, rows)}\n</details>"
 
 
 def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
