@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import unbounded
 from unbounded import AHB, SCB, SCBIX, CostSCB, Exp3, bandits
 from unbounded.durable import Durable
 from unbounded.durable.epochs import next_learner
@@ -15,20 +16,25 @@ def played(learner, rounds=50, size=3e6):
     return learner
 
 
+@pytest.fixture(autouse=True)
+def _interpreted(monkeypatch):
+    """A few rounds of every bandit: to compile them all would take minutes."""
+    monkeypatch.setattr(unbounded.settings, "jit", "never")
+
+
 @pytest.mark.parametrize(
-    "learner",
+    ("cls", "settings"),
     [
-        SCB(3, seed=0),
-        SCB(3, clip="range", seed=0),
-        SCBIX(3, seed=0),
-        CostSCB(3, seed=0),
-        CostSCB(3, outliers=2, seed=0),
-        Exp3(3, rounds=100, loss_range=(0.0, 1e7), seed=0),
+        (SCB, {}),
+        (SCB, {"clip": "range"}),
+        (SCBIX, {}),
+        (CostSCB, {}),
+        (CostSCB, {"outliers": 2}),
+        (Exp3, {"rounds": 100, "loss_range": (0.0, 1e7)}),
     ],
-    ids=repr,
 )
-def test_the_scale_is_kept_and_nothing_else(learner):
-    old = played(learner)
+def test_the_scale_is_kept_and_nothing_else(cls, settings):
+    old = played(cls(3, **settings, seed=0))
     new = next_learner(old, 5, 1)
     assert new.scale == old.scale > 0.0
     assert (new.n_arms, new.rounds, new.clipped, len(new.outstanding)) == (5, 0, 0, 0)
@@ -50,11 +56,11 @@ def test_the_new_play_follows_from_the_old_one():
     assert plays[0] == plays[1] != plays[2]
 
 
-@pytest.mark.parametrize("learner", [AHB(3, seed=0), CostSCB(3, outliers="sqrt", seed=0)], ids=repr)
-def test_a_learner_that_cannot_keep_its_scale_says_so(learner):
+@pytest.mark.parametrize(("cls", "settings"), [(AHB, {}), (CostSCB, {"outliers": "sqrt"})])
+def test_a_learner_that_cannot_keep_its_scale_says_so(cls, settings):
     with pytest.raises(ValueError, match="cannot begin again at the scale of"):
-        next_learner(played(learner), 4, 1)
-    assert next_learner(type(learner)(**learner.settings), 4, 1).n_arms == 4  # nothing to keep
+        next_learner(played(cls(3, **settings, seed=0)), 4, 1)
+    assert next_learner(cls(3, **settings), 4, 1).n_arms == 4  # nothing to keep
 
 
 @pytest.mark.parametrize("name", bandits.algorithms())
