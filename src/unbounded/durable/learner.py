@@ -307,7 +307,6 @@ class Durable:
 
     def status(self) -> Status:
         """The learner after the last row."""
-
         return self._session.read(status_of)
 
     def outstanding(self) -> list[int]:

@@ -74,9 +74,9 @@ class Session:
                         self.store.keep("latest", replica.snapshot(versions()))
                 return result
             except BaseException as error:
-                replica_now = self._replica
+                known = self._replica
                 refused = isinstance(error, TypeError | ValueError | RuntimeError)
-                if not (refused and replica_now is not None and replica_now.steps == steps):
+                if not (refused and known is not None and known.steps == steps):
                     self._replica = None  # what it has learned here is not in the file
                 raise
 
