@@ -1,8 +1,10 @@
 """The file: what the disk is asked to confirm, and that two can make it at once."""
 
+import gc
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -69,6 +71,17 @@ def test_many_may_make_the_file_at_once(tmp_path):
     assert len(opened) == 8
     states = {arms.learner()._bits.state["state"]["state"] for arms in opened}
     assert len(states) == 1  # one of them made it, the others have joined
+
+
+def test_who_forgets_to_close_it_leaves_nothing_open(tmp_path):
+    arms = Durable(tmp_path / "arms.db", SCB(2, seed=0))
+    connection = arms._session.store._connection
+    arms.ask()
+    del arms
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+    assert Durable(tmp_path / "arms.db").status().rows == 1
 
 
 def test_rows_are_linked():

@@ -185,6 +185,11 @@ class Store:
             with self.sentences():
                 connection.close()
 
+    def __del__(self) -> None:  # who forgets to close it should not be warned by Python instead
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+
     def __enter__(self) -> Self:
         return self
 
