@@ -286,6 +286,7 @@ def test_too_long_a_wait_is_an_error_and_changes_nothing(path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_children_of_a_fork_play_on_together(path):
     arms = made(path)
     arms.tell(arms.ask().id, loss=1.0)
