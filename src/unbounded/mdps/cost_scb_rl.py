@@ -44,7 +44,7 @@ from unbounded.core.ceiling import (
 )
 from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import JIN, count, first_upper, rebuild
+from unbounded.core.occupancy.confidence import JIN, count, first_upper, narrow
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import reachable
@@ -70,7 +70,7 @@ class Constants(NamedTuple):
 
 
 THEORY = Constants(1.0, 1.0, 1.0, 0.0)
-PRACTICAL = Constants(1.0, 1.0, 0.4, 0.75)
+PRACTICAL = Constants(0.7, 0.3, 0.4, 0.75)
 PROFILES = {"theory": THEORY, "practical": PRACTICAL}
 
 
@@ -178,9 +178,9 @@ def update(
     if rose or clock(params, t + 1) != clock(params, t):
         due = True
     epoch = state.epoch
-    if count(lay, states, actions, state.N, state.M, state.N_before):
+    doubled = count(lay, states, actions, state.N, state.M, state.N_before)
+    if doubled and new_epoch(lay, params, state):
         epoch += 1
-        new_epoch(lay, params, state)
         due = True
     clipped += state.clipped
     if due:
@@ -267,13 +267,16 @@ def weigh(params: Params, state: State, t_hat: float) -> int:
 
 
 @subroutine
-def new_epoch(lay: Integers, params: Params, state: State) -> None:
-    """Boxes from the counts so far; every upper bound has to be computed again."""
-    state.N_before[:] = state.N
+def new_epoch(lay: Integers, params: Params, state: State) -> bool:
+    """Boxes from the counts so far; whether any of them is another one than before."""
     ln_ = params.log_term + math.log(float(state.t))
-    rebuild(lay, state.N, state.M, ln_, params.c1, params.c2, True, state.lo, state.hi)
-    spare_mass(lay, state.lo, state.room)
-    state.u[:] = -1.0
+    changed = narrow(
+        lay, state.N, state.N_before, state.M, ln_, params.c1, params.c2, state.lo, state.hi
+    )
+    state.N_before[:] = state.N
+    if changed:
+        spare_mass(lay, state.lo, state.room)
+    return changed
 
 
 @kernel
@@ -381,7 +384,7 @@ class CostSCBRL(MDPLearner):
             {},
             {"profile": "theory"},
             {"outliers": 2},
-            {"episodes": 60, "rate": 2.0, "implicit": 0.5},
+            {"episodes": 1000, "rate": 2.0, "implicit": 0.5},
         ),
     )
 
