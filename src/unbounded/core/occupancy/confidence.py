@@ -273,6 +273,8 @@ def rebuild(
 @subroutine
 def narrow(
     lay: Integers,
+    states: Integers,
+    actions: Integers,
     N: Vector,
     N_before: Vector,
     M: Vector,
@@ -282,20 +284,21 @@ def narrow(
     lo: Vector,
     hi: Vector,
 ) -> bool:
-    """As `rebuild` with nested boxes, for ``ln_`` that never falls; whether any box changed.
+    """Nested boxes of those visited pairs only that have doubled; whether any of them changed.
 
-    Only pairs that were visited since the last epoch can have a narrower box than they had.
+    ``N_before`` has the visits that each pair's own box was made from.
     """
     changed = False
+    i = 0
     for h in range(horizon(lay)):
-        m = lay[SIZE, h] * lay[ACTIONS, h]
-        n = lay[SIZE, h + 1]
-        for i in range(m):
-            p = lay[PAIR, h] + i
-            if N[p] != N_before[p] and _rebuild_pair(
-                m, n, lay[TRIPLE, h] + i, N[p], M, ln_, c1, c2, True, lo, hi
-            ):
+        p = lay[PAIR, h] + i
+        if N[p] >= max(1.0, 2.0 * N_before[p]):
+            N_before[p] = N[p]
+            m = lay[SIZE, h] * lay[ACTIONS, h]
+            n = lay[SIZE, h + 1]
+            if _rebuild_pair(m, n, lay[TRIPLE, h] + i, N[p], M, ln_, c1, c2, True, lo, hi):
                 changed = True
+        i = states[h] * lay[ACTIONS, h + 1] + actions[h]
     return changed
 
 
