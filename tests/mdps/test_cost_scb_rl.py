@@ -34,11 +34,11 @@ def costs(layers, T, seed):
 @pytest.mark.parametrize(
     ("settings", "factors"),
     [
-        ({}, (0.7, 0.3, 0.4)),
+        ({}, (0.85, 0.3, 0.4)),
         ({"profile": "theory"}, (1, 1, 1)),
-        ({"width": 0.05, "skip": 0.0, "outliers": 3}, (0.7, 0.3, 0.05)),
+        ({"width": 0.05, "skip": 0.0, "outliers": 3}, (0.85, 0.3, 0.05)),
         ({"episodes": 150, "rate": 2.0, "implicit": 0.3, "width": 0.1}, (2, 0.3, 0.1)),
-        ({"lower": [-3.0, 0.25]}, (0.7, 0.3, 0.4)),
+        ({"lower": [-3.0, 0.25]}, (0.85, 0.3, 0.4)),
     ],
     ids=["practical", "theory", "outliers", "told T", "lower"],
 )
