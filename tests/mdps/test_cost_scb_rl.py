@@ -1,15 +1,18 @@
 """CostSCBRL: against a slow implementation, and what docs/one-sided-mdp.md proves of it."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
-from mdp_play import params_of, play, state_of
+from mdp_play import paid, play, state_of, tell_firsts, walk
+from occupancy_worlds import reached, sparse_world
 from slow_cost_scb_rl import SlowCostSCBRL
-from unbounded import SCBRL, CostSCBRL, worlds
+from unbounded import SCBRL, CostSCBRL, SolverWarning, UniformPolicy, simulate_mdp, worlds
+from unbounded.adversaries.mdps import Punish, Stochastic
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.core.occupancy.upper import upper_occupancy
 from unbounded.mdps.cost_scb_rl import rounded_up
 
@@ -129,82 +132,79 @@ def test_there_are_no_settings_of_exploration(name):
 
 
 class Watched:
-    """What the proof speaks of, along a play: q~, u, the boxes, the estimates and the weights."""
+    """What the proof speaks of, along a play against who charges the likeliest actions: q~, u, the
+    boxes, the estimates and the weights."""
 
-    def __init__(self, mdp=MDP, episodes=400, **settings):
-        self.mdp, self.inside, self.u_over_q, self.u_over_occupancy = mdp, True, [], []
-        self.q, self.l_hat, self.losses = [], [], []
-        learner = make(2, mdp, **settings)
-        last = np.zeros(mdp.layers.n_pairs)
-
-        def before(learner, plan, states, actions, seen):
-            nonlocal last
-            state = state_of(learner)
-            L_hat = np.ldexp(state.L_hat, state.unit)
-            self.l_hat.append(L_hat - last)
-            last = L_hat
-            u = upper_occupancy(learner.policy(), state.lo, state.hi)
+    def __init__(self, episodes=300, **settings):
+        self.inside, self.u_over_q, self.u_over_occupancy = True, [], []
+        self.q, self.w, self.l_hat = [], [], []
+        learner, rng, before = make(2, **settings), np.random.default_rng(1), 0.0
+        for _ in range(episodes):
+            state, policy = state_of(learner), learner.policy()
+            u = upper_occupancy(policy, state.lo, state.hi)
             self.u_over_q.append(np.min(u - state.q))
-            self.u_over_occupancy.append(np.min(u - occupancy(mdp, learner.policy())))
-            self.inside &= bool(np.all((state.lo <= mdp.P + 1e-12) & (state.hi + 1e-12 >= mdp.P)))
-            self.q.append(state.q.copy())
+            self.u_over_occupancy.append(np.min(u - occupancy(MDP, policy)))
+            self.inside &= bool(np.all((state.lo <= MDP.P + 1e-12) & (state.hi + 1e-12 >= MDP.P)))
+            self.q.append(state.q[1:].copy())
+            self.w.append(np.ldexp(state.w, state.unit))
+            losses = [table == table.max(axis=1, keepdims=True) for table in policy.tables]
+            plan = learner.ask()
+            states, actions = walk(MDP, plan, rng.random(3))
+            row = LAYERS.pack_pairs(losses)
+            learner.tell(plan, states, actions, paid(LAYERS, row, states, actions))
+            state = state_of(learner)
+            after = np.ldexp(state.L_hat[1:], state.unit)
+            self.l_hat.append(after - before)
+            before = after
 
-        play(learner, mdp, costs(mdp.layers, episodes, seed=8), seed=9, before=before)
-        state = state_of(learner)
-        self.l_hat.append(np.ldexp(state.L_hat, state.unit) - last)
-        self.l_hat = np.array(self.l_hat[1:])
-        self.q = np.array(self.q)
-        self.w = np.ldexp(state.w, state.unit)
-        self.params = params_of(learner)
+    def regret(self):
+        """Of FTRL on the estimates, against the best of all policies."""
+        total = np.concatenate([[0.0], np.sum(self.l_hat, axis=0)])
+        best, _ = best_policy(MDP, total)
+        return np.sum(np.multiply(self.q, self.l_hat)) - best
+
+    def bound(self, stability=1.0):
+        """Step (5) of the proof: the penalty, and the stability of every episode."""
+        pairs = np.array(LAYERS.sizes) * LAYERS.n_actions
+        q, w, l_hat = np.array(self.q), np.repeat(self.w, pairs, axis=1), np.array(self.l_hat)
+        steps = q * l_hat**2 / np.where(l_hat > 0.0, 2.0 * w, 1.0)
+        return np.sum(self.w[-1] * np.log(pairs)) + stability * steps.sum()
 
 
-@pytest.fixture(scope="module")
-def theory():
-    return Watched(profile="theory", width=0.15)  # narrow enough to say something
-
-
-def test_upper_bounds_are_above_both_occupancies(theory):
-    assert theory.inside
-    assert min(theory.u_over_q) >= -1e-7
-    assert min(theory.u_over_occupancy) >= -1e-12
+def test_upper_bounds_are_above_both_occupancies():
+    watched = Watched(profile="theory", width=0.15)  # narrow enough to say something
+    assert watched.inside
+    assert min(watched.u_over_q) >= -1e-7
+    assert min(watched.u_over_occupancy) >= -1e-12
     outside = Watched(profile="theory", width=1e-3, episodes=100)  # the control
     assert not outside.inside
     assert min(outside.u_over_occupancy) < -0.01
 
 
-def ftrl_bound(watched, share=1.0):
-    """Step (3) of the proof: the penalty, and half of the rates times the estimates."""
-    sizes = np.array(watched.mdp.layers.sizes) * watched.mdp.layers.n_actions
-    penalty = share * np.sum(watched.w * np.log(sizes))
-    clock = np.array([rounded_up(t) for t in range(1, len(watched.q) + 1)])
-    rates = np.repeat(watched.params.eta, sizes) / np.sqrt(clock)[:, None]
-    return penalty + 0.5 * np.sum(rates * watched.l_hat[:, 1:])
+@pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
+def test_regret_of_ftrl_on_the_estimates(rate):
+    """Nested sets and weights that do not fall, against every policy; and a control."""
+    watched = Watched(profile="theory", width=0.05, rate=rate)
+    assert watched.inside
+    assert 0.0 < watched.regret() <= watched.bound()
+    if rate == 5.0:
+        assert watched.regret() > watched.bound(stability=0.25)
 
 
-def deterministic(layers):
-    """The occupancy measures of all deterministic policies are the vertices of all."""
-    states = sum(layers.sizes)
-    for choice in itertools.product(range(layers.n_actions), repeat=states):
-        yield Markov(
-            layers, np.concatenate([[1.0], np.eye(layers.n_actions)[list(choice)].ravel()])
-        )
+def missed(width, episodes=200, runs=6):
+    """In how many of some plays the transitions were outside of some box; boxes are nested."""
+    out = 0
+    for seed in range(runs):
+        learner = make(seed, width=width)
+        play(learner, MDP, costs(LAYERS, episodes, seed), seed=seed)
+        state = state_of(learner)
+        out += not np.all((state.lo <= MDP.P + 1e-12) & (state.hi + 1e-12 >= MDP.P))
+    return out
 
 
-def test_regret_of_ftrl_on_the_estimates(theory):
-    """Against every policy, on every path; the control has a fifth of the penalty."""
-    played = np.sum(theory.q * theory.l_hat)
-    total = theory.l_hat.sum(axis=0)
-    best = min(occupancy(MDP, policy) @ total for policy in deterministic(LAYERS))
-    assert 0.0 < played - best <= ftrl_bound(theory)
-    assert played - best > ftrl_bound(theory, share=0.2)
-
-
-def test_anytime_boxes_hold_the_transitions_in_every_epoch():
-    """ln(10 t S A/delta) instead of ln(10 T S A/delta); a hundredth of the width fails."""
-    inside = [Watched(profile="theory", episodes=60).inside]
-    narrow = [Watched(width=0.01, episodes=60).inside]
-    assert all(inside)
-    assert not any(narrow)
+def test_the_boxes_hold_the_transitions_whatever_the_number_of_episodes():
+    assert missed(1.0) == missed(0.4) == 0
+    assert missed(0.01) == 6  # the control
 
 
 @pytest.mark.parametrize("alpha", [2.0, 6.0])
@@ -219,3 +219,146 @@ def test_one_step_of_implicit_exploration_with_upper_bounds(alpha):
         mean = np.sum(q * np.exp(step * l / (u + gamma)))
         worst = max(worst, mean / np.exp(np.sum(step * l * q / u)))
     assert (worst <= 1.0 + 1e-12) == (alpha <= 2.0)
+
+
+def test_the_proof_adds_up_to_its_constants():
+    """Penalty, bias, stability and union over pairs, in units of M_h sqrt(|S_h| A T iota)."""
+    for T in (10, 1000, 10**6):
+        clock = np.array([rounded_up(t) for t in range(1, T + 1)])
+        for gammas, most in ((0.5 / np.sqrt(np.full(T, T)), 3.0), (0.5 / np.sqrt(clock), 4.24)):
+            constant = (1.0 / gammas[-1] + 2.0 * gammas.sum()) / np.sqrt(T)
+            assert 0.85 * most < constant <= most + 1e-9
+
+
+# ---------------------------------------------------------------------- what people have
+
+
+def exact(T, seed):
+    """Multiples of 2^-20, so that adding 1024 is exact."""
+    return np.random.default_rng(seed).integers(0, 2**20, (T, LAYERS.n_pairs)) / 2.0**20
+
+
+def test_a_floor_that_is_told_changes_nothing_and_one_that_is_not_everything():
+    plain, _ = play(make(), MDP, exact(150, 1), seed=2)
+    told, _ = play(make(lower=1024.0), MDP, exact(150, 1) + 1024.0, seed=2)
+    assert np.array_equal(plain, told)
+    blind, _ = play(make(), MDP, exact(150, 1) + 1024.0, seed=2)
+    assert np.abs(plain - blind).max() > 0.05
+
+
+def test_rewards_of_a_known_largest_one():
+    plain, told = make(lower=[-3.0, -2.0, -2.0]), make(best_reward=[3.0, 2.0, 2.0])
+    losses = exact(60, 3) * [[-2.0]]
+    expected, _ = play(plain, MDP, losses, seed=4)
+    rng = np.random.default_rng(4)
+    for row, pi in zip(losses, expected, strict=True):
+        plan = told.ask()
+        assert np.array_equal(LAYERS.pack_pairs(plan.policy, first=1.0), pi)
+        states, actions = walk(MDP, plan, rng.random(3))
+        told.tell(plan, states, actions, rewards=-paid(LAYERS, row, states, actions))
+    assert told.below == 0
+    assert np.array_equal(plain.thresholds, told.thresholds)
+
+
+def test_outliers_do_not_touch_the_weights():
+    losses = costs(LAYERS, 200, seed=5).clip(0.0, 1.0)
+    spiked = losses.copy()
+    spiked[[40, 90]] = 1e6
+    top = {}
+    for outliers, rows in itertools.product((0, 2), (losses, spiked)):
+        learner = make(outliers=outliers)
+        play(learner, MDP, rows, seed=6)
+        top[outliers, rows is spiked] = learner.thresholds.max()
+    assert top[0, False] <= 1.0
+    assert top[2, True] <= 1.0
+    assert top[0, True] == 1e6  # the control
+
+
+def test_it_learns_without_being_told_anything():
+    mdp = worlds.combination_lock(3, 2, np.random.default_rng(5))
+    shape = mdp.layers.sizes, mdp.layers.n_actions
+    for adversary in (Stochastic(scale=1e-30), Punish(scale=1e12)):
+        ours, even = (
+            simulate_mdp(learner, mdp, adversary, 2000, 2, seed=6)
+            for learner in (CostSCBRL(*shape), UniformPolicy(*shape))
+        )
+        assert np.all(ours.pseudo_regret[:, -1] < 0.4 * even.pseudo_regret[:, -1])
+        assert ours.worst_gap.max() <= 1e-8
+        assert not ours.explored.any()
+
+
+def test_losses_below_the_least_one_are_taken_as_that_and_said_once():
+    learner, twin = make(lower=1.0), make(lower=1.0)
+    tell_firsts(learner, [2.0, 3.0, 4.0])
+    tell_firsts(twin, [2.0, 3.0, 4.0])
+    with pytest.warns(UserWarning, match="a loss of -5 is below the least possible one, 1, and"):
+        tell_firsts(learner, [1.5, -5.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tell_firsts(learner, [1.5, 0.5, 2.0])
+        tell_firsts(twin, [1.5, 1.0, 1.0])
+        tell_firsts(twin, [1.5, 1.0, 2.0])
+    assert learner.below == 3
+    assert twin.below == 0
+    assert np.array_equal(learner.policy().pi, twin.policy().pi)
+
+
+def test_solves_that_fail_are_said():
+    learner = make(rate=1e20, implicit=1.0)
+    with pytest.warns(SolverWarning, match="CostSCBRL could not solve"):
+        play(learner, MDP, costs(LAYERS, 60, seed=7), seed=8)
+    assert learner.certificate.unsolved > 0
+
+
+def test_states_out_of_reach():
+    """With a support, rates are for the states that it leaves; nothing else has any mass."""
+    for seed in range(3):
+        mdp = sparse_world(np.random.default_rng([31, seed]), max_horizon=4, max_states=4)
+        layers, alive = mdp.layers, reached(mdp.layers, mdp.P, mdp.P)[1:]
+        learner = make(seed, mdp, support=mdp.P > 0, width=0.02)
+        play(learner, mdp, costs(layers, 40, seed), seed=seed)
+        assert learner.certificate.unsolved == 0
+        dead = np.concatenate([np.repeat(~a, layers.n_actions) for a in alive])
+        assert dead.any()
+        assert not np.any(learner.occupancy()[1:][dead])
+        sizes = np.array([a.sum() for a in alive])
+        eta = learner.spec.packing.python.params(learner._buffer).eta
+        S, A, H = sizes.sum(), layers.n_actions, layers.horizon
+        assert eta == pytest.approx(0.85 * np.sqrt(np.log(10 * S * A * H / 0.05) / (sizes * A)))
+        again = CostSCBRL.load(learner.save())
+        assert again.save() == learner.save()
+
+
+def test_any_number_of_episodes_or_the_one_that_was_told():
+    assert make().made_for is None
+    learner = make(episodes=2)
+    for _ in range(2):
+        tell_firsts(learner, [1.0, 1.0, 1.0])
+    with pytest.warns(UserWarning, match="was made for 2 episodes"):
+        learner.ask()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"episodes": 0}, ValueError, "episodes must be"),
+        ({"lower": [0.0, 1.0]}, ValueError, "lower must be a number, or one for each of the 3"),
+        ({"lower": np.inf}, ValueError, "lower must be finite"),
+        ({"lower": 0.0, "best_reward": 0.0}, TypeError, "either lower or best_reward"),
+        ({"outliers": -1}, ValueError, "outliers must be"),
+        ({"outliers": "sqrt"}, TypeError, "outliers must be"),
+        ({"profile": "best"}, ValueError, "profile"),
+        ({"rate": 0.0}, ValueError, "rate must be"),
+        ({"skip": -1.0}, ValueError, "skip must be"),
+        ({"delta": 1.0}, ValueError, "delta must be"),
+    ],
+)
+def test_wrong_settings(settings, error, message):
+    with pytest.raises(error, match=message):
+        make(**settings)
+
+
+def test_a_theorem_is_proved_for_the_profile_theory_only():
+    theory, practical = make(profile="theory").settings, make().settings
+    assert [theory[k] for k in ("rate", "implicit", "width", "skip")] == [1.0, 1.0, 1.0, 0.0]
+    assert practical["width"] < 1.0 < 1.0 + practical["skip"]
