@@ -70,7 +70,7 @@ class Constants(NamedTuple):
 
 
 THEORY = Constants(1.0, 1.0, 1.0, 0.0)
-PRACTICAL = Constants(0.85, 0.3, 0.4, 0.75)
+PRACTICAL = Constants(0.8, 0.3, 0.4, 0.9)
 PROFILES = {"theory": THEORY, "practical": PRACTICAL}
 
 
