@@ -19,59 +19,33 @@ loss, and a common factor 2^k changes that one number and nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import (
-    checked_at_least,
-    checked_count,
-    checked_finite,
-    checked_option,
-    checked_positive,
-)
+from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
-from unbounded.core.ceiling import (
-    LARGEST_UNIT,
-    Ceilings,
-    checked_lower,
-    clip_each_above,
-    new_ceilings,
-)
+from unbounded.core.ceiling import LARGEST_UNIT, Ceilings, clip_each_above, new_ceilings
 from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, first_upper, narrow
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
-from unbounded.core.occupancy.reach import reachable
+from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
 from unbounded.core.powers import widths
-from unbounded.mdps import markov_play
+from unbounded.mdps import cost_profiles, markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
+from unbounded.mdps.told_ranges import checked_least
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
 _MOST = 2.0**200  # of estimates in units of 2^unit
-
-
-class Constants(NamedTuple):
-    """What a profile sets; every field is also an argument of `CostSCBRL`."""
-
-    rate: float
-    implicit: float
-    width: float
-    skip: float
-
-
-THEORY = Constants(1.0, 1.0, 1.0, 0.0)
-PRACTICAL = Constants(0.8, 0.3, 0.4, 0.9)
-PROFILES = {"theory": THEORY, "practical": PRACTICAL}
 
 
 class Params(NamedTuple):
@@ -297,27 +271,6 @@ def solved(
     return with_numbers(state, t, clipped, below, state.version + 1, epoch, unit, solves)
 
 
-def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
-    """A profile's constants with those ``arguments`` that are not None instead, checked."""
-    checked_option("profile", profile, tuple(PROFILES))
-    given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
-    constants = PROFILES[profile]._replace(**given)
-    return Constants(
-        rate=checked_positive("rate", constants.rate),
-        implicit=checked_positive("implicit", constants.implicit),
-        width=checked_positive("width", constants.width),
-        skip=checked_at_least("skip", constants.skip, 0.0),
-    )
-
-
-def per_layer(name: str, value: Any, H: int) -> list[float]:
-    """A number for every layer, or one for each, as a list; or a clear error."""
-    given = [value] * H if np.ndim(value) == 0 else list(value)
-    if len(given) != H:
-        raise ValueError(f"{name} must be a number, or one for each of the {H} layers: got {value}")
-    return [checked_finite(name, x) for x in given]
-
-
 class CostSCBRL(MDPLearner):
     """Learner for layered MDPs with costs: losses with a known least value, of any size above it.
 
@@ -362,15 +315,15 @@ class CostSCBRL(MDPLearner):
     Examples
     --------
     >>> learner = CostSCBRL(layers=[1, 2], n_actions=2, seed=0)
-    >>> for _ in range(100):
+    >>> for _ in range(300):
     ...     plan = learner.ask()
     ...     action = plan.act(0, 0)
-    ...     actions, costs = [action, plan.act(1, action)], [0.0, 1e9 if action == 1 else 2e9]
+    ...     actions, costs = [action, plan.act(1, action)], [0.0, 0.0 if action == 1 else 5e9]
     ...     learner.tell(plan, states=[0, action], actions=actions, losses=costs)
-    >>> bool(learner.policy().tables[0][0, 1] > 0.9)  # the other one leads to a dearer state
+    >>> bool(learner.policy().tables[0][0, 1] > 0.9)  # the other one leads to where it costs
     True
     >>> learner.thresholds.tolist()
-    [0.0, 2000000000.0]
+    [0.0, 5000000000.0]
     """
 
     spec = MDPSpec.of(
@@ -415,18 +368,11 @@ class CostSCBRL(MDPLearner):
         H, A = shape.horizon, shape.n_actions
         T = 0 if episodes is None else checked_count("episodes", episodes)
         delta = checked_positive("delta", delta, below=1.0)
-        least = [
-            checked_lower(low, reward)
-            for low, reward in zip(
-                [None] * H if lower is None else per_layer("lower", lower, H),
-                [None] * H if best_reward is None else per_layer("best_reward", best_reward, H),
-                strict=True,
-            )
-        ]
+        least = checked_least(lower, best_reward, shape)
         outliers = checked_count("outliers", outliers, least=0)
-        constants = chosen(profile, arguments)
+        constants = cost_profiles.chosen(profile, arguments)
         possible = np.empty(0) if support is None else first_upper(shape, support)
-        sizes = np.array(shape.sizes if support is None else within_reach(shape, possible))
+        sizes = np.array(within_reach(shape, possible))
         S = int(sizes.sum())
         iota = math.log(10.0 * S * A * H / delta)
         eta = np.sqrt(iota / (sizes * A))
@@ -434,13 +380,13 @@ class CostSCBRL(MDPLearner):
             T=T, m=outliers + 1, kappa=checked_positive("kappa", kappa), skip=constants.skip,
             tolerance=checked_positive("tolerance", tolerance), c1=constants.width * JIN.c1,
             c2=constants.width * JIN.c2, log_term=math.log(10.0 * S * A / delta),
-            lower=np.array(least), eta=constants.rate * eta,
+            lower=least, eta=constants.rate * eta,
             gamma=0.5 * constants.implicit * eta, possible=possible,
         )  # fmt: skip
         kept = {
             "episodes": T or None, "delta": delta, "outliers": outliers, "kappa": params.kappa,
-            "lower": None if lower is None else least,
-            "best_reward": None if best_reward is None else [0.0 - b for b in least],
+            "lower": None if lower is None else least.tolist(),
+            "best_reward": None if best_reward is None else (0.0 - least).tolist(),
             "tolerance": params.tolerance, **constants._asdict(),
         }  # fmt: skip
         self._begin(shape, params, arguments | kept, seed)
@@ -460,10 +406,3 @@ class CostSCBRL(MDPLearner):
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""
         return self._state().q.copy()
-
-
-def within_reach(layers: Layers, possible: Vector) -> list[int]:
-    """How many states of each layer 1..H the possible transitions can reach."""
-    found = reachable(layers, np.zeros_like(possible), possible)
-    starts = layers.table[STATE, 1:]
-    return [int(found[a:b].sum()) for a, b in pairwise(starts)]
