@@ -26,12 +26,10 @@ class MDPExample:
         """A learner for `MDP`."""
         given = {"layers": MDP.layers.sizes, "n_actions": MDP.layers.n_actions, **self.settings}
         parameters = signature(self.cls).parameters
-        if "episodes" in parameters:
+        needed = {name for name, p in parameters.items() if p.default is Parameter.empty}
+        if "episodes" in needed:
             given.setdefault("episodes", EPISODES)
-        needed = (
-            "transitions" in parameters and parameters["transitions"].default is Parameter.empty
-        )
-        if needed or self.settings.get("explorer") == "oracle":
+        if "transitions" in needed or self.settings.get("explorer") == "oracle":
             given["transitions"] = MDP.P
         return self.cls(**given, seed=seed)
 

@@ -83,16 +83,19 @@ class SlowSCBRL:
         self.N_before = [n.copy() for n in self.N]
         for h, M in enumerate(self.M):
             for i in np.ndindex(M.shape[:2]):
-                n = self.N[h][i]
-                if n == 0:
-                    continue
-                P, d = M[i] / n, max(1, n - 1)
-                eps = self.c1 * np.sqrt(P * self.log_term / d) + self.c2 * self.log_term / d
-                a, b = np.maximum(0, P - eps), np.minimum(1, P + eps)
-                low, high = np.maximum(a, self.lo[h][i]), np.minimum(b, self.hi[h][i])
-                empty = np.any(low > high) or low.sum() > 1 or high.sum() < 1
-                self.lo[h][i], self.hi[h][i] = (a, b) if empty else (low, high)
+                if self.N[h][i] > 0:
+                    self.lo[h][i], self.hi[h][i] = self.box(h, i)
         self.program = None
+
+    def box(self, h, i):
+        """The box of pair i of layer h by the counts now, within the one that it has."""
+        n = self.N[h][i]
+        P, d = self.M[h][i] / n, max(1, n - 1)
+        eps = self.c1 * np.sqrt(P * self.log_term / d) + self.c2 * self.log_term / d
+        a, b = np.maximum(0, P - eps), np.minimum(1, P + eps)
+        low, high = np.maximum(a, self.lo[h][i]), np.minimum(b, self.hi[h][i])
+        empty = np.any(low > high) or low.sum() > 1 or high.sum() < 1
+        return (a, b) if empty else (low, high)
 
     def upper_bound(self, tables, h, s):
         """Largest probability of state s of layer h (1..H) over the confidence set."""

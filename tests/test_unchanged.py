@@ -52,6 +52,8 @@ def play_mdp(cls: Any, settings: dict[str, Any]) -> dict[str, Any]:
     learner = mdp_learner(cls.spec.name, settings, _WORLD, _EPISODES)
     rng, H = np.random.default_rng(8), _WORLD.layers.horizon
     losses = np.abs(_losses(_EPISODES, H)) / 2048.0 - 1.0 / H  # rewards that MVP takes, too
+    if "lower" in learner.settings:
+        losses += 1.0 / H
     actions, looks = [], []
     for t, row in enumerate(losses):
         plan = learner.ask()
@@ -63,7 +65,9 @@ def play_mdp(cls: Any, settings: dict[str, Any]) -> dict[str, Any]:
             taken.append(plan.act(h, states[h]))
             if h + 1 < H:
                 distribution = _WORLD.transitions[h][states[h], taken[h]]
-        learner.tell(plan, states, taken, np.minimum(row, 0.0))
+        learner.tell(
+            plan, states, taken, row if "lower" in learner.settings else np.minimum(row, 0.0)
+        )
         actions.append(taken)
     return {"played": actions, "probabilities": looks}
 

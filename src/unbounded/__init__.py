@@ -38,6 +38,7 @@ from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.outcome import SolverWarning
+    from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
     from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
 _LATER = {
+    "CostSCBRL": "unbounded.mdps.cost_scb_rl",
     "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
     "IndependentSCB": "unbounded.mdps.independent_scb",
     "MDPAdversary": "unbounded.play.adversary",
@@ -103,6 +105,7 @@ __all__ = [
     "Choice",
     "CostSCB",
     "CostSCBIX",
+    "CostSCBRL",
     "DoublingTsallisINF",
     "EpsilonGreedy",
     "Exp3",

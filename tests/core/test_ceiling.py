@@ -8,7 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from unbounded.core.ceiling import Ceiling, checked_lower, clip_above, new_ceiling, unit_factor
+from unbounded.core.ceiling import (
+    Ceiling,
+    checked_lower,
+    clip_above,
+    clip_each_above,
+    new_ceiling,
+    new_ceilings,
+    unit_factor,
+)
 
 TINY, HUGE = 5e-324, 1.7976931348623157e308
 TINY_F = Fraction(TINY)
@@ -95,6 +103,28 @@ def test_units_follow_the_largest_threshold():
     _, _, higher = clip_above(low, 0.0, 1, 100.0)
     assert unit_factor(low, higher) == 2.0**-3
     assert unit_factor(Ceiling(0.0, 0.0, 0.0, 0, high.largest), higher) == 1.0
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_ceilings_of_layers_are_one_ceiling_each(m):
+    lower = np.array([0.0, -1.5, -HUGE, 1e-310])
+    rng = np.random.default_rng(4)
+    together, alone = new_ceilings(lower, m), [new_ceiling(b, m) for b in lower]
+    sizes = 2.0 ** rng.integers(-1074, 1023, (200, 4)).astype(float)
+    for row in sizes * rng.uniform(-1.0, 1.0, (200, 4)):
+        clipped, rose = clip_each_above(together, lower, row)
+        found = [clip_above(c, b, m, x) for c, b, x in zip(alone, lower, row, strict=True)]
+        assert together.l.tolist() == [l for l, _, _ in found]
+        assert together.e_before.tolist() == [c.e for c in alone]
+        assert clipped == sum(above for _, above, _ in found)
+        assert rose == any(c.at != after.at for c, (_, _, after) in zip(alone, found, strict=True))
+        alone = [after for _, _, after in found]
+        assert together.at.tolist() == [c.at for c in alone]
+        assert together.C.tolist() == [c.C for c in alone] == [c.C_max for c in alone]
+        together.check_for(lower)
+    together.e[1] += 1.0
+    with pytest.raises(ValueError, match="threshold"):
+        together.check_for(lower)
 
 
 def test_the_least_loss():

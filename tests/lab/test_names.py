@@ -46,7 +46,8 @@ def test_every_entry_says_what_it_is(kind: names.Kind, field: names.Field) -> No
 def test_what_the_experiment_says_is_not_a_setting() -> None:
     for kind in FAMILIES:
         for name, learner in known(kind, "learners").items():
-            own = {"episodes"} if name == "RFELP" else set()  # those for one state
+            # Those for one state; those that rates are tuned for.
+            own = {"episodes"} if name in ("RFELP", "CostSCBRL") else set()
             assert set(learner.parameters) & set(SET_ABOVE) == own, name
     assert "n_actions" in known("MDPs", "worlds")["dirichlet"].parameters
 
@@ -96,6 +97,8 @@ def test_a_learner_is_told_what_the_experiment_says() -> None:
             assert np.array_equal(told, mdp.P)
     explorer = names.mdp_learner("RFELP", {"episodes": 7}, mdp, 100)
     assert explorer.settings["episodes"] == 7
+    assert names.mdp_learner("CostSCBRL", {}, mdp, 100).made_for is None
+    assert names.mdp_learner("CostSCBRL", {"episodes": 100}, mdp, 100).made_for == 100
 
 
 def test_arguments_are_checked_without_a_start() -> None:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded._arguments import checked_finite
-from unbounded._jit import kernel
-from unbounded.core.arrays import Vector
+from unbounded._jit import kernel, subroutine
+from unbounded.core.arrays import Room, Vector
 from unbounded.core.legal import require
 from unbounded.core.powers import LARGEST
 
@@ -101,6 +101,51 @@ def unit_factor(before: Ceiling, after: Ceiling) -> float:
     if before.e != after.e and before.C_max > 0.0:  # until then there is nothing but zeros
         return math.ldexp(1.0, before.e - after.e)
     return 1.0
+
+
+class Ceilings(NamedTuple):
+    """A ceiling per layer, all of one rank m, and what they made of the last losses."""
+
+    at: Vector  # layers
+    C: Vector  # layers; as the rank is constant, it is the largest so far
+    e: Vector  # layers
+    largest: Vector  # m per layer
+    l: Room  # layers: in units of 2^e_before
+    e_before: Room  # layers
+
+    def check_for(self, lower: Vector) -> None:
+        """Refuse thresholds that no losses can have made."""
+        require(np.all(self.e == np.floor(self.e)), "a threshold has no such unit")
+        m = self.largest.size // lower.size
+        for h, least in enumerate(lower):
+            C, largest = float(self.C[h]), self.largest[h * m : (h + 1) * m]
+            Ceiling(float(self.at[h]), C, C, int(self.e[h]), largest).check_for(least, m)
+
+
+def new_ceilings(lower: Vector, m: int) -> Ceilings:
+    """Nothing was told yet, in any layer; the rank will be ``m``."""
+    C, e, l, e_before = np.zeros((4, lower.size))
+    return Ceilings(lower.copy(), C, e, np.repeat(lower, m), l, e_before)
+
+
+@subroutine
+def clip_each_above(ceilings: Ceilings, lower: Vector, losses: Vector) -> tuple[int, bool]:
+    """One observation through each ceiling, in place; how many were clipped, and if any C rose."""
+    m = ceilings.largest.size // losses.size
+    count = 0
+    rose = False
+    for h in range(losses.size):
+        C, e = ceilings.C[h], int(ceilings.e[h])
+        before = Ceiling(ceilings.at[h], C, C, e, ceilings.largest[h * m : (h + 1) * m])
+        l, clipped, after = clip_above(before, lower[h], m, losses[h])
+        ceilings.l[h] = l
+        ceilings.e_before[h] = e
+        ceilings.at[h] = after.at
+        ceilings.C[h] = after.C
+        ceilings.e[h] = after.e
+        count += clipped
+        rose = rose or after.at != before.at
+    return count, rose
 
 
 def checked_lower(lower: float | None, best_reward: float | None) -> float:

@@ -238,8 +238,10 @@ def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     documented = _documented_parameters(doc)
     hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
     spec = getattr(cls, "spec", cls)
-    own = ("episodes",) if getattr(spec, "per_state", False) else ()  # not those of the run
     signature = inspect.signature(cls).parameters
+    optional = "episodes" in signature and signature["episodes"].default is not REQUIRED
+    # Those for a state, or what rates may be tuned for: not those of the run.
+    own = ("episodes",) if getattr(spec, "per_state", False) or optional else ()
     parameters = {}
     for name, parameter in signature.items():
         if name in reserved and name not in own:

@@ -1,12 +1,15 @@
-"""The range of the losses in each layer, for learners that are told it."""
+"""The range of the losses in each layer, or its lower end, for learners that are told it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_real
-from unbounded.core.arrays import Matrix
+from unbounded.core.arrays import Matrix, Vector
+from unbounded.core.ceiling import checked_lower
 from unbounded.core.occupancy.layout import Layers
 
 
@@ -28,3 +31,35 @@ def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Matrix:
     if not (np.all(np.isfinite(width)) and np.all(width > 0)):
         raise ValueError(f"loss_range needs finite low < high, got {ranges.tolist()}")
     return ranges
+
+
+def checked_least(
+    lower: float | Sequence[float] | None,
+    best_reward: float | Sequence[float] | None,
+    layers: Layers,
+) -> Vector:
+    """The least possible loss of each layer, from the two ways of saying it, or a clear error.
+
+    Examples
+    --------
+    >>> checked_least(None, [2.0, 0.5], Layers([1, 2], 2)).tolist()
+    [-2.0, -0.5]
+    """
+    given = zip(
+        _each("lower", lower, layers), _each("best_reward", best_reward, layers), strict=True
+    )
+    return np.array([checked_lower(low, reward) for low, reward in given])
+
+
+def _each(
+    name: str, value: float | Sequence[float] | None, layers: Layers
+) -> Sequence[float | None]:
+    """A number for every layer, or one for each; or none at all."""
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+        if len(value) != layers.horizon:
+            raise ValueError(
+                f"{name} must be a number, or one for each of the {layers.horizon} layers; "
+                f"got {len(value)}"
+            )
+        return value
+    return [value] * layers.horizon

@@ -76,6 +76,7 @@ class MDPLearner(AskTell[Plan]):
     _example = "SCBRL"
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
     _said_unsolved = False
+    _least: Vector | None = None  # of learners that are told the least possible losses: those
 
     def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
         """As `_start`, for an MDP of this shape."""
@@ -93,7 +94,8 @@ class MDPLearner(AskTell[Plan]):
         """Run every step once."""
         plan, H = self.ask(), self.layers.horizon
         actions = [plan.act(h, 0) for h in range(H)]
-        self.tell(plan, [0] * H, actions, np.zeros(H))
+        losses = np.zeros(H) if self._least is None else np.maximum(0.0, self._least)
+        self.tell(plan, [0] * H, actions, losses)
 
     # ------------------------------------------------------------------ playing
 
@@ -168,6 +170,8 @@ class MDPLearner(AskTell[Plan]):
             values = self._checked("losses", losses)
         else:
             values = -self._checked("rewards", rewards)
+        if self._least is not None:
+            self._warn_if_below(values, self._least)
         with self._lock:
             self._refuse_fork()
             self._settle()
@@ -178,6 +182,17 @@ class MDPLearner(AskTell[Plan]):
                 self._learn(memo, s, a, values)
             del self._records[number]
         self._warn_if_unsolved()
+
+    def _warn_if_below(self, losses: Vector, least: Vector) -> None:
+        """Once, when a loss is below what was said to be the least possible one."""
+        low = np.flatnonzero(losses < least)
+        if low.size and self._scalar("below") == 0.0:
+            h = low[0]
+            warnings.warn(
+                f"a loss of {losses[h]:g} is below the least possible one, {least[h]:g}, and is "
+                "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                stacklevel=3,
+            )
 
     def _warn_if_unsolved(self) -> None:
         """Once, when a solve has failed."""

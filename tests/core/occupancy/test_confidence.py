@@ -10,8 +10,12 @@ from unbounded.core.occupancy.confidence import (
     PAPER,
     ConfidenceSet,
     check_boxes,
+    count,
+    first_upper,
     known,
     log_term,
+    narrow,
+    rebuild,
 )
 from unbounded.core.occupancy.layout import PAIR, TRIPLE, Layers
 
@@ -189,3 +193,39 @@ def test_boxes_that_hold_no_distribution_are_refused():
         check_boxes(layers, [0.0, 0.0, 0.0, 0.1, 0.0, 0.1], [1.0, 1.0, 1.0, 0.4, 1.0, 0.5])
     with pytest.raises(ValueError, match=r"layer 0, pair 0 holds no distribution: sum\(lo\) = 1.2"):
         check_boxes(layers, [0.6, 0.6, 0.0, 0.0, 0.0, 0.0], np.ones(6))
+
+
+def test_boxes_of_pairs_that_doubled_are_those_of_rebuild():
+    """One pair at a time, when its own visits have doubled; the others keep theirs."""
+    layers = Layers([2, 3], n_actions=2)
+    lay, rng = layers.table, np.random.default_rng(3)
+    support = np.ones(layers.n_transitions, bool)
+    support[lay[TRIPLE, 1]] = False
+    N, made_from = np.zeros((2, layers.n_pairs))
+    M, lo, hi = (
+        np.zeros(layers.n_transitions),
+        np.zeros(layers.n_transitions),
+        first_upper(layers, support),
+    )
+    changes = 0
+    for t in range(1, 400):
+        states, actions = rng.integers([2, 3]), rng.integers([2, 2])
+        count(lay, states, actions, N, M, made_from)
+        due = np.maximum(1.0, 2.0 * made_from) <= N
+        before, lo_all, hi_all = (lo.copy(), hi.copy()), lo.copy(), hi.copy()
+        rebuild(lay, N, M, np.log(50.0 * t), 0.2, 0.5, True, lo_all, hi_all)
+        changed = narrow(lay, states, actions, N, made_from, M, np.log(50.0 * t), 0.2, 0.5, lo, hi)
+        assert changed == (np.any(lo != before[0]) or np.any(hi != before[1]))
+        changes += changed
+        assert np.all(N[:5] < np.maximum(1.0, 2.0 * made_from[:5]) + (N[:5] == 0))
+        for h in range(layers.horizon):
+            m = lay[PAIR, h + 1] - lay[PAIR, h]
+            for i in range(m):
+                k = slice(lay[TRIPLE, h] + i, lay[TRIPLE, h + 1], m)
+                new = (
+                    (lo_all[k], hi_all[k])
+                    if due[lay[PAIR, h] + i]
+                    else (before[0][k], before[1][k])
+                )
+                assert np.array_equal((lo[k], hi[k]), new)
+    assert 10 < changes < 60

@@ -265,31 +265,79 @@ def rebuild(
         m = lay[SIZE, h] * lay[ACTIONS, h]
         n = lay[SIZE, h + 1]
         for i in range(m):
-            count = N[lay[PAIR, h] + i]
-            start = lay[TRIPLE, h] + i
-            keep = nested
-            for j in range(n):
-                if M[start + j * m] > 0.0 and hi[start + j * m] <= 0.0:
-                    hi[start + j * m] = 1.0  # told to be impossible, and seen
-            if nested:  # is the intersection empty?
-                lowest = 0.0
-                highest = 0.0
-                for j in range(n):
-                    k = start + j * m
-                    a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
-                    a = max(a, lo[k])
-                    b = min(b, hi[k])
-                    lowest += a
-                    highest += b
-                    if a > b:
-                        keep = False
-                if lowest > 1.0 or highest < 1.0:
-                    keep = False
-            for j in range(n):
-                k = start + j * m
-                a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
-                lo[k] = max(a, lo[k]) if keep else a
-                hi[k] = min(b, hi[k]) if keep else b
+            _rebuild_pair(
+                m, n, lay[TRIPLE, h] + i, N[lay[PAIR, h] + i], M, ln_, c1, c2, nested, lo, hi
+            )
+
+
+@subroutine
+def narrow(
+    lay: Integers,
+    states: Integers,
+    actions: Integers,
+    N: Vector,
+    N_before: Vector,
+    M: Vector,
+    ln_: float,
+    c1: float,
+    c2: float,
+    lo: Vector,
+    hi: Vector,
+) -> bool:
+    """Nested boxes of those visited pairs only that have doubled; whether any of them changed.
+
+    ``N_before`` has the visits that each pair's own box was made from.
+    """
+    changed = False
+    i = 0
+    for h in range(horizon(lay)):
+        p = lay[PAIR, h] + i
+        if N[p] >= max(1.0, 2.0 * N_before[p]):
+            N_before[p] = N[p]
+            m = lay[SIZE, h] * lay[ACTIONS, h]
+            n = lay[SIZE, h + 1]
+            if _rebuild_pair(m, n, lay[TRIPLE, h] + i, N[p], M, ln_, c1, c2, True, lo, hi):
+                changed = True
+        i = states[h] * lay[ACTIONS, h + 1] + actions[h]
+    return changed
+
+
+@subroutine
+def _rebuild_pair(
+    m: int, n: int, start: int, count: float, M: Vector, ln_: float, c1: float, c2: float,
+    nested: bool, lo: Vector, hi: Vector,
+) -> bool:  # fmt: skip
+    """The box of the pair whose triples are ``start``, ``start + m``, ...; whether it changed."""
+    keep = nested
+    changed = False
+    for j in range(n):
+        if M[start + j * m] > 0.0 and hi[start + j * m] <= 0.0:
+            hi[start + j * m] = 1.0  # told to be impossible, and seen
+            changed = True
+    if nested:  # is the intersection empty?
+        lowest = 0.0
+        highest = 0.0
+        for j in range(n):
+            k = start + j * m
+            a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
+            a = max(a, lo[k])
+            b = min(b, hi[k])
+            lowest += a
+            highest += b
+            if a > b:
+                keep = False
+        if lowest > 1.0 or highest < 1.0:
+            keep = False
+    for j in range(n):
+        k = start + j * m
+        a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
+        a = max(a, lo[k]) if keep else a
+        b = min(b, hi[k]) if keep else b
+        if a != lo[k] or b != hi[k]:
+            changed = True
+            lo[k] = a
+            hi[k] = b
+    return changed
 
 
 @subroutine

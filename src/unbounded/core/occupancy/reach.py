@@ -15,6 +15,7 @@ limit of those with v(s) -> infinity, and as valid.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from unbounded._arguments import checked_vector
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 
 _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 
@@ -54,6 +55,21 @@ def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArr
     mark(layers.table, lo, hi, np.zeros(layers.n_pairs), room, pairs)
     alive = np.isfinite(pairs)
     return np.concatenate([[True], *[table[:, 0] for table in layers.unpack_pairs(alive)]]) > 0
+
+
+def within_reach(layers: Layers, possible: Vector) -> list[int]:
+    """How many states of layers 1..H ``possible`` transitions (1 or 0; empty: all) can reach.
+
+    Examples
+    --------
+    >>> layers = Layers([2, 2], n_actions=1)
+    >>> within_reach(layers, layers.pack_transitions([1.0, 0.0], [[[[1.0, 1.0]], [[0.0, 1.0]]]]))
+    [1, 2]
+    """
+    if possible.size == 0:
+        return list(layers.sizes)
+    found = reachable(layers, np.zeros_like(possible), possible)
+    return [int(found[a:b].sum()) for a, b in pairwise(layers.table[STATE, 1:])]
 
 
 def checked_losses(layers: Layers, losses: npt.ArrayLike) -> Vector:

@@ -1,0 +1,200 @@
+"""Table of exact regret / (sum_h l_inf,h S sqrt(A T)) where losses are costs, of at least 0.
+
+    python benchmarks/cost_rl_table.py --episodes 1000 10000 --seeds 5
+    python benchmarks/cost_rl_table.py --speed            # episodes per second, interleaved
+    python benchmarks/cost_rl_table.py --summary          # only print what is there
+
+The three small worlds are those of benchmarks/scb_rl_table.py, with the same seeds: what stands in
+docs/data/scb_rl is not played again. Resumable in the same way, with docs/data/cost_rl/T.csv.
+Nothing was tuned on these worlds and seeds.
+"""
+
+import argparse
+import csv
+import itertools
+import sys
+import time
+from collections import defaultdict
+
+import numpy as np
+from scb_rl_table import ADVERSARIES as ALL
+from scb_rl_table import DATA as KNOWN
+from scb_rl_table import DOCS, FIELDS, FIRST_SEED, key, true_ranges
+from scb_rl_table import WORLDS as SMALL
+
+from unbounded import worlds
+from unbounded.adversaries.mdps import Stochastic
+from unbounded.mdps.cost_scb_rl import CostSCBRL
+from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.uniform_policy import UniformPolicy
+from unbounded.mdps.uob_reps import UOBREPS
+from unbounded.play.simulate_mdp import simulate_mdp
+
+DATA = DOCS / "data" / "cost_rl"
+OURS = ("CostSCBRL", "CostSCBRL, told T", "CostSCBRL, theory")
+PEERS = ("SCB-RL practical", "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")
+ADVERSARIES = {
+    name: ALL[name]
+    for name in (
+        "stochastic", "small gap", "switch", "growth", "growth switch", "alternating", "bad spike",
+        "punish",
+    )
+}  # fmt: skip
+
+
+def grid(n, horizon, slip):
+    """An n x n grid, unrolled: four moves from a corner, each failing with probability ``slip``."""
+    P = np.zeros((n * n, 4, n * n))
+    for (x, y), (a, (dx, dy)) in itertools.product(
+        np.ndindex(n, n), enumerate([(1, 0), (-1, 0), (0, 1), (0, -1)])
+    ):
+        there = min(max(x + dx, 0), n - 1) * n + min(max(y + dy, 0), n - 1)
+        P[x * n + y, a, there] += 1.0 - slip
+        P[x * n + y, a, x * n + y] += slip
+    return worlds.time_expansion(P, np.eye(n * n)[0], horizon)
+
+
+WORLDS = {
+    **SMALL,
+    "bottleneck 6-6-1-6-6": worlds.dirichlet([6, 6, 1, 6, 6], 3, np.random.default_rng(81)),
+    "sharp 5-5-5-5-5": worlds.dirichlet([5] * 5, 3, np.random.default_rng(82), concentration=0.05),
+    "grid 5x5, H6": grid(5, 6, 0.1),
+}
+
+
+def make(name, mdp, T, ranges):
+    """``ranges`` (H, 2): the true ranges of the layers, for those who are told."""
+    shape = mdp.layers.sizes, mdp.layers.n_actions
+    return {
+        "CostSCBRL": lambda: CostSCBRL(*shape),
+        "CostSCBRL, told T": lambda: CostSCBRL(*shape, T),
+        "CostSCBRL, theory": lambda: CostSCBRL(*shape, profile="theory"),
+        "SCB-RL practical": lambda: SCBRL(*shape, T),
+        "UOB-REPS, true range": lambda: UOBREPS(*shape, T, loss_range=ranges),
+        "UOB-REPS, true range, practical": lambda: UOBREPS(
+            *shape, T, loss_range=ranges, rate=2.0, implicit=0.3, width=0.4
+        ),
+        "uniform": lambda: UniformPolicy(*shape),
+    }[name]()
+
+
+def cell(name, world, against, T, seed):
+    mdp, adversary = WORLDS[world], ADVERSARIES[against]
+    ranges = true_ranges(mdp, adversary, T, seed) if name.startswith("UOB") else None
+    learner = make(name, mdp, T, ranges)
+    result = simulate_mdp(learner, mdp, adversary, T, seed=seed, checkpoints=[T], workers=1)
+    return {
+        "learner": name, "world": world, "adversary": against, "T": T, "seed": seed,
+        "regret": f"{result.minimax_regret(pseudo=True)[0, -1]:.4g}",
+        "explored": result.explored[0], "solves": result.solves[0],
+        "fallbacks": result.fallbacks[0],
+        "unsolved": result.unsolved[0], "worst_gap": f"{result.worst_gap[0]:.1e}",
+    }  # fmt: skip
+
+
+def load():
+    """What was played here, and there."""
+    rows = []
+    for folder in (KNOWN, DATA):
+        for path in sorted(folder.glob("*.csv")):
+            with path.open(newline="") as file:
+                rows += csv.DictReader(file)
+    wanted = set(OURS + PEERS)
+    return [r for r in rows if r["learner"] in wanted and r["adversary"] in ADVERSARIES]
+
+
+def summary(rows):
+    """Small and larger worlds: mean over all cells and the worst cell; then every cell."""
+    cells = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        at = row["world"], row["adversary"]
+        cells[row["learner"], int(row["T"])][at].append(float(row["regret"]))
+    Ts = [T for T in sorted({T for _, T in cells}) if any((n, T) in cells for n in OURS)]
+    for title, some in (
+        ("Small worlds", list(SMALL)),
+        ("Larger", [w for w in WORLDS if w not in SMALL]),
+    ):
+        print(f"\n{title}\n\n| | " + " | ".join(f"T={T:g}" for T in Ts) + " |")
+        print("|---" * (len(Ts) + 1) + "|")
+        for name in OURS + PEERS:
+            entries = []
+            for T in Ts:
+                means = {at: np.mean(v) for at, v in cells[name, T].items() if at[0] in some}
+                if not means:
+                    entries.append("")
+                    continue
+                worst = max(means, key=means.get)
+                mean = np.mean(list(means.values()))
+                entries.append(f"{mean:.3f}, {means[worst]:.3f} ({', '.join(worst)})")
+            print(f"| {name} | " + " | ".join(entries) + " |")
+    for T in Ts:
+        names = [n for n in OURS + PEERS if (n, T) in cells]
+        print(f"\nT = {T:,}\n\n| | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 1) + "|")
+        for world, against in itertools.product(WORLDS, ADVERSARIES):
+            found = [cells[n, T].get((world, against)) for n in names]
+            if found[0]:
+                entries = [f"{np.mean(v):.3f} ({len(v)})" if v else "" for v in found]
+                print(f"| {world}, {against} | " + " | ".join(entries) + " |")
+
+
+def speed(rounds):
+    """CPU time of runs in turn, against stochastic losses: least of the ratios' ingredients."""
+    shapes = {
+        "5,5,4": ([5] * 5, 4, 20_000),
+        "1,50,50,50,1 with 10 actions": ([1, 50, 50, 50, 1], 10, 2_000),
+    }
+    print("\n| | episodes | SCB-RL practical, episodes/s | CostSCBRL, episodes/s | ratio |")
+    print("|---" * 5 + "|")
+    for title, (sizes, A, T) in shapes.items():
+        mdp = worlds.dirichlet(sizes, A, np.random.default_rng(0))
+        least = [np.inf, np.inf]
+        for _ in range(rounds + 1):  # the first one compiles
+            for i, learner in enumerate((SCBRL(sizes, A, T), CostSCBRL(sizes, A))):
+                start = time.process_time()
+                simulate_mdp(learner, mdp, Stochastic(), T, seed=1, checkpoints=[T], workers=1)
+                least[i] = min(least[i], time.process_time() - start)
+        rates = [T / seconds for seconds in least]
+        print(
+            f"| {title} | {T:,} | {rates[0]:,.0f} | {rates[1]:,.0f} | {rates[1] / rates[0]:.1f} |"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
+    parser.add_argument("--seeds", type=int, default=3)
+    names = OURS + PEERS
+    parser.add_argument("--learners", nargs="+", default=names, choices=names)
+    parser.add_argument("--adversaries", nargs="+", default=list(ADVERSARIES), choices=ADVERSARIES)
+    parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this long")
+    parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--speed", action="store_true")
+    given = parser.parse_args()
+    if given.speed:
+        return speed(rounds=3)
+    done = {key(row) for row in load()}
+    deadline = time.monotonic() + 60 * given.minutes
+    for T in () if given.summary else given.episodes:
+        path = DATA / f"{T}.csv"
+        new = not path.exists()
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            if new:
+                writer.writeheader()
+            for seed, world, against, name in itertools.product(
+                range(FIRST_SEED, FIRST_SEED + given.seeds), given.worlds, given.adversaries,
+                given.learners,
+            ):  # fmt: skip
+                if (name, world, against, T, seed) in done:
+                    continue
+                if time.monotonic() > deadline:
+                    sys.exit("time is up; run again to go on")
+                writer.writerow(cell(name, world, against, T, seed))
+                file.flush()
+    return summary(load())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The two named sets of constants of CostSCBRL: docs/one-sided-mdp.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from unbounded._arguments import checked_at_least, checked_option, checked_positive
+
+
+class Constants(NamedTuple):
+    """What a profile sets; every field is also an argument of `CostSCBRL`."""
+
+    rate: float  # of eta
+    implicit: float  # of gamma
+    width: float  # of the boxes of Jin et al., constants 2 and 14/3
+    skip: float  # how old the policy may get, in losses at uniform occupancy
+
+
+THEORY = Constants(1.0, 1.0, 1.0, 0.0)  # what the theorem is proved for
+PRACTICAL = Constants(0.8, 0.3, 0.4, 0.9)
+PROFILES = {"theory": THEORY, "practical": PRACTICAL}
+
+
+def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
+    """A profile's constants with those ``arguments`` that are not None instead, checked."""
+    checked_option("profile", profile, tuple(PROFILES))
+    given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
+    constants = PROFILES[profile]._replace(**given)
+    return Constants(
+        rate=checked_positive("rate", constants.rate),
+        implicit=checked_positive("implicit", constants.implicit),
+        width=checked_positive("width", constants.width),
+        skip=checked_at_least("skip", constants.skip, 0.0),
+    )

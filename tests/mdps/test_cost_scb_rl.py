@@ -1,0 +1,364 @@
+"""CostSCBRL: against a slow implementation, and what docs/one-sided-mdp.md proves of it."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from mdp_play import paid, play, state_of, tell_firsts, walk
+from occupancy_worlds import reached, sparse_world
+from slow_cost_scb_rl import SlowCostSCBRL
+from unbounded import SCBRL, CostSCBRL, SolverWarning, UniformPolicy, simulate_mdp, worlds
+from unbounded.adversaries.mdps import Punish, Stochastic
+from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
+from unbounded.core.occupancy.policies import best_policy, occupancy
+from unbounded.core.occupancy.upper import upper_occupancy
+from unbounded.mdps.cost_scb_rl import rounded_up
+
+MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
+LAYERS = MDP.layers
+
+
+def make(seed=1, mdp=MDP, **settings):
+    return CostSCBRL(mdp.layers.sizes, mdp.layers.n_actions, seed=seed, **settings)
+
+
+def costs(layers, T, seed):
+    """Heavy-tailed costs of every pair in every episode, zeros among them."""
+    rng = np.random.default_rng(seed)
+    means = rng.random(layers.n_pairs)
+    return means * rng.pareto(1.5, size=(T, layers.n_pairs)) * (rng.random((T, 1)) < 0.9)
+
+
+# ---------------------------------------------------------------------- the algorithm
+
+
+@pytest.mark.parametrize(
+    ("settings", "factors"),
+    [
+        ({}, (0.8, 0.3, 0.4)),
+        ({"profile": "theory"}, (1, 1, 1)),
+        ({"width": 0.05, "skip": 0.0, "outliers": 3}, (0.8, 0.3, 0.05)),
+        ({"episodes": 150, "rate": 2.0, "implicit": 0.3, "width": 0.1}, (2, 0.3, 0.1)),
+        ({"lower": [-3.0, 0.25]}, (0.8, 0.3, 0.4)),
+    ],
+    ids=["practical", "theory", "outliers", "told T", "lower"],
+)
+def test_agrees_with_a_slow_implementation(settings, factors):
+    T = 150
+    mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(4))
+    learner = make(5, mdp, tolerance=1e-13, **settings)
+    slow = SlowCostSCBRL(
+        mdp.layers, 0.05, factors, settings.get("outliers", 0) + 1,
+        settings.get("lower", [0.0, 0.0]), learner.settings["skip"], settings.get("episodes"),
+    )  # fmt: skip
+    losses = costs(mdp.layers, T, seed=6)
+    losses[:3] = 0.0
+    losses[90:] *= 5.0
+    worst, compared, due, solves = 0.0, 0, False, 0
+
+    def before(learner, plan, states, actions, seen):
+        nonlocal worst, compared, due, solves
+        t = learner.episodes_told
+        assert learner.certificate.solves == solves
+        if due and (t % 3 == 0 or t < 12):
+            worst = max(worst, np.max(np.abs(slow.solve() - learner.occupancy()[1:])))
+            compared += 1
+        assert learner.thresholds.tolist() == [slow.threshold(h) for h in range(2)]
+        due = slow.learn(learner.policy().tables, states, actions, seen)
+        solves += due
+
+    play(learner, mdp, losses, seed=7, before=before)
+    state = state_of(learner)
+    for h, L in enumerate(mdp.layers.unpack_pairs(state.L_hat)):
+        assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9)
+    assert np.allclose(np.ldexp(state.w, state.unit), slow.w, rtol=1e-12)
+    assert compared > 8
+    assert worst <= 1e-5  # of cvxpy, at its best
+    assert (solves < 120) == (learner.settings["skip"] > 0.0)
+    assert np.any(state.hi < 1.0) or factors[2] == 1
+
+
+def test_t_is_rounded_up_to_three_binary_digits():
+    grid = sorted({1, 2, 3} | {k << j for k in (4, 5, 6, 7) for j in range(16)})
+    for t in range(1, 100_000, 7):
+        assert rounded_up(t) == grid[np.searchsorted(grid, t)] <= 1.25 * t
+
+
+# ---------------------------------------------------------------------- what is proved
+
+
+def scale_clipping(losses):
+    """The overshoot of clipping at twice the largest loss, as the paper does, by layers."""
+    windows, overshoot = empty_windows(losses.shape[1]), np.zeros(losses.shape[1])
+    for row in losses:
+        C = 0.5 * np.ldexp(windows.W, windows.e.astype(int))
+        overshoot += np.maximum(row - C, 0.0)
+        clip_each(windows, SCALE, LAZY, row)
+    return overshoot
+
+
+@pytest.mark.parametrize("outliers", [0, 4])
+def test_overshoot_is_the_sum_of_the_largest_losses_of_each_layer(outliers):
+    learner, overshoot = make(outliers=outliers), np.zeros(3)
+
+    def before(learner, plan, states, actions, seen):
+        overshoot[:] += np.maximum(seen - learner.thresholds, 0.0)
+
+    _, told = play(learner, MDP, costs(LAYERS, 300, seed=2), seed=3, before=before)
+    losses = np.array([episode[3] for episode in told])
+    largest = np.sort(losses, axis=0)[::-1][: outliers + 1].sum(axis=0)
+    assert overshoot == pytest.approx(largest, rel=1e-12)
+    assert np.all(np.abs(scale_clipping(losses) / largest - 1.0) > 0.05)  # the control
+
+
+def components(learner):
+    """Whether some episode was played by another policy than the learner's own."""
+    _, told = play(learner, MDP, costs(LAYERS, 200, seed=4), seed=5)
+    return any(component is not None for component, *_ in told) or learner.episodes_explored > 0
+
+
+def test_no_explorer_is_ever_played():
+    assert not components(make())
+    assert make().explorers() == {}
+    assert components(SCBRL(LAYERS.sizes, 2, 200, seed=1))  # the control
+
+
+@pytest.mark.parametrize("name", ["mixing", "exploration", "explorer", "early_stop", "bonus"])
+def test_there_are_no_settings_of_exploration(name):
+    with pytest.raises(TypeError, match=name):
+        make(**{name: 1.0})
+
+
+class Watched:
+    """What the proof speaks of, along a play against who charges the likeliest actions: q~, u, the
+    boxes, the estimates and the weights."""
+
+    def __init__(self, episodes=300, **settings):
+        self.inside, self.u_over_q, self.u_over_occupancy = True, [], []
+        self.q, self.w, self.l_hat = [], [], []
+        learner, rng, before = make(2, **settings), np.random.default_rng(1), 0.0
+        for _ in range(episodes):
+            state, policy = state_of(learner), learner.policy()
+            u = upper_occupancy(policy, state.lo, state.hi)
+            self.u_over_q.append(np.min(u - state.q))
+            self.u_over_occupancy.append(np.min(u - occupancy(MDP, policy)))
+            self.inside &= bool(np.all((state.lo <= MDP.P + 1e-12) & (state.hi + 1e-12 >= MDP.P)))
+            self.q.append(state.q[1:].copy())
+            self.w.append(np.ldexp(state.w, state.unit))
+            losses = [table == table.max(axis=1, keepdims=True) for table in policy.tables]
+            plan = learner.ask()
+            states, actions = walk(MDP, plan, rng.random(3))
+            row = LAYERS.pack_pairs(losses)
+            learner.tell(plan, states, actions, paid(LAYERS, row, states, actions))
+            state = state_of(learner)
+            after = np.ldexp(state.L_hat[1:], state.unit)
+            self.l_hat.append(after - before)
+            before = after
+
+    def regret(self):
+        """Of FTRL on the estimates, against the best of all policies."""
+        total = np.concatenate([[0.0], np.sum(self.l_hat, axis=0)])
+        best, _ = best_policy(MDP, total)
+        return np.sum(np.multiply(self.q, self.l_hat)) - best
+
+    def bound(self, stability=1.0):
+        """Step (5) of the proof: the penalty, and the stability of every episode."""
+        pairs = np.array(LAYERS.sizes) * LAYERS.n_actions
+        q, w, l_hat = np.array(self.q), np.repeat(self.w, pairs, axis=1), np.array(self.l_hat)
+        steps = q * l_hat**2 / np.where(l_hat > 0.0, 2.0 * w, 1.0)
+        return np.sum(self.w[-1] * np.log(pairs)) + stability * steps.sum()
+
+
+def test_upper_bounds_are_above_both_occupancies():
+    watched = Watched(profile="theory", width=0.15)  # narrow enough to say something
+    assert watched.inside
+    assert min(watched.u_over_q) >= -1e-7
+    assert min(watched.u_over_occupancy) >= -1e-12
+    outside = Watched(profile="theory", width=1e-3, episodes=100)  # the control
+    assert not outside.inside
+    assert min(outside.u_over_occupancy) < -0.01
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
+def test_regret_of_ftrl_on_the_estimates(rate):
+    """Nested sets and weights that do not fall, against every policy; and a control."""
+    watched = Watched(profile="theory", width=0.1, rate=rate)
+    assert watched.inside
+    assert watched.regret() <= watched.bound()
+    if rate == 5.0:
+        assert watched.regret() > watched.bound(stability=0.2)
+
+
+def missed(width, episodes=200, runs=6):
+    """In how many of some plays the transitions were outside of some box; boxes are nested."""
+    out = 0
+    for seed in range(runs):
+        learner = make(seed, width=width)
+        play(learner, MDP, costs(LAYERS, episodes, seed), seed=seed)
+        state = state_of(learner)
+        out += not np.all((state.lo <= MDP.P + 1e-12) & (state.hi + 1e-12 >= MDP.P))
+    return out
+
+
+def test_the_boxes_hold_the_transitions_whatever_the_number_of_episodes():
+    assert missed(1.0) == missed(0.4) == 0
+    assert missed(0.01) == 6  # the control
+
+
+@pytest.mark.parametrize("alpha", [2.0, 6.0])
+def test_one_step_of_implicit_exploration_with_upper_bounds(alpha):
+    """E exp(sum alpha l_hat) <= exp(sum alpha l q/u) if q <= u; 6 gamma fails."""
+    rng, worst = np.random.default_rng(3), -np.inf
+    for _ in range(2000):
+        q = rng.dirichlet(np.full(4, 0.3))
+        u = np.minimum(1.0, q * np.exp(rng.exponential(0.2, 4)) + 1e-12)
+        gamma, l = 10.0 ** rng.uniform(-3, 0.3), rng.random(4) ** rng.integers(0, 3)
+        step = alpha * gamma
+        mean = np.sum(q * np.exp(step * l / (u + gamma)))
+        worst = max(worst, mean / np.exp(np.sum(step * l * q / u)))
+    assert (worst <= 1.0 + 1e-12) == (alpha <= 2.0)
+
+
+def test_the_proof_adds_up_to_its_constants():
+    """Penalty, bias, stability and union over pairs, in units of M_h sqrt(|S_h| A T iota)."""
+    for T in (10, 1000, 10**6):
+        clock = np.array([rounded_up(t) for t in range(1, T + 1)])
+        for gammas, most in ((0.5 / np.sqrt(np.full(T, T)), 3.0), (0.5 / np.sqrt(clock), 4.24)):
+            constant = (1.0 / gammas[-1] + 2.0 * gammas.sum()) / np.sqrt(T)
+            assert 0.8 * most < constant <= most + 1e-9
+
+
+# ---------------------------------------------------------------------- what people have
+
+
+def exact(T, seed):
+    """Multiples of 2^-20, so that adding 1024 is exact."""
+    return np.random.default_rng(seed).integers(0, 2**20, (T, LAYERS.n_pairs)) / 2.0**20
+
+
+def test_a_floor_that_is_told_changes_nothing_and_one_that_is_not_everything():
+    plain, _ = play(make(), MDP, exact(150, 1), seed=2)
+    told, _ = play(make(lower=1024.0), MDP, exact(150, 1) + 1024.0, seed=2)
+    assert np.array_equal(plain, told)
+    blind, _ = play(make(), MDP, exact(150, 1) + 1024.0, seed=2)
+    assert np.abs(plain - blind).max() > 0.05
+
+
+def test_rewards_of_a_known_largest_one():
+    plain, told = make(lower=[-3.0, -2.0, -2.0]), make(best_reward=[3.0, 2.0, 2.0])
+    losses = exact(60, 3) * [[-2.0]]
+    expected, _ = play(plain, MDP, losses, seed=4)
+    rng = np.random.default_rng(4)
+    for row, pi in zip(losses, expected, strict=True):
+        plan = told.ask()
+        assert np.array_equal(LAYERS.pack_pairs(plan.policy, first=1.0), pi)
+        states, actions = walk(MDP, plan, rng.random(3))
+        told.tell(plan, states, actions, rewards=-paid(LAYERS, row, states, actions))
+    assert told.below == 0
+    assert np.array_equal(plain.thresholds, told.thresholds)
+
+
+def test_outliers_do_not_touch_the_weights():
+    losses = costs(LAYERS, 200, seed=5).clip(0.0, 1.0)
+    spiked = losses.copy()
+    spiked[[40, 90]] = 1e6
+    top = {}
+    for outliers, rows in itertools.product((0, 2), (losses, spiked)):
+        learner = make(outliers=outliers)
+        play(learner, MDP, rows, seed=6)
+        top[outliers, rows is spiked] = learner.thresholds.max()
+    assert top[0, False] <= 1.0
+    assert top[2, True] <= 1.0
+    assert top[0, True] == 1e6  # the control
+
+
+def test_it_learns_without_being_told_anything():
+    mdp = worlds.combination_lock(3, 2, np.random.default_rng(5))
+    shape = mdp.layers.sizes, mdp.layers.n_actions
+    for adversary in (Stochastic(scale=1e-30), Punish(scale=1e12)):
+        ours, even = (
+            simulate_mdp(learner, mdp, adversary, 2000, 2, seed=6)
+            for learner in (CostSCBRL(*shape), UniformPolicy(*shape))
+        )
+        assert np.all(ours.pseudo_regret[:, -1] < 0.4 * even.pseudo_regret[:, -1])
+        assert ours.worst_gap.max() <= 1e-8
+        assert not ours.explored.any()
+
+
+def test_losses_below_the_least_one_are_taken_as_that_and_said_once():
+    learner, twin = make(lower=1.0), make(lower=1.0)
+    tell_firsts(learner, [2.0, 3.0, 4.0])
+    tell_firsts(twin, [2.0, 3.0, 4.0])
+    with pytest.warns(UserWarning, match="a loss of -5 is below the least possible one, 1, and"):
+        tell_firsts(learner, [1.5, -5.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tell_firsts(learner, [1.5, 0.5, 2.0])
+        tell_firsts(twin, [1.5, 1.0, 1.0])
+        tell_firsts(twin, [1.5, 1.0, 2.0])
+    assert learner.below == 3
+    assert twin.below == 0
+    assert np.array_equal(learner.policy().pi, twin.policy().pi)
+
+
+def test_solves_that_fail_are_said():
+    learner = make(rate=1e20, width=0.02)
+    with pytest.warns(SolverWarning, match="CostSCBRL could not solve"):
+        play(learner, MDP, costs(LAYERS, 60, seed=7), seed=8)
+    assert learner.certificate.unsolved > 0
+
+
+def test_states_out_of_reach():
+    """With a support, rates are for the states that it leaves; nothing else has any mass."""
+    for seed in range(3):
+        mdp = sparse_world(np.random.default_rng([31, seed]), max_horizon=4, max_states=4)
+        layers, alive = mdp.layers, reached(mdp.layers, mdp.P, mdp.P)[1:]
+        learner = make(seed, mdp, support=mdp.P > 0, width=0.02)
+        play(learner, mdp, costs(layers, 40, seed), seed=seed)
+        assert learner.certificate.unsolved == 0
+        dead = np.concatenate([np.repeat(~a, layers.n_actions) for a in alive])
+        assert dead.any()
+        assert not np.any(learner.occupancy()[1:][dead])
+        sizes = np.array([a.sum() for a in alive])
+        eta = learner.spec.packing.python.params(learner._buffer).eta
+        S, A, H = sizes.sum(), layers.n_actions, layers.horizon
+        assert eta == pytest.approx(0.8 * np.sqrt(np.log(10 * S * A * H / 0.05) / (sizes * A)))
+        again = CostSCBRL.load(learner.save())
+        assert again.save() == learner.save()
+
+
+def test_any_number_of_episodes_or_the_one_that_was_told():
+    assert make().made_for is None
+    learner = make(episodes=2)
+    for _ in range(2):
+        tell_firsts(learner, [1.0, 1.0, 1.0])
+    with pytest.warns(UserWarning, match="was made for 2 episodes"):
+        learner.ask()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"episodes": 0}, ValueError, "episodes must be"),
+        ({"lower": [0.0, 1.0]}, ValueError, "lower must be a number, or one for each of the 3"),
+        ({"lower": np.inf}, ValueError, "lower must be finite"),
+        ({"lower": 0.0, "best_reward": 0.0}, TypeError, "either lower or best_reward"),
+        ({"outliers": -1}, ValueError, "outliers must be"),
+        ({"outliers": "sqrt"}, TypeError, "outliers must be"),
+        ({"profile": "best"}, ValueError, "profile"),
+        ({"rate": 0.0}, ValueError, "rate must be"),
+        ({"skip": -1.0}, ValueError, "skip must be"),
+        ({"delta": 1.0}, ValueError, "delta must be"),
+    ],
+)
+def test_wrong_settings(settings, error, message):
+    with pytest.raises(error, match=message):
+        make(**settings)
+
+
+def test_a_theorem_is_proved_for_the_profile_theory_only():
+    theory, practical = make(profile="theory").settings, make().settings
+    assert [theory[k] for k in ("rate", "implicit", "width", "skip")] == [1.0, 1.0, 1.0, 0.0]
+    assert practical["width"] < 1.0 < 1.0 + practical["skip"]
