@@ -66,7 +66,7 @@ def regrets(
     One unit for both: an adversary that reacts may show one of them a wider range.
     """
     results = [
-        simulate(SCB(n, clip=clip), Program(phases), ROUNDS, replicates, seed, checkpoints=[ROUNDS])
+        simulate(SCB(n, profile="paper", clip=clip), Program(phases), ROUNDS, replicates, seed, checkpoints=[ROUNDS])
         for clip in ("scale", "range")
     ]
     sizes = [r.loss_range if unit == "range" else r.largest_loss for r in results]

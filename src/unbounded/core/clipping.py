@@ -66,11 +66,13 @@ def checked_clipping(
     """
     share = checked_share("mixing", mixing)
     checked_ablation(clip, share, ablation)
-    return (
-        checked_option("clip", clip, CLIPS),
-        checked_option("threshold", threshold, THRESHOLDS),
-        share,
-    )
+    code = checked_option("clip", clip, CLIPS)
+    rule = checked_option("threshold", threshold, THRESHOLDS)
+    if code == RANGE and rule != LAZY:
+        raise ValueError(
+            "threshold is of the paper's clipping: choose clip='scale' with it, or leave it out"
+        )
+    return code, rule, share
 
 
 @kernel
