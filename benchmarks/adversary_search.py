@@ -66,8 +66,8 @@ def regrets(
     One unit for both: an adversary that reacts may show one of them a wider range.
     """
     results = [
-        simulate(SCB(n, profile="paper", clip=clip), Program(phases), ROUNDS, replicates, seed, checkpoints=[ROUNDS])
-        for clip in ("scale", "range")
+        simulate(learner, Program(phases), ROUNDS, replicates, seed, checkpoints=[ROUNDS])
+        for learner in (SCB(n, profile="paper", clip=clip) for clip in ("scale", "range"))
     ]
     sizes = [r.loss_range if unit == "range" else r.largest_loss for r in results]
     common = np.maximum(*sizes)[:, -1] * math.sqrt(n * ROUNDS)

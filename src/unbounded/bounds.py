@@ -149,8 +149,9 @@ def _scb_ix(given: dict[str, Any]) -> Bound | None:
     clip, mixing = _constants("SCBIX", scb_ix.PROFILES, given)
     if given or clip != "range" or mixing == 0.0:  # for the paper's clipping no constants are known
         return None
+    factor = 4.0 / (2.0 - mixing) + 2.5 + 2.0 * mixing
     return Bound(
-        f"{4.0 / (2.0 - mixing) + 2.5 + 2.0 * mixing:.3g} R √(nT ln n) + R √(nT/ln n) ln(3/δ) + ...",
+        f"{factor:.3g} R √(nT ln n) + R √(nT/ln n) ln(3/δ) + ...",
         "docs/range-clipping.md, Theorem 2",
         lambda n, T, delta: scb_ix.range_bound(n, T, delta, mixing),
         with_probability=True,

@@ -57,7 +57,7 @@ def test_e5_the_comparator_may_not_depend_on_the_choice():
 
 def test_e5_pseudo_regret_and_realised_regret_are_told_apart():
     """For an oblivious adversary their means agree; in a run they do not."""
-    result = simulate(SCB(3, profile="paper"), StochasticGap(0.2), 300, 400, seed=1, checkpoints=[300])
+    result = simulate(SCB(3), StochasticGap(0.2), 300, 400, seed=1, checkpoints=[300])
     difference = result.regret[:, 0] - result.pseudo_regret[:, 0]
     assert np.all(difference != 0.0)
     assert abs(difference.mean()) < 5 * difference.std() / sqrt(400)

@@ -364,7 +364,7 @@ def test_theorem_2(name, delta_aware):
     if delta_aware:
         bound, learner = delta_aware_bound(n, rounds, delta), SCBIX(n, mixing=1.0, delta=delta)
     else:
-        bound, learner = scb_ix.range_bound(n, rounds, delta), SCBIX(n)
+        bound, learner = scb_ix.range_bound(n, rounds, delta, 1.0), SCBIX(n, mixing=1.0)
     control = played(Uniform(n), name, rounds, 8).relative_regret("range")[:, -1]
     assert (control > bound).all()
     assert (played(learner, name, rounds, 8).relative_regret("range")[:, -1] <= bound).all()

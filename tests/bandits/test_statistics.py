@@ -47,9 +47,9 @@ def test_scb_at_a_million_rounds_and_uniform_not():
     """Mean regret <= 10 l_inf sqrt(n T) on every adversary; the uniform learner fails this."""
     rounds = 1_000_000
     ceiling = 10.0 * math.sqrt(N * rounds)
-    failed = 0
+    failed, paper = 0, SCB(N, profile="paper")
     for name, adversary in ADVERSARIES.items():
-        assert relative(SCB(N, profile="paper"), adversary, rounds, 16, "scale").mean() <= ceiling, name
+        assert relative(paper, adversary, rounds, 16, "scale").mean() <= ceiling, name
         failed += relative(Uniform(N), adversary, rounds, 2, "scale").mean() > ceiling
     assert failed >= 3
 
@@ -74,8 +74,8 @@ def test_range_clipping_is_below_its_theorem_and_uniform_above(name):
 
 @pytest.mark.parametrize("name", WIDE)
 def test_scale_clipping_is_below_its_bound_and_uniform_above(name):
-    bound = scb.scale_bound(TWO, ROUNDS)
-    assert below(relative(SCB(TWO, profile="paper"), WIDE[name], ROUNDS, 12, "scale", pseudo=True), bound)
+    paper, bound = SCB(TWO, profile="paper"), scb.scale_bound(TWO, ROUNDS)
+    assert below(relative(paper, WIDE[name], ROUNDS, 12, "scale", pseudo=True), bound)
     assert above(relative(Uniform(TWO), WIDE[name], ROUNDS, 12, "scale", pseudo=True), bound)
 
 
@@ -113,11 +113,11 @@ def test_the_clipping_error_of_range_clipping(name):
     assert mean + noise <= 2 * (2 * N + math.sqrt(N * rounds))
 
 
-@pytest.mark.parametrize("name", WIDE)
-def test_scb_ix_has_its_quantile_below_the_bound_and_uniform_its_minimum_above(name):
+@pytest.mark.parametrize(("name", "mixing"), [*((name, 1.0) for name in WIDE), ("switch", 0.5)])
+def test_scb_ix_has_its_quantile_below_the_bound_and_uniform_its_minimum_above(name, mixing):
     """The 99% quantile of the realised regret of 100 runs."""
-    bound = scb_ix.range_bound(TWO, ROUNDS, delta=0.01)
-    regret = relative(SCBIX(TWO), WIDE[name], ROUNDS, 100, "range")
+    bound = scb_ix.range_bound(TWO, ROUNDS, 0.01, mixing)
+    regret = relative(SCBIX(TWO, mixing=mixing), WIDE[name], ROUNDS, 100, "range")
     assert np.quantile(regret, 0.99) <= bound
     assert relative(Uniform(TWO), WIDE[name], ROUNDS, 20, "range").min() > bound
 

@@ -11,7 +11,8 @@ from unbounded.core.occupancy.mdp import LayeredMDP
 @pytest.mark.parametrize("clip", ["scale", "range"])
 def test_with_one_state_it_is_scb(clip):
     mdp = LayeredMDP([1.0], [], n_actions=3)
-    learner, bandit = IndependentSCB([1], 3, clip=clip, seed=19), SCB(3, profile="paper", clip=clip, seed=0)
+    learner = IndependentSCB([1], 3, clip=clip, seed=19)
+    bandit = SCB(3, profile="paper", clip=clip, seed=0)
     losses = random_losses(mdp.layers, 100, seed=20)
 
     def before(learner, plan, states, actions, seen):

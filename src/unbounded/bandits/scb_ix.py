@@ -2,8 +2,8 @@
 
 SCB with the Shannon entropy, and with implicit exploration (Neu 2015) in the estimator, which
 makes the regret bound hold with high probability and not only in expectation (Theorem 2). By
-default with range clipping and half the exploration (docs/range-clipping.md). The paper's proof needs
-beta_t <= 1/2; its own schedule, as printed, exceeds that for t < 3 n ln n: the proof covers
+default with range clipping and half the exploration (docs/range-clipping.md). The paper's proof
+needs beta_t <= 1/2; its own schedule, as printed, exceeds that for t < 3 n ln n: the proof covers
 ``beta_cap=0.5`` only (erratum E9).
 """
 
