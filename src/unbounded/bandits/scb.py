@@ -20,6 +20,7 @@ from unbounded.core.clipping import (
     checked_clipping,
     clip,
     scale_of,
+    tenfold,
     unit_factor,
 )
 from unbounded.core.simplex import tsallis_arms
@@ -180,6 +181,11 @@ class SCB(Learner):
         ),
     )
 
+    _remedy = (
+        "where a least possible loss is known, CostSCB(n_arms, outliers='sqrt') ignores "
+        "such losses; else clip those that say nothing about their arm before you tell them"
+    )
+
     def __init__(
         self,
         n_arms: SupportsIndex,
@@ -200,3 +206,7 @@ class SCB(Learner):
         code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
         rate = checked_positive("rate", usual.rate if rate is None else rate)
         self._start(Params(n_arms, code, rule, mixing, rate), locals(), seed)
+
+    def _tenfold(self) -> tuple[float, float]:
+        low, high = self._scalar("window.low"), self._scalar("window.high")
+        return tenfold(low, high, self.scale, self._params.clip)

@@ -22,6 +22,7 @@ from unbounded.core.clipping import (
     checked_clipping,
     clip,
     scale_of,
+    tenfold,
     unit_factor,
 )
 from unbounded.core.simplex import shannon_arms
@@ -172,6 +173,11 @@ class SCBIX(Learner):
         ),
     )
 
+    _remedy = (
+        "where a least possible loss is known, CostSCBIX(n_arms, outliers=k) ignores such losses; "
+        "else clip those that say nothing about their arm before you tell them"
+    )
+
     def __init__(
         self,
         n_arms: SupportsIndex,
@@ -199,3 +205,7 @@ class SCBIX(Learner):
         if beta_cap is not None:
             cap = beta_cap = checked_part("beta_cap", beta_cap)
         self._start(Params(n_arms, code, rule, mixing, iota, cap), locals(), seed)
+
+    def _tenfold(self) -> tuple[float, float]:
+        low, high = self._scalar("window.low"), self._scalar("window.high")
+        return tenfold(low, high, self.scale, self._params.clip)

@@ -150,6 +150,16 @@ def scale_of(window: Window, clip: int) -> float:
     return capped(W, window.e)
 
 
+def tenfold(low: float, high: float, scale: float, clip: int) -> tuple[float, float]:
+    """Losses beyond these make ``scale`` more than ten times what it is.
+
+    ``low`` and ``high`` are the window's. The paper's threshold becomes twice such a loss.
+    """
+    if clip == RANGE:
+        return high - 10.0 * scale, low + 10.0 * scale
+    return -5.0 * scale, 5.0 * scale
+
+
 @kernel
 def unit_factor(before: Window, after: Window) -> float:
     """What values in units of ``before`` are multiplied by to be in units of ``after``.
