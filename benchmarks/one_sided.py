@@ -6,14 +6,15 @@ Replicas: eight log-normal latencies (medians 40 to 120 ms, sigma 0.5), time-out
 differ" has 1% of them on the replica of least median and 0.1% on the others. Share of the replica
 with the least mean in the last half of the calls, in percent, and cost above it in ms per call.
 Bad cases: regret over sqrt(n T) in units of the usual loss. Late feedback: regret over sqrt(n T) at
-constant delays. Tails: the largest of many realised regrets beside their mean. Growth: pseudo-regret
-on independent draws, from T = 100,000 to a million.
+constant delays. Tails: the largest of many realised regrets beside their mean. Growth:
+pseudo-regret on independent draws, from T = 100,000 to a million.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections import deque
 
 import numpy as np
@@ -30,6 +31,7 @@ from unbounded import (
     Exp3S,
     LogThompson,
     RobustUCB,
+    ScaleWarning,
     TsallisINF,
     TsallisINFRV,
     Uniform,
@@ -245,6 +247,7 @@ if __name__ == "__main__":
     parser.add_argument("tables", nargs="*", choices=TABLES, default=[*TABLES])
     parser.add_argument("--replicates", type=int, default=50)
     args = parser.parse_args()
+    warnings.simplefilter("ignore", ScaleWarning)
     for name in args.tables:
         table, part = TABLES[name]
         table(max(2, round(part * args.replicates)))
