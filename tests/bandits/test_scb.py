@@ -80,6 +80,39 @@ def test_exploration_floor(cls, clip):
         assert learner.probabilities().min() >= beta / n * (1 - 1e-15)
 
 
+# -------------------------------------------------------------------------- profiles
+
+
+@pytest.mark.parametrize(
+    ("kind", "practical"),
+    [
+        (SCB, {"clip": "range", "rate": 2.0, "mixing": 0.5}),
+        (SCBIX, {"clip": "range", "mixing": 0.5}),
+    ],
+)
+def test_a_profile_is_its_constants_and_what_is_given_overrides_them(kind, practical):
+    paper = {name: {"clip": "scale"}.get(name, 1.0) for name in practical}
+    for profile, constants in (("practical", practical), ("paper", paper)):
+        made = kind(3, profile=profile).settings
+        assert {name: made[name] for name in constants} == constants
+        for name, value in practical.items():
+            changed = kind(3, profile=profile, **{name: value}).settings
+            assert changed == {**made, name: value}
+    assert kind(3).settings == kind(3, profile="practical").settings
+
+    def play(**settings):
+        learner = kind(3, **settings, seed=0)
+        for loss in (5.0, 6.0, 5.5, 9.0, 5.0, 7.0):
+            learner.tell(learner.ask(), loss)
+        return learner.probabilities().tolist()
+
+    assert play() == play(profile="paper", **practical) != play(profile="paper")
+    with pytest.raises(ValueError, match="profile must be one of 'practical', 'paper'"):
+        kind(3, profile="theory")
+    with pytest.raises(ValueError, match="choose clip='scale' with it"):
+        kind(3, threshold="largest")
+
+
 # ------------------------------------------------------------------------- ablations
 
 
