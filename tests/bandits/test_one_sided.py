@@ -241,7 +241,7 @@ def test_theorem_2_and_what_is_conjectured_for_the_other_tuning():
     factor, regret = growth(paid)
     assert factor < 1.5
     assert regret <= growth(TsallisINF(N))[1]
-    for control in (SCB(N), AHB(N)):
+    for control in (SCB(N, mixing=1.0), AHB(N)):
         assert growth(control, 3)[0] > 2.0
 
 
