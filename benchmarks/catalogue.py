@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from catalogue_cells import ADVERSARIES, COSTS, LEARNERS, REPLICATES, ROUNDS, SEED, Told, told_of
+from catalogue_cells import ADVERSARIES, COSTS, LEARNERS, REPLICATES, ROUNDS, SEED, Told
 
 from unbounded import simulate
 
@@ -78,10 +78,9 @@ def play(cells: list[Cell], workers: int | None) -> None:
     begin = time.monotonic()
     for done, (n, name, who) in enumerate(cells):
         row = ROWS[name]
-        if (n, name) not in known:
-            known[n, name] = told_of(row, n)
+        told = known.setdefault((n, name), Told(row, n))
         result = simulate(
-            LEARNERS[who](n, ROUNDS, known[n, name]), row.adversary, ROUNDS, REPLICATES, SEED,
+            LEARNERS[who](n, ROUNDS, told), row.adversary, ROUNDS, REPLICATES, SEED,
             checkpoints=[ROUNDS], pseudo_regret=False, workers=workers,
             comparators=None if row.best is None else [row.best],
         )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -118,34 +119,41 @@ COSTS: dict[str, Row] = {
 }
 
 
-class Told(NamedTuple):
-    """What a learner may be told of the losses that it will meet."""
+class Told:
+    """What a learner may be told of the losses that it will meet; found out when it asks."""
 
-    range: Range
-    lower: float
-    variance: float  # the largest of an arm
-    second: float  # the largest second moment
+    def __init__(self, row: Row, n: int) -> None:
+        self.row = row
+        self.n = n
 
-
-def told_of(row: Row, n: int) -> Told:
-    """The construction's range, or that of all replicates; moments from a sample of rounds."""
-    bounds = row.range
-    if bounds is None:
+    @cached_property
+    def range(self) -> Range:
+        """The construction's, or that of all replicates."""
+        if self.row.range is not None:
+            return self.row.range
         seen = simulate(
-            Uniform(n), row.adversary, ROUNDS, REPLICATES, SEED,
+            Uniform(self.n), self.row.adversary, ROUNDS, REPLICATES, SEED,
             checkpoints=[ROUNDS], pseudo_regret=False,
         )  # fmt: skip
-        bounds = float(seen.low.min()), float(seen.high.max())
-    params, state = row.adversary.begin(n, ROUNDS, 1)
-    rng, q, losses = np.random.default_rng(0), np.full(n, 1.0 / n), np.empty((SAMPLE, n))
-    step = 1 if row.adversary.looks else ROUNDS // SAMPLE
-    for i in range(SAMPLE):
-        last_arm = int(rng.integers(n))
-        type(row.adversary).fill(params[2:], state, 1 + i * step, last_arm, q, losses[i])
-    losses = params[0] * losses + params[1]
-    lower = bounds[0] if row.lower is None else row.lower
-    variance, second = losses.var(axis=0).max(), (losses**2).mean(axis=0).max()
-    return Told(bounds, lower, float(variance), float(second))
+        return float(seen.low.min()), float(seen.high.max())
+
+    @property
+    def lower(self) -> float:
+        """The least possible loss, for learners for costs."""
+        return self.range[0] if self.row.lower is None else self.row.lower
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """The largest variance and second moment of an arm, from a sample of rounds."""
+        adversary, losses = self.row.adversary, np.empty((SAMPLE, self.n))
+        params, state = adversary.begin(self.n, ROUNDS, 1)
+        rng, q = np.random.default_rng(0), np.full(self.n, 1.0 / self.n)
+        step = 1 if adversary.looks else ROUNDS // SAMPLE
+        for i in range(SAMPLE):
+            last_arm = int(rng.integers(self.n))
+            type(adversary).fill(params[2:], state, 1 + i * step, last_arm, q, losses[i])
+        losses = params[0] * losses + params[1]
+        return float(losses.var(axis=0).max()), float((losses**2).mean(axis=0).max())
 
 
 Maker = Callable[[int, int, Told], Learner]
@@ -172,9 +180,9 @@ LEARNERS: dict[str, Maker] = {
     "UMABG fixed (T)": lambda n, T, told: UMABG(n, exploration="fixed", rounds=T),
     "Banker (T)": lambda n, T, told: Banker(n, rounds=T),
     "UniINF (T)": lambda n, T, told: UniINF(n, rounds=T),
-    "HTINF (moment)": lambda n, T, told: HTINF(n, sigma=math.sqrt(told.second)),
+    "HTINF (moment)": lambda n, T, told: HTINF(n, sigma=math.sqrt(told.moments[1])),
     "AdaTINF (T)": lambda n, T, told: AdaTINF(n, rounds=T),
-    "RobustUCB (moment, T)": lambda n, T, told: RobustUCB(n, rounds=T, moment=told.variance),
+    "RobustUCB (moment, T)": lambda n, T, told: RobustUCB(n, rounds=T, moment=told.moments[0]),
     "LogThompson": lambda n, T, told: LogThompson(n),
     "SCB": lambda n, T, told: SCB(n),
     "SCB mixing 1": lambda n, T, told: SCB(n, mixing=1.0),
