@@ -141,7 +141,8 @@ def tables(played: dict[Cell, np.ndarray], n: int) -> list[str]:
         for who in LEARNERS:
             row = [played.get((n, name, who)) for name in names]
             entries = ["" if values is None else entry(values) for values in row]
-            lines.append(f"| {who} | " + " | ".join(entries) + " |")
+            if any(entries):
+                lines.append(f"| {who} | " + " | ".join(entries) + " |")
         lines.append("")
 
     table("Mean with its 95% interval", lambda v: f"{three(v.mean())} ± {interval(v):.2g}")
@@ -190,7 +191,7 @@ def worst(played: dict[Cell, np.ndarray], n: int) -> list[str]:
     lines.append("|---|---|---|")
     for who in LEARNERS:
         cells = {name: played[n, name, who] for name in ADVERSARIES if (n, name, who) in played}
-        if cells:
+        if len(cells) == len(ADVERSARIES):  # of some rows there is no worst of all
             name = max(cells, key=lambda name: cells[name].mean())
             lines.append(f"| {who} | {three(cells[name].mean())} | {name} |")
     lines.append("")
@@ -200,6 +201,8 @@ def worst(played: dict[Cell, np.ndarray], n: int) -> list[str]:
 def costs(played: dict[Cell, np.ndarray], n: int) -> list[str]:
     """Every learner against the costs, beside the uniform learner."""
     names = [name for name in COSTS if (n, name, "Uniform") in played]
+    if not names:
+        return []
     lines = [
         f"### Costs, n = {n}: regret in percent of the uniform learner's", "",
         "| learner | " + " | ".join(names) + " | worst |", "|---" * (len(names) + 2) + "|",
@@ -212,7 +215,8 @@ def costs(played: dict[Cell, np.ndarray], n: int) -> list[str]:
             entries.append("" if values is None else share(values, uniform))
             means += [] if values is None else [values.mean() / uniform]
         if means:
-            lines.append(f"| {who} | " + " | ".join(entries) + f" | {max(means):.0f} |")
+            largest = f"{max(means):.0f}" if len(means) == len(COSTS) else ""
+            lines.append(f"| {who} | " + " | ".join(entries) + f" | {largest} |")
     usual = [f"{played[n, name, 'Uniform'].mean():.2g}" for name in names]
     lines += [f"| *uniform, over sqrt(nT)* | {' | '.join(usual)} | |", ""]
     return lines
