@@ -56,7 +56,7 @@ def test_last_checkpoint_before_the_end(tmp_path):
     lab.run(early, out=tmp_path, engine="serial")
     charts = {chart.view: chart for chart in contents(tmp_path).sections[0].charts}
     limit = charts["bounds"].panels[0].rows[0][4]
-    assert limit == pytest.approx((8 * 600**0.5 + 7) / 600**0.5, rel=1e-6)
+    assert limit == pytest.approx((7 * 600**0.5 + 13) / 600**0.5, rel=1e-6)
 
 
 def test_learners_of_a_section_look_different(reported):
