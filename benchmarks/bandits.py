@@ -123,7 +123,7 @@ def simulator_against_c(turns: int) -> None:
 
             def ours(n=n, rounds=rounds, losses=losses):
                 simulate(
-                    SCB(n), Replay(losses), rounds, seed=0, checkpoints=[rounds],
+                    SCB(n, profile="paper"), Replay(losses), rounds, seed=0, checkpoints=[rounds],
                     pseudo_regret=False,
                 )  # fmt: skip
 
@@ -146,7 +146,12 @@ def cost_against_n(turns: int) -> None:
 
         def play(n=n, rounds=rounds, losses=losses):
             simulate(
-                SCB(n), Replay(losses), rounds, seed=0, checkpoints=[rounds], pseudo_regret=False
+                SCB(n, profile="paper"),
+                Replay(losses),
+                rounds,
+                seed=0,
+                checkpoints=[rounds],
+                pseudo_regret=False,
             )
 
         ns = 1e9 * statistics.median(interleaved({"SCB": play}, turns)["SCB"]) / rounds

@@ -2,7 +2,7 @@
 
     python benchmarks/catalogue.py                # plays what is missing, then writes the page
     python benchmarks/catalogue.py --write-only   # writes the page from what has been played
-    python benchmarks/catalogue.py --arms 10 --learners AHB "SCB range"     # only some of the cells
+    python benchmarks/catalogue.py --arms 10 --learners AHB SCB     # only some of the cells
 
 Replicates are paired: with equal seeds every learner meets the same losses (adversaries that react
 to the learner apart). Each finished cell is one line of docs/data/catalogue.csv, so that a run that
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
 import sys
 import time
@@ -21,117 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from catalogue_cells import ADVERSARIES, COSTS, LEARNERS, REPLICATES, ROUNDS, SEED, Told
 
-from unbounded import (
-    AHB,
-    INF,
-    SCB,
-    SCBIX,
-    SFMAB,
-    SOLOFTRL,
-    UCB1,
-    UMABG,
-    UMABNN,
-    AdaFTRL,
-    AdaHedge,
-    Banker,
-    DoublingTsallisINF,
-    EpsilonGreedy,
-    Exp3,
-    Exp3Auer,
-    Exp3IX,
-    Exp3P,
-    Learner,
-    TsallisINF,
-    TsallisINFRV,
-    Uniform,
-    UniINF,
-    simulate,
-)
-from unbounded.adversaries import (
-    Adversary,
-    Chaser,
-    Drift,
-    Growth,
-    LowerBound,
-    OutsideWindow,
-    Pareto,
-    Shrink,
-    Signs,
-    SpikeLeastLikely,
-    Spikes,
-    StochasticGap,
-    StudentT,
-    Switch,
-    ZerosFirst,
-    worst_cases,
-)
+from unbounded import simulate
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data" / "catalogue.csv"
 PAGE = DOCS / "catalogue.md"
-ROUNDS, REPLICATES, SEED = 100_000, 50, 2024
 ARMS = (10, 100)
-
-Range = tuple[float, float]
-
-# Learners that are told the range get the one of the losses' construction; None: the range of the
-# losses of all replicates, which nobody could know beforehand.
-ADVERSARIES: dict[str, tuple[Adversary, Range | None]] = {
-    "gap": (StochasticGap(0.1), (0, 1)),
-    "gap + 1000": (StochasticGap(0.1, shift=1000.0), (1000, 1001)),
-    "gap / 1000": (StochasticGap(0.1, scale=1e-3), (0, 1e-3)),
-    "lower bound": (LowerBound(), (0, 1)),
-    "switch": (Switch(), (0, 1)),
-    "drift": (Drift(), (0, 1)),
-    "growth": (Growth(), (-1, 1)),
-    "shrink": (Shrink(), (0, 1)),
-    "spikes up": (Spikes(sign="positive"), (0, 30)),
-    "spikes down": (Spikes(sign="negative"), (-30, 1)),
-    "negative": (Signs("negative"), (-1, 0)),
-    "mixed": (Signs("mixed"), (-1, 1)),
-    "alternating": (Signs("alternating"), (-1, 1)),
-    "Student t": (StudentT(2.0), None),
-    "Pareto": (Pareto(1.5), None),
-    "zeros first": (ZerosFirst(), (0, 1)),
-    "hidden spikes*": (SpikeLeastLikely(), (-8, 1)),
-    "chaser*": (Chaser(), (0, 1)),
-    "outside*": (OutsideWindow(), (-1, 1)),
-    **{f"{name}*": (case, told) for name, (case, told) in worst_cases().items()},
-}
-
-Maker = Callable[[int, int, Range], Learner]
-LEARNERS: dict[str, Maker] = {
-    "Uniform": lambda n, T, r: Uniform(n),
-    "EpsilonGreedy": lambda n, T, r: EpsilonGreedy(n),
-    "UCB1 (range)": lambda n, T, r: UCB1(n, loss_range=r),
-    "Exp3 (range)": lambda n, T, r: Exp3(n, loss_range=r),
-    "Exp3 (range, T)": lambda n, T, r: Exp3(n, rounds=T, loss_range=r),
-    "Exp3Auer (range, T)": lambda n, T, r: Exp3Auer(n, rounds=T, loss_range=r),
-    "Exp3P (range, T)": lambda n, T, r: Exp3P(n, rounds=T, loss_range=r),
-    "Exp3IX (range)": lambda n, T, r: Exp3IX(n, loss_range=r),
-    "Exp3IX (range, T)": lambda n, T, r: Exp3IX(n, rounds=T, delta=0.05, loss_range=r),
-    "INF (range, T)": lambda n, T, r: INF(n, rounds=T, loss_range=r),
-    "TsallisINF (range)": lambda n, T, r: TsallisINF(n, loss_range=r),
-    "TsallisINFRV (range)": lambda n, T, r: TsallisINFRV(n, loss_range=r),
-    "DoublingTsallisINF": lambda n, T, r: DoublingTsallisINF(n),
-    "AHB": lambda n, T, r: AHB(n),
-    "SFMAB fixed": lambda n, T, r: SFMAB(n),
-    "SFMAB adaptive": lambda n, T, r: SFMAB(n, exploration="adaptive"),
-    "UMABNN": lambda n, T, r: UMABNN(n),
-    "UMABG adaptive": lambda n, T, r: UMABG(n),
-    "UMABG fixed (T)": lambda n, T, r: UMABG(n, exploration="fixed", rounds=T),
-    "Banker (T)": lambda n, T, r: Banker(n, rounds=T),
-    "UniINF (T)": lambda n, T, r: UniINF(n, rounds=T),
-    "SCB scale": lambda n, T, r: SCB(n),
-    "SCB range": lambda n, T, r: SCB(n, clip="range"),
-    "SCB range, rate 2": lambda n, T, r: SCB(n, clip="range", rate=2.0),
-    "SCBIX scale": lambda n, T, r: SCBIX(n),
-    "SCBIX range": lambda n, T, r: SCBIX(n, clip="range"),
-    "AdaHedge (all losses)": lambda n, T, r: AdaHedge(n),
-    "SOLOFTRL (all losses)": lambda n, T, r: SOLOFTRL(n),
-    "AdaFTRL (all losses)": lambda n, T, r: AdaFTRL(n),
-}
+ROWS = COSTS | ADVERSARIES
 
 Cell = tuple[int, str, str]
 
@@ -160,36 +59,43 @@ def append(cell: Cell, regrets: np.ndarray) -> None:
         writer.writerow([*cell, " ".join(f"{x:.4g}" for x in regrets)])
 
 
-def told_range(adversary: Adversary, told: Range | None, n: int, rounds: int) -> Range:
-    if told is not None:
-        return told
-    seen = simulate(
-        Uniform(n), adversary, rounds, REPLICATES, SEED, checkpoints=[rounds], pseudo_regret=False
-    )
-    return float(seen.low.min()), float(seen.high.max())
+def all_cells() -> list[Cell]:
+    """Costs first. They are played against the arm of least mean, one loss at a time, which
+    learners from the losses of all arms cannot do."""
+    return [
+        (n, name, who)
+        for rows in (COSTS, ADVERSARIES)
+        for n in ARMS
+        for name in rows
+        for who in LEARNERS
+        if rows is ADVERSARIES or "all losses" not in who
+    ]
 
 
-def play(cells: list[Cell], rounds: int, workers: int | None) -> None:
+def play(cells: list[Cell], workers: int | None) -> None:
     """Play the cells that are missing, and keep each as soon as it is done."""
-    ranges: dict[tuple[int, str], Range] = {}
+    known: dict[tuple[int, str], Told] = {}
     begin = time.monotonic()
-    for done, (n, adversary_name, learner_name) in enumerate(cells):
-        adversary, told = ADVERSARIES[adversary_name]
-        if (n, adversary_name) not in ranges:
-            ranges[n, adversary_name] = told_range(adversary, told, n, rounds)
-        learner = LEARNERS[learner_name](n, rounds, ranges[n, adversary_name])
+    for done, (n, name, who) in enumerate(cells):
+        row = ROWS[name]
+        told = known.setdefault((n, name), Told(row, n))
         result = simulate(
-            learner, adversary, rounds, REPLICATES, SEED,
-            checkpoints=[rounds], pseudo_regret=False, workers=workers,
+            LEARNERS[who](n, ROUNDS, told), row.adversary, ROUNDS, REPLICATES, SEED,
+            checkpoints=[ROUNDS], pseudo_regret=False, workers=workers,
+            comparators=None if row.best is None else [row.best],
         )  # fmt: skip
-        regrets = result.relative_regret("range")[:, -1] / math.sqrt(n * rounds)
-        if adversary.looks and told is not None:  # what range is realised depends on the learner
-            regrets = result.regret[:, -1] / ((told[1] - told[0]) * math.sqrt(n * rounds))
-        append((n, adversary_name, learner_name), regrets)
+        root = math.sqrt(n * ROUNDS)
+        if row.best is not None:
+            regrets = result.regret[:, -1] / root
+        elif row.adversary.looks and row.range is not None:  # the learner has a part in the range
+            regrets = result.regret[:, -1] / ((row.range[1] - row.range[0]) * root)
+        else:
+            regrets = result.relative_regret("range")[:, -1] / root
+        append((n, name, who), regrets)
         elapsed = time.monotonic() - begin
         left = elapsed / (done + 1) * (len(cells) - done - 1)
         print(
-            f"{done + 1}/{len(cells)} n={n} {adversary_name} | {learner_name}: "
+            f"{done + 1}/{len(cells)} n={n} {name} | {who}: "
             f"{regrets.mean():.3f}  ({elapsed:.0f} s, about {left:.0f} s left)",
             file=sys.stderr,
             flush=True,
@@ -235,7 +141,8 @@ def tables(played: dict[Cell, np.ndarray], n: int) -> list[str]:
         for who in LEARNERS:
             row = [played.get((n, name, who)) for name in names]
             entries = ["" if values is None else entry(values) for values in row]
-            lines.append(f"| {who} | " + " | ".join(entries) + " |")
+            if any(entries):
+                lines.append(f"| {who} | " + " | ".join(entries) + " |")
         lines.append("")
 
     table("Mean with its 95% interval", lambda v: f"{three(v.mean())} ± {interval(v):.2g}")
@@ -284,18 +191,44 @@ def worst(played: dict[Cell, np.ndarray], n: int) -> list[str]:
     lines.append("|---|---|---|")
     for who in LEARNERS:
         cells = {name: played[n, name, who] for name in ADVERSARIES if (n, name, who) in played}
-        if cells:
+        if len(cells) == len(ADVERSARIES):  # of some rows there is no worst of all
             name = max(cells, key=lambda name: cells[name].mean())
             lines.append(f"| {who} | {three(cells[name].mean())} | {name} |")
     lines.append("")
     return lines
 
 
+def costs(played: dict[Cell, np.ndarray], n: int) -> list[str]:
+    """Every learner against the costs, beside the uniform learner."""
+    names = [name for name in COSTS if (n, name, "Uniform") in played]
+    if not names:
+        return []
+    lines = [
+        f"### Costs, n = {n}: regret in percent of the uniform learner's", "",
+        "| learner | " + " | ".join(names) + " | worst |", "|---" * (len(names) + 2) + "|",
+    ]  # fmt: skip
+    for who in LEARNERS:
+        entries, means = [], []
+        for name in names:
+            values = played.get((n, name, who))
+            uniform = played[n, name, "Uniform"].mean() / 100.0
+            entries.append("" if values is None else share(values, uniform))
+            means += [] if values is None else [values.mean() / uniform]
+        if means:
+            largest = f"{max(means):.0f}" if len(means) == len(COSTS) else ""
+            lines.append(f"| {who} | " + " | ".join(entries) + f" | {largest} |")
+    usual = [f"{played[n, name, 'Uniform'].mean():.2g}" for name in names]
+    lines += [f"| *uniform, over sqrt(nT)* | {' | '.join(usual)} | |", ""]
+    return lines
+
+
+def share(values: np.ndarray, unit: float) -> str:
+    return f"{values.mean() / unit:.1f} ± {interval(values) / unit:.2g}"
+
+
 def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
-    settings = [f"| {name} | `{pair[0]!r}` |" for name, pair in ADVERSARIES.items()]
-    missing = [
-        (n, a, w) for n in ARMS for a in ADVERSARIES for w in LEARNERS if (n, a, w) not in played
-    ]
+    settings = [f"| {name} | `{row.adversary!r}` |" for name, row in (ADVERSARIES | COSTS).items()]
+    missing = [cell for cell in all_cells() if cell not in played]
     rank, sure = around_quantile(REPLICATES)
     lines = [
         "# The catalogue: every learner against every adversary", "",
@@ -307,9 +240,20 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
         "[data/catalogue.csv](data/catalogue.csv). What follows from them:",
         "[which-learner.md](which-learner.md).", "",
         "After a learner's name stands what it was told: the range of the losses, the number of",
-        "rounds T, or the losses of all arms. For Student t and Pareto the range told is that of",
-        "the losses of all replicates. Exp3P (form `bubeck`) and Exp3IX (range, T) are also told",
-        "delta = 0.05. UMABNN takes negative losses as 0.", "",
+        "rounds T, the least possible loss (lower), the largest variance or second moment of an",
+        "arm (moment), or the losses of all arms. For Student t, Pareto and log-normal losses the",
+        "range told is that of the losses of all replicates, and moments are those of a sample of",
+        "rounds. Exp3P (form `bubeck`) and Exp3IX (range, T) are also told delta = 0.05. UMABNN",
+        "takes negative losses as 0. `SCB` and `SCBIX` are the defaults, \"paper\" is",
+        "`profile=\"paper\"`; \"CostSCB sqrt\" has `outliers=\"sqrt\"`, \"CostSCB scale\" has",
+        "`tune=\"scale\", implicit=0`.", "",
+        "The rows of costs are independent draws with a known least value: log-normal losses with",
+        "medians from 1 to 3, without and with time-outs of 750, Pareto's tails, coins with rounds",
+        "in which every arm costs 10,000, and losses on a floor of 9. In \"tails differ\" the arm",
+        "of least median has ten times the time-outs of the others, and in \"catastrophic arm\"",
+        "one arm costs 0.9 and, once in a thousand rounds, 10,000, the others 1: there the rare",
+        "losses are what matters. Regret there is against the arm of least mean, in percent of",
+        "the uniform learner's: 0 is perfect, 100 is no learning, and more is worse than that.", "",
         "95% quantiles stand with the interval from the "
         f"{rank}th smallest to the largest of the {REPLICATES}",
         f"values, which covers the true quantile with probability {sure:.2f} whatever the",
@@ -321,7 +265,7 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
     for n in ARMS:
         if any(cell[0] == n for cell in played):
             lines += [f"## n = {n}", ""]
-            lines += winners(played, n) + worst(played, n) + tables(played, n)
+            lines += winners(played, n) + worst(played, n) + costs(played, n) + tables(played, n)
     lines += ["## The adversaries", "", "| name | settings |", "|---|---|", *settings, ""]
     return "\n".join(lines)
 
@@ -330,14 +274,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write-only", action="store_true", help="play nothing")
     parser.add_argument("--arms", type=int, nargs="+", default=ARMS)
-    parser.add_argument("--adversaries", nargs="+", default=[*ADVERSARIES], metavar="NAME")
+    parser.add_argument("--adversaries", nargs="+", default=[*ROWS], metavar="NAME")
     parser.add_argument("--learners", nargs="+", default=[*LEARNERS], metavar="NAME")
     parser.add_argument("--workers", type=int, default=None)
     args: Any = parser.parse_args()
     if not args.write_only:
         played = load()
-        cells = [(n, a, w) for n in args.arms for a in args.adversaries for w in args.learners]
-        play([cell for cell in cells if cell not in played], ROUNDS, args.workers)
+        wanted = set(itertools.product(args.arms, args.adversaries, args.learners))
+        cells = [cell for cell in all_cells() if cell in wanted and cell not in played]
+        play(cells, args.workers)
     PAGE.write_text(page(load(), ROUNDS), encoding="utf-8")
     print(f"wrote {PAGE}")
 

@@ -102,7 +102,7 @@ class Game:
     ) -> None:
         saved = tsallis_arms.MANY_ARMS
         tsallis_arms.MANY_ARMS = 1 if lazy else n + 1
-        learner = SCB(n, **settings)
+        learner = SCB(n, profile="paper", **settings)
         self.buffer = learner._fresh()
         tsallis_arms.MANY_ARMS = saved
         self.packing = learner.spec.packing

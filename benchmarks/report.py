@@ -22,8 +22,8 @@ from unbounded.lab.task import Outcome, Span
 from unbounded.report import report
 
 LEARNERS = [
-    {"name": "SCB", "clip": ["scale", "range"], "rate": [1.0, 2.0]},
-    {"name": "SCBIX", "clip": ["scale", "range"]},
+    {"name": "SCB", "profile": "paper", "clip": ["scale", "range"], "rate": [1.0, 2.0]},
+    {"name": "SCBIX", "profile": "paper", "clip": ["scale", "range"]},
     *({"name": name} for name in ("AHB", "EpsilonGreedy", "TsallisINF", "Exp3", "Exp3IX", "UMABG")),
 ]  # 12 of them
 GAP = {"name": "StochasticGap", "scale": [1e-6, 1.0, 1e6]}

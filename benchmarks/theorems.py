@@ -29,13 +29,13 @@ ADVERSARIES = {
 def main(rounds: int, replicates: int) -> None:
     root = math.sqrt(N * rounds)
     columns = [
-        ("SCB / ℓ∞", SCB(N), "scale", True, scb.scale_bound(N, rounds)),
+        ("SCB paper / ℓ∞", SCB(N, profile="paper"), "scale", True, scb.scale_bound(N, rounds)),
         ("uniform / ℓ∞", Uniform(N), "scale", True, math.nan),
-        ("SCB range / range", SCB(N, clip="range"), "range", True, scb.range_bound(N, rounds)),
-        ("SCB range, c = 2", SCB(N, clip="range", rate=2.0), "range", True,
-         scb.range_bound(N, rounds, 2.0)),
-        ("SCB-IX range, 99%", SCBIX(N, clip="range"), "range", False,
-         scb_ix.range_bound(N, rounds, 0.01)),
+        ("SCB paper + range / range", SCB(N, profile="paper", clip="range"), "range", True,
+         scb.range_bound(N, rounds, 1.0, 1.0)),
+        ("SCB mixing 1", SCB(N, mixing=1.0), "range", True, scb.range_bound(N, rounds, 2.0, 1.0)),
+        ("SCB-IX mixing 1, 99%", SCBIX(N, mixing=1.0), "range", False,
+         scb_ix.range_bound(N, rounds, 0.01, 1.0)),
     ]  # fmt: skip
     print(f"n = {N}, T = {rounds:,}, {replicates} replicates; everything divided by sqrt(nT).\n")
     print("| adversary |", " | ".join(name for name, *_ in columns), "|")

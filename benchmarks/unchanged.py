@@ -295,9 +295,9 @@ def _tell(learner: Any, choice: Any, row: Vector, as_reward: bool = False) -> No
 def adversary_cases() -> Iterator[Case]:
     """Every adversary for bandits against three learners."""
     n = 6
-    scb = partial(unbounded.SCB, n, clip="range")
+    scb = partial(unbounded.SCB, n)
     learners = {
-        "SCB(clip='range')": scb,
+        "SCB()": scb,
         "Uniform()": partial(unbounded.Uniform, n),
         "EpsilonGreedy()": partial(unbounded.EpsilonGreedy, n),
     }
@@ -324,7 +324,7 @@ def adversary_cases() -> Iterator[Case]:
                 partial(play_simulation, player, against, rounds=600),
             )
         yield (
-            f"adversary/{opponent}/SCB(clip='range') comparators=[0, 1]",
+            f"adversary/{opponent}/SCB() comparators=[0, 1]",
             partial(play_comparators, scb, against),
         )
 

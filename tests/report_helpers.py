@@ -20,7 +20,7 @@ import pytest
 SIZES = {
     "name": "sizes",
     "learners": [
-        {"name": "SCB", "clip": ["scale", "range"]},
+        {"name": "SCB", "profile": ["paper", "practical"]},
         {"name": "TsallisINF"},
         {"name": "Uniform"},
     ],
@@ -37,7 +37,7 @@ SIZES = {
 }
 TAILS = {
     "name": "tails",
-    "learners": [{"name": "SCB", "clip": "range"}, {"name": "Exp3IX"}],
+    "learners": [{"name": "SCB"}, {"name": "Exp3IX"}],
     "adversaries": [{"name": "StochasticGap", "gap": 0.3}],
     "arms": 3,
     "rounds": 400,
@@ -46,8 +46,8 @@ TAILS = {
     "seed": 4,
 }
 LEARNERS = {  # the names that the page should give them
-    "SCB": ("SCB", {"clip": "scale"}),
-    "SCB clip=range": ("SCB", {"clip": "range"}),
+    "SCB profile=paper": ("SCB", {"profile": "paper"}),
+    "SCB": ("SCB", {"profile": "practical"}),
     "TsallisINF": ("TsallisINF", {}),
     "Uniform": ("Uniform", {}),
     "Exp3IX": ("Exp3IX", {}),

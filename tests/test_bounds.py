@@ -14,12 +14,14 @@ UNIT = Losses(0.0, 1.0, 1.0, 1.0)
 WIDE = Losses(-2.0, 3.0, 0.6, 0.2)  # in [-2, 3]: l_inf = 3 = 0.6 ranges
 
 FORMULAS = [  # for losses that just fill [0, 1]
-    ("SCB", {}, lambda n, T: 27 * sqrt(n * T) + 2 * n),
-    ("SCB", {"clip": "range"}, lambda n, T: 8 * sqrt(n * T) + 2 * n + 1),
-    ("SCB", {"clip": "range", "rate": 2.0}, lambda n, T: 7 * sqrt(n * T) + 2 * n + 1),
+    ("SCB", {"profile": "paper"}, lambda n, T: 27 * sqrt(n * T) + 2 * n),
+    ("SCB", {}, lambda n, T: 7 * sqrt(n * T) + 4 * n + 1),
+    ("SCB", {"profile": "paper", "clip": "range"}, lambda n, T: 8 * sqrt(n * T) + 2 * n + 1),
+    ("SCB", {"mixing": 1.0}, lambda n, T: 7 * sqrt(n * T) + 2 * n + 1),
+    ("SCB", {"rate": 1.0, "mixing": 0.25}, lambda n, T: 9.5 * sqrt(n * T) + 8 * n + 1),
     (
         "SCB",
-        {"clip": "range", "rate": 4.0},
+        {"mixing": 1.0, "rate": 4.0},
         lambda n, T: (4 + 4 * (1 + log(1 + sqrt(T / n)) / sqrt(T / n))) * sqrt(n * T) + 2 * n + 1,
     ),
     ("TsallisINF", {}, lambda n, T: 4 * sqrt(n * T) + 1),
@@ -48,7 +50,18 @@ FORMULAS = [  # for losses that just fill [0, 1]
     ),
     (
         "SCBIX",
-        {"clip": "range"},
+        {},
+        lambda n, T: (
+            (8 / 3 + 3.5) * sqrt(n * T * log(n))
+            + sqrt(n * T / log(n)) * log(3 / 0.01)
+            + 2 * 1.59 * max(2 * n, sqrt(n**2 + n * T / log(n))) * log(3 * math.e / 0.01)
+            + (4 / 3 + 1) * log(3 / 0.01)
+            + 2
+        ),
+    ),
+    (
+        "SCBIX",
+        {"mixing": 1.0},
         lambda n, T: (
             8.5 * sqrt(n * T * log(n))
             + sqrt(n * T / log(n)) * log(3 / 0.01)
@@ -114,8 +127,8 @@ def test_units():
     def over_range(learner, settings):
         return bound_of(learner, settings).over_range(4, 10_000, WIDE)
 
-    assert over_range("SCB", {"clip": "range"}) == pytest.approx(8 * 200 + 9)
-    assert over_range("SCB", {}) == pytest.approx(0.6 * (27 * 200 + 8))
+    assert over_range("SCB", {}) == pytest.approx(7 * 200 + 17)
+    assert over_range("SCB", {"profile": "paper"}) == pytest.approx(0.6 * (27 * 200 + 8))
     assert math.isnan(over_range("TsallisINF", {}))  # told [0, 1], which does not hold
     for told in ([-2.0, 2.9], [-1.9, 3.0]):  # of losses in [-2, 3]
         assert math.isnan(over_range("TsallisINF", {"loss_range": told}))
@@ -143,7 +156,10 @@ def test_settings_that_are_the_default_change_nothing():
     for loss_range in ([0.0, 1.0], (0.0, 1.0)):
         bound = bound_of("TsallisINF", {"loss_range": loss_range})
         assert bound.over_range(4, 10_000, UNIT) == 4 * 200 + 1
-    assert bound_of("SCB", {"clip": "scale", "rate": 1.0, "threshold": "lazy"}) is not None
+    for settings in ({"clip": "range", "rate": 2.0, "threshold": "lazy"}, {"clip": None}):
+        assert bound_of("SCB", settings).text == bound_of("SCB", {}).text
+    written_out = {"clip": "scale", "rate": 1.0, "mixing": 1.0}
+    assert bound_of("SCB", written_out).text == bound_of("SCB", {"profile": "paper"}).text
     replay = bound_of("Exp3P", {"rounds": 100, "loss_range": [0.0, 1.0]})
     assert replay.over_range(4, 100, UNIT) == bound_of("Exp3P", {"rounds": 100}).over_range(
         4, 100, UNIT
@@ -151,9 +167,12 @@ def test_settings_that_are_the_default_change_nothing():
 
 
 def test_only_where_proved():
-    assert bound_of("SCB", {"rate": 2.0}) is None
-    assert bound_of("SCBIX", {}) is None
-    assert bound_of("SCBIX", {"clip": "range", "beta_cap": 0.9}) is None
+    assert bound_of("SCB", {"profile": "paper", "rate": 2.0}) is None
+    assert bound_of("SCB", {"clip": "scale"}) is None
+    assert bound_of("SCB", {"mixing": 0.0, "ablation": True}) is None
+    assert bound_of("SCBIX", {"profile": "paper"}) is None
+    assert bound_of("SCBIX", {"mixing": 0.0, "ablation": True}) is None
+    assert bound_of("SCBIX", {"beta_cap": 0.9}) is None
     assert bound_of("Uniform", {}) is None
     assert bound_of("NoSuchLearner", {}) is None
     for_5000 = bound_of("Exp3", {"rounds": 5000})

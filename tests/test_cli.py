@@ -186,7 +186,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"\n{name}: " in shown
     headings = ["learners", "adversaries", "learners for MDPs", "adversaries for MDPs", "worlds"]
     assert [line for line in shown.splitlines() if line in headings] == headings
-    assert 'clip : {"scale", "range", "none"}; default \'scale\'' in shown
+    assert 'profile : {"practical", "paper"}; default \'practical\'' in shown
     assert "horizon : int; required" in shown
     assert call("list", "SCB") == 0
     said = capsys.readouterr().out

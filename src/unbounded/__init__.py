@@ -34,6 +34,7 @@ from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
 from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ __all__ = [
     "MDPSimulation",
     "Plan",
     "RobustUCB",
+    "ScaleWarning",
     "Simulation",
     "SolverWarning",
     "TsallisINF",

@@ -89,12 +89,12 @@ def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
     Examples
     --------
     >>> from unbounded.bounds import Losses, bound_of
-    >>> bound = bound_of("SCB", {"clip": "range", "rate": 2.0})
+    >>> bound = bound_of("SCB", {})
     >>> bound.text
-    '7 R √(nT) + (2n + 1) R'
+    '7 R √(nT) + (4n + 1) R'
     >>> bound.over_range(4, 10_000, Losses(0.0, 5.0, 1.0, 0.2))
-    1409.0
-    >>> bound_of("SCB", {"rate": 3.0}) is None  # proved for the paper's rate only
+    1417.0
+    >>> bound_of("SCB", {"profile": "paper", "rate": 3.0}) is None  # for the paper's rate only
     True
     """
     given = _changed(learner, settings)
@@ -122,19 +122,20 @@ def _defaults(learner: str) -> dict[str, Any]:
 
 
 def _scb(given: dict[str, Any]) -> Bound | None:
-    rate = given.pop("rate", 1.0)
-    if given == {"clip": "range"}:
-        rest = " + (2n + 1) R"
-        factor = 3.0 + 4.0 / rate + rate
-        text = f"{factor:.3g} R √(nT){rest}"
+    clip, rate, mixing = _constants("SCB", scb.PROFILES, given)
+    if given:
+        return None
+    if clip == "range" and mixing > 0.0:
+        exploring = 2.0 * mixing + 1.0 / mixing
+        factor = f"{exploring + 4.0 / rate + rate:.3g}"
         if rate > 2.0:
-            text = f"({3.0 + 4.0 / rate:.3g} + {rate:.3g} s) R √(nT){rest}"
+            factor = f"({exploring + 4.0 / rate:.3g} + {rate:.3g} s)"
         return Bound(
-            text,
+            f"{factor} R √(nT) + ({2.0 / mixing:.3g}n + 1) R",
             "docs/range-clipping.md, Theorem 1",
-            lambda n, T, delta: scb.range_bound(n, T, rate),
+            lambda n, T, delta: scb.range_bound(n, T, rate, mixing),
         )
-    if given or rate != 1.0:
+    if (clip, rate, mixing) != scb.PAPER:
         return None
     return Bound(
         "27 ℓ∞ √(nT) + 2n ℓ∞",
@@ -145,14 +146,22 @@ def _scb(given: dict[str, Any]) -> Bound | None:
 
 
 def _scb_ix(given: dict[str, Any]) -> Bound | None:
-    if given != {"clip": "range"}:  # for the paper's clipping no constants are known
+    clip, mixing = _constants("SCBIX", scb_ix.PROFILES, given)
+    if given or clip != "range" or mixing == 0.0:  # for the paper's clipping no constants are known
         return None
+    factor = 4.0 / (2.0 - mixing) + 2.5 + 2.0 * mixing
     return Bound(
-        "8.5 R √(nT ln n) + R √(nT/ln n) ln(3/δ) + ...",
+        f"{factor:.3g} R √(nT ln n) + R √(nT/ln n) ln(3/δ) + ...",
         "docs/range-clipping.md, Theorem 2",
-        scb_ix.range_bound,
+        lambda n, T, delta: scb_ix.range_bound(n, T, delta, mixing),
         with_probability=True,
     )
+
+
+def _constants(learner: str, profiles: Mapping[str, Any], given: dict[str, Any]) -> Any:
+    """A profile's constants, with those that were given instead."""
+    usual = profiles[given.pop("profile", _defaults(learner)["profile"])]
+    return usual._replace(**{name: given.pop(name) for name in usual._fields if name in given})
 
 
 def _lower(given: dict[str, Any]) -> tuple[float, float]:

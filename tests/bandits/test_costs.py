@@ -11,6 +11,8 @@ from slow import twin_of
 from unbounded import CostSCB, CostSCBIX, simulate
 from unbounded.adversaries import Replay
 
+pytestmark = pytest.mark.filterwarnings("ignore::unbounded.ScaleWarning")  # outliers are meant
+
 
 def play(learner, losses: np.ndarray) -> tuple[list[int], np.ndarray]:
     """The arms played and the probabilities before every round."""

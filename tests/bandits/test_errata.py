@@ -67,7 +67,7 @@ def test_e6_the_threshold_is_known_before_the_draw_but_not_independent_of_it():
     """C_t does not change with k_t. But p_t has the same past: what it may be depends on C_t."""
     seen = {}
     for seed in range(60):
-        learner = SCB(2, seed=seed)
+        learner = SCB(2, profile="paper", seed=seed)
         for _ in range(2):
             choice = learner.ask()
             learner.tell(choice, [1.0, 10.0][choice.arm])
@@ -94,13 +94,13 @@ def test_e7_the_implicit_exploration_begins_with_its_rate():
 
 def test_e7_has_no_effect_on_what_is_played():
     """In a round with C_t = 0 the estimate is 0, whatever gamma_t is."""
-    learner = SCBIX(3, seed=0)
+    learner = SCBIX(3, profile="paper", seed=0)
     for loss in (0.0, 0.0, 7.0):
         learner.tell(learner.ask(), loss)
         assert learner.probabilities().tolist() == pytest.approx([1 / 3] * 3, abs=1e-15)
 
 
-@pytest.mark.parametrize("settings", [{}, {"clip": "range"}, {"delta": 0.1}])
+@pytest.mark.parametrize("settings", [{}, {"profile": "paper"}, {"delta": 0.1}])
 def test_e8_one_arm(settings):
     """ln n = 0 would make rates zero and 1/ln n infinite."""
     learner = SCBIX(1, **settings, seed=0)
@@ -121,7 +121,7 @@ def test_e9_the_cap_on_the_exploration_rate():
     losses = np.random.default_rng(2).normal(size=(40, n))
 
     def play(zeros, **settings):
-        learner = SCBIX(n, **settings, seed=1)
+        learner = SCBIX(n, profile="paper", **settings, seed=1)
         tell(learner, np.zeros((zeros, n)))  # nothing is learned, but t advances
         tell(learner, losses)
         return learner.probabilities()

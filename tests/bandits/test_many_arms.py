@@ -18,11 +18,11 @@ from unbounded.core.simplex import shannon_arms, tsallis_arms
 from unbounded.play.seeds import replicate_key, root_of
 
 LEARNERS = {
-    "SCB": (SCB, {}),
-    "SCB-range": (SCB, {"clip": "range", "rate": 2.0}),
-    "SCB-largest": (SCB, {"threshold": "largest"}),
-    "SCBIX": (SCBIX, {}),
-    "SCBIX-range": (SCBIX, {"clip": "range"}),
+    "SCB": (SCB, {"profile": "paper"}),
+    "SCB-range": (SCB, {}),
+    "SCB-largest": (SCB, {"profile": "paper", "threshold": "largest"}),
+    "SCBIX": (SCBIX, {"profile": "paper"}),
+    "SCBIX-range": (SCBIX, {}),
     "CostSCB": (CostSCB, {}),
     "CostSCB-floor": (CostSCB, {"lower": -19.0}),
     "CostSCB-sqrt": (CostSCB, {"lower": -19.0, "outliers": "sqrt", "tune": "scale"}),

@@ -68,7 +68,7 @@ def test_lemma_6_with_a_growing_rank_it_is_at_most_that(kind):
 
 
 def test_lemma_6_fails_for_thresholds_of_twice_the_largest():
-    total, told = overshoot(SCB(5, seed=1), costs("growing"))
+    total, told = overshoot(SCB(5, profile="paper", seed=1), costs("growing"))
     assert total < 0.9 * told[0]
 
 
@@ -241,7 +241,7 @@ def test_theorem_2_and_what_is_conjectured_for_the_other_tuning():
     factor, regret = growth(paid)
     assert factor < 1.5
     assert regret <= growth(TsallisINF(N))[1]
-    for control in (SCB(N, clip="range", rate=2.0), AHB(N)):
+    for control in (SCB(N, mixing=1.0), AHB(N)):
         assert growth(control, 3)[0] > 2.0
 
 

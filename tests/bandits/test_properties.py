@@ -20,22 +20,22 @@ losses = st.one_of(finite, extreme, st.floats(-1.0, 1.0))
 
 LEARNERS = [
     lambda n, seed: SCB(n, seed=seed),
-    lambda n, seed: SCB(n, clip="range", rate=2.0, seed=seed),
-    lambda n, seed: SCB(n, threshold="largest", seed=seed),
-    lambda n, seed: SCBIX(n, seed=seed),
-    lambda n, seed: SCBIX(n, clip="range", delta=0.01, seed=seed),
+    lambda n, seed: SCB(n, profile="paper", seed=seed),
+    lambda n, seed: SCB(n, profile="paper", threshold="largest", seed=seed),
+    lambda n, seed: SCBIX(n, profile="paper", seed=seed),
+    lambda n, seed: SCBIX(n, delta=0.01, seed=seed),
 ]
 
 
 def floor(learner: Learner) -> float:
     """beta_t / n, the least probability of an arm."""
-    n, t = learner.n_arms, learner.rounds + 1
+    n, t, mixing = learner.n_arms, learner.rounds + 1, learner.settings["mixing"]
     if isinstance(learner, SCB):
-        return 1.0 / (2 * n + math.sqrt(n * t))
+        return mixing / (2 * n + math.sqrt(n * t))
     delta = learner.settings["delta"]
     iota = math.log(n) if delta is None else math.log(n / delta)
     cap = 0.5 if learner.settings["clip"] == "range" else 1.0
-    return min(cap, math.sqrt(n * iota / (n * iota + t))) / n if n > 1 else 1.0
+    return mixing * min(cap, math.sqrt(n * iota / (n * iota + t))) / n if n > 1 else 1.0
 
 
 class AskAndTell(RuleBasedStateMachine):

@@ -65,38 +65,43 @@ def upper(values: np.ndarray) -> float:
 # ------------------------------------------------------------------------- sums over the rounds
 
 
+@pytest.mark.parametrize("a", [1.0, 0.5, 0.01])
 @pytest.mark.parametrize(("n", "T"), GRID)
-def test_sums_of_theorem_1(n, T):
-    t, x = np.arange(1, T + 1), math.sqrt(T / n)
-    beta = n / (2.0 * n + np.sqrt(n * t))
-    assert beta.sum() <= 2.0 * math.sqrt(n * T) - 4.0 * n * math.log1p(x / 2.0)
-    stability = 0.5 * np.sqrt(n / t) * (1.0 + math.sqrt(n) / (math.sqrt(n) + np.sqrt(t)))
+def test_sums_of_theorem_1(n, T, a):
+    t, x, root = np.arange(1, T + 1), math.sqrt(T / n), math.sqrt(n)
+    beta = a * n / (2.0 * n + np.sqrt(n * t))
+    assert beta.sum() <= a * (2.0 * math.sqrt(n * T) - 4.0 * n * math.log1p(x / 2.0))
+    stability = 0.5 * np.sqrt(n / t) * (1.0 + a * root / ((2.0 - a) * root + np.sqrt(t)))
     np.testing.assert_allclose(
         stability, 0.5 * np.sqrt(n / t) / (1.0 - beta), rtol=1e-12
     )  # the form in which it is derived
-    assert stability.sum() <= math.sqrt(n * T) + n * math.log1p(x)
-    assert 2.0 * math.log1p(x) <= 4.0 * math.log1p(x / 2.0)
-    assert n / beta[-1] == pytest.approx(2.0 * n + math.sqrt(n * T))
+    assert stability.sum() <= math.sqrt(n * T) + a * n * math.log1p(x / (2.0 - a))
+    assert 2.0 * math.log1p(x / (2.0 - a)) <= 4.0 * math.log1p(x / 2.0)
+    assert n / beta[-1] == pytest.approx((2.0 * n + math.sqrt(n * T)) / a)
 
 
+@pytest.mark.parametrize("a", [1.0, 0.5])
 @pytest.mark.parametrize("delta", [1.0, 0.01])
 @pytest.mark.parametrize(("n", "T"), GRID)
-def test_schedules_of_theorem_2(n, T, delta):
+def test_schedules_of_theorem_2(n, T, delta, a):
     iota, t = math.log(n / delta), np.arange(1, T + 1)
     gamma = 0.5 * np.sqrt(iota / (n * t))
-    beta = np.minimum(0.5, np.sqrt(n * iota / (n * iota + t)))
-    assert (beta / n <= 2.0 * gamma).all()
+    beta = a * np.minimum(0.5, np.sqrt(n * iota / (n * iota + t)))
+    assert (beta / n <= 2.0 * a * gamma).all()
+    assert (1.0 / (1.0 - beta) <= 2.0 / (2.0 - a)).all()
     assert n * gamma.sum() <= math.sqrt(n * T * iota)
-    assert n / beta[-1] <= max(2.0 * n, math.sqrt(n * n + n * T / iota)) * (1.0 + 1e-12)
+    assert n / beta[-1] <= max(2.0 * n, math.sqrt(n * n + n * T / iota)) / a * (1.0 + 1e-12)
 
 
-def general_bound(n: int, T: int, delta: float, iota: float) -> float:
-    """Theorem 2 for any iota, over the range."""
+def general_bound(n: int, T: int, delta: float, iota: float, a: float = 1.0) -> float:
+    """Theorem 2 for any iota and mixing, over the range."""
+    kappa = 4.0 / (2.0 - a) + 1.0 + 2.0 * a
+    reach = max(2.0 * n, math.sqrt(n * n + n * T / iota)) / a
     return (
-        7.0 * math.sqrt(n * T * iota)
+        kappa * math.sqrt(n * T * iota)
         + math.sqrt(n * T / iota) * (0.5 * math.log(n) + math.log(3.0 * n / delta))
-        + 1.59 * max(2.0 * n, math.sqrt(n * n + n * T / iota)) * math.log(3.0 * math.e / delta)
-        + 3.5 * math.log(3.0 / delta)
+        + 1.59 * reach * math.log(3.0 * math.e / delta)
+        + 0.5 * kappa * math.log(3.0 / delta)
         + 2.0
     )
 
@@ -116,8 +121,9 @@ def delta_aware_bound(n: int, T: int, delta: float) -> float:
 @pytest.mark.parametrize("delta", [0.9, 0.1, 1e-3, 1e-9])
 @pytest.mark.parametrize(("n", "T"), GRID)
 def test_the_three_forms_of_theorem_2(n, T, delta):
-    plain = general_bound(n, T, delta, math.log(n))
-    assert plain == pytest.approx(scb_ix.range_bound(n, T, delta), rel=1e-12)
+    for a in (1.0, 0.5):
+        plain = general_bound(n, T, delta, math.log(n), a)
+        assert plain == pytest.approx(scb_ix.range_bound(n, T, delta, a), rel=1e-12)
     general = general_bound(n, T, delta, math.log(n / delta))
     assert general <= delta_aware_bound(n, T, delta)
 
@@ -190,7 +196,7 @@ def play(adversary, n: int, rounds: int, seed: int) -> tuple[float, float, float
     Returns the sum of e+ + e-, the sum of mu, the last width of the window, and max - min.
     Asserts parts 1 and 2 of Lemma 4 in every round.
     """
-    learner = SCB(n, clip="range", seed=seed)
+    learner = SCB(n, profile="paper", clip="range", seed=seed)
     params, state = adversary.begin(n, rounds, 7919 * seed + 1)
     row, arm = np.empty(n), -1
     a, b, low, high = math.inf, -math.inf, math.inf, -math.inf
@@ -237,7 +243,7 @@ def test_lemma_4_is_tight_up_to_a_small_factor():
     n, rounds, replicates = 4, 2000, 150
     ratios = []
     for r in range(replicates):
-        learner = SCB(n, clip="range", rate=2.0, seed=r)
+        learner = SCB(n, mixing=1.0, seed=r)
         hidden, found, error = -1, False, 0.0
         for t in range(1, rounds + 1):
             losses = np.array([0.0, 1.0, 1.0, 1.0])
@@ -327,12 +333,13 @@ def played(learner, name, rounds, replicates):
 def test_theorem_1(name):
     """On losses with which the uniform learner, the control, is above the largest bound."""
     n, rounds = 2, 100_000
-    bounds = {rate: scb.range_bound(n, rounds, rate) for rate in (1.0, math.sqrt(2.0), 2.0)}
+    settings = [(1.0, 1.0), (math.sqrt(2.0), 1.0), (2.0, 1.0), (2.0, 0.5)]
+    bounds = {each: scb.range_bound(n, rounds, *each) for each in settings}
     control = played(Uniform(n), name, rounds, 12)
     excess = control.pseudo_regret[:, -1] - max(bounds.values()) * control.loss_range[:, -1]
     assert lower(excess) > 0.0
-    for rate, bound in bounds.items():
-        result = played(SCB(n, clip="range", rate=rate), name, rounds, 12)
+    for (rate, mixing), bound in bounds.items():
+        result = played(SCB(n, rate=rate, mixing=mixing), name, rounds, 12)
         excess = result.pseudo_regret[:, -1] - bound * result.loss_range[:, -1]
         assert upper(excess) <= 0.0
 
@@ -341,7 +348,7 @@ def test_theorem_1(name):
 def test_theorem_1_with_more_arms(name):
     """On losses that are harder; here most bounds are too wide to find out a uniform learner."""
     n, rounds = 10, 5000
-    result = simulate(SCB(n, clip="range"), ADVERSARIES[name], rounds, 40, 5, checkpoints=[rounds])
+    result = simulate(SCB(n), ADVERSARIES[name], rounds, 40, 5, checkpoints=[rounds])
     regret = result.pseudo_regret[:, -1]
     assert upper(regret - scb.range_bound(n, rounds) * result.loss_range[:, -1]) <= 0.0
 
@@ -355,9 +362,9 @@ def test_theorem_2(name, delta_aware):
     """
     n, rounds, delta = 2, 400_000, 0.01
     if delta_aware:
-        bound, learner = delta_aware_bound(n, rounds, delta), SCBIX(n, clip="range", delta=delta)
+        bound, learner = delta_aware_bound(n, rounds, delta), SCBIX(n, mixing=1.0, delta=delta)
     else:
-        bound, learner = scb_ix.range_bound(n, rounds, delta), SCBIX(n, clip="range")
+        bound, learner = scb_ix.range_bound(n, rounds, delta, 1.0), SCBIX(n, mixing=1.0)
     control = played(Uniform(n), name, rounds, 8).relative_regret("range")[:, -1]
     assert (control > bound).all()
     assert (played(learner, name, rounds, 8).relative_regret("range")[:, -1] <= bound).all()
@@ -369,7 +376,7 @@ def test_uniform_exploration_is_what_pays_for_range_clipping():
     turn = Program([Phase(end=0.3, level=1.0, gap=1.0), Phase(best=0.99, level=1.0, gap=2.0)])
     means = []
     for mixing in (1.0, 0.0):
-        learner = SCB(n, clip="range", mixing=mixing, ablation=True)
+        learner = SCB(n, profile="paper", clip="range", mixing=mixing, ablation=True)
         result = simulate(learner, turn, rounds, 20, 1, checkpoints=[rounds])
         means.append(result.pseudo_regret.mean())
     assert means[1] > 2.0 * means[0]

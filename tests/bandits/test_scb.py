@@ -12,7 +12,7 @@ from unbounded import SCB, SCBIX
 
 def test_e1_lazy_and_largest_thresholds_differ():
     """Erratum E1: after 1 and 1.5 the pseudo-code has C = 2, the text has C = 3."""
-    lazy, largest = SCB(1), SCB(1, threshold="largest")
+    lazy, largest = (SCB(1, profile="paper", threshold=rule) for rule in ("lazy", "largest"))
     for learner in (lazy, largest):
         for loss in (1.0, 1.5):
             learner.tell(learner.ask(), loss)
@@ -21,7 +21,7 @@ def test_e1_lazy_and_largest_thresholds_differ():
 
 def test_e1_counterexample_to_the_bands():
     """Erratum E1: a constant 0.6 after 0.35 never moves C = 0.7, though 0.6 is in (1/2, 1]."""
-    learner = SCB(1)
+    learner = SCB(1, profile="paper")
     for loss in [0.35] + [0.6] * 50:
         learner.tell(learner.ask(), loss)
     assert learner.scale == 0.7
@@ -29,7 +29,7 @@ def test_e1_counterexample_to_the_bands():
 
 
 def test_e4_the_first_loss_other_than_zero_only_sets_the_threshold():
-    learner = SCB(3, seed=0)
+    learner = SCB(3, profile="paper", seed=0)
     for _ in range(5):
         learner.tell(learner.ask(), 0.0)
         assert learner.probabilities().tolist() == [1 / 3] * 3
@@ -69,7 +69,7 @@ def test_extreme_jump_of_the_scale(clip):
 def test_exploration_floor(cls, clip):
     """q_{t,k} >= beta_t / n in every round that is not uniform already."""
     n, rng = 6, np.random.default_rng(7)
-    learner = cls(n, clip=clip, seed=1)
+    learner = cls(n, profile="paper", clip=clip, seed=1)
     for t, row in enumerate(rng.normal(size=(300, n)), 2):
         learner.tell(learner.ask(), row[0])
         if cls is SCB:
@@ -78,6 +78,39 @@ def test_exploration_floor(cls, clip):
             cap = 0.5 if clip == "range" else 1.0
             beta = min(cap, math.sqrt(n * math.log(n) / (n * math.log(n) + t)))
         assert learner.probabilities().min() >= beta / n * (1 - 1e-15)
+
+
+# -------------------------------------------------------------------------- profiles
+
+
+@pytest.mark.parametrize(
+    ("kind", "practical"),
+    [
+        (SCB, {"clip": "range", "rate": 2.0, "mixing": 0.5}),
+        (SCBIX, {"clip": "range", "mixing": 0.5}),
+    ],
+)
+def test_a_profile_is_its_constants_and_what_is_given_overrides_them(kind, practical):
+    paper = {name: {"clip": "scale"}.get(name, 1.0) for name in practical}
+    for profile, constants in (("practical", practical), ("paper", paper)):
+        made = kind(3, profile=profile).settings
+        assert {name: made[name] for name in constants} == constants
+        for name, value in practical.items():
+            changed = kind(3, profile=profile, **{name: value}).settings
+            assert changed == {**made, name: value}
+    assert kind(3).settings == kind(3, profile="practical").settings
+
+    def play(**settings):
+        learner = kind(3, **settings, seed=0)
+        for loss in (5.0, 6.0, 5.5, 9.0, 5.0, 7.0):
+            learner.tell(learner.ask(), loss)
+        return learner.probabilities().tolist()
+
+    assert play() == play(profile="paper", **practical) != play(profile="paper")
+    with pytest.raises(ValueError, match="profile must be one of 'practical', 'paper'"):
+        kind(3, profile="theory")
+    with pytest.raises(ValueError, match="choose clip='scale' with it"):
+        kind(3, threshold="largest")
 
 
 # ------------------------------------------------------------------------- ablations
@@ -121,7 +154,7 @@ def test_what_can_fail_must_be_meant(kind):
     with pytest.raises(TypeError, match="ablation must be True or False"):
         kind(3, ablation=1)
     kind(3, clip="range", mixing=0.0, ablation=True)
-    kind(3, mixing=0.0)
+    kind(3, clip="scale", mixing=0.0)
 
 
 @pytest.mark.parametrize("kind", [SCB, SCBIX])

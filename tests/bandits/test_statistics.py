@@ -47,9 +47,9 @@ def test_scb_at_a_million_rounds_and_uniform_not():
     """Mean regret <= 10 l_inf sqrt(n T) on every adversary; the uniform learner fails this."""
     rounds = 1_000_000
     ceiling = 10.0 * math.sqrt(N * rounds)
-    failed = 0
+    failed, paper = 0, SCB(N, profile="paper")
     for name, adversary in ADVERSARIES.items():
-        assert relative(SCB(N), adversary, rounds, 16, "scale").mean() <= ceiling, name
+        assert relative(paper, adversary, rounds, 16, "scale").mean() <= ceiling, name
         failed += relative(Uniform(N), adversary, rounds, 2, "scale").mean() > ceiling
     assert failed >= 3
 
@@ -65,35 +65,35 @@ def below(values, ceiling):
 
 @pytest.mark.parametrize("name", WIDE)
 def test_range_clipping_is_below_its_theorem_and_uniform_above(name):
-    for rate in (1.0, 2.0):
-        learner, bound = SCB(TWO, clip="range", rate=rate), scb.range_bound(TWO, ROUNDS, rate)
+    for rate, mixing in ((1.0, 1.0), (2.0, 0.5)):  # the paper's, and the default
+        learner = SCB(TWO, rate=rate, mixing=mixing)
+        bound = scb.range_bound(TWO, ROUNDS, rate, mixing)
         assert below(relative(learner, WIDE[name], ROUNDS, 12, "range", pseudo=True), bound)
         assert above(relative(Uniform(TWO), WIDE[name], ROUNDS, 12, "range", pseudo=True), bound)
 
 
 @pytest.mark.parametrize("name", WIDE)
 def test_scale_clipping_is_below_its_bound_and_uniform_above(name):
-    bound = scb.scale_bound(TWO, ROUNDS)
-    assert below(relative(SCB(TWO), WIDE[name], ROUNDS, 12, "scale", pseudo=True), bound)
+    paper, bound = SCB(TWO, profile="paper"), scb.scale_bound(TWO, ROUNDS)
+    assert below(relative(paper, WIDE[name], ROUNDS, 12, "scale", pseudo=True), bound)
     assert above(relative(Uniform(TWO), WIDE[name], ROUNDS, 12, "scale", pseudo=True), bound)
 
 
 def test_range_clipping_does_not_mind_an_offset():
     """With 1000 added, range clipping keeps its theorem; scale clipping would break it."""
     adversary, bound = StochasticGap(0.5, shift=1000.0), scb.range_bound(TWO, ROUNDS)
-    assert below(
-        relative(SCB(TWO, clip="range"), adversary, ROUNDS, 12, "range", pseudo=True), bound
-    )
-    assert above(relative(SCB(TWO), adversary, ROUNDS, 12, "range", pseudo=True), bound)
+    assert below(relative(SCB(TWO), adversary, ROUNDS, 12, "range", pseudo=True), bound)
+    paper = SCB(TWO, profile="paper")
+    assert above(relative(paper, adversary, ROUNDS, 12, "range", pseudo=True), bound)
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_the_clipping_error_of_range_clipping(name):
-    """E sum of e+ + e- <= (n / beta_T) (max - min) = (2 n + sqrt(n T)) (max - min)."""
+    """E sum of e+ + e- <= (n / beta_T) (max - min) = (2 n + sqrt(n T)) / mixing (max - min)."""
     adversary, rounds, replicates = ADVERSARIES[name], 2000, 30
     errors = []
     for r in range(replicates):
-        learner = SCB(N, clip="range", seed=r)
+        learner = SCB(N, seed=r)
         params, state = adversary.begin(N, rounds, 1000 + r)
         low, high, error = math.inf, -math.inf, 0.0
         smallest, largest = math.inf, -math.inf
@@ -110,14 +110,14 @@ def test_the_clipping_error_of_range_clipping(name):
             learner.tell(choice, losses[arm])
         errors.append(error / (largest - smallest))
     mean, noise = np.mean(errors), 3.0 * np.std(errors, ddof=1) / math.sqrt(replicates)
-    assert mean + noise <= 2 * N + math.sqrt(N * rounds)
+    assert mean + noise <= 2 * (2 * N + math.sqrt(N * rounds))
 
 
-@pytest.mark.parametrize("name", WIDE)
-def test_scb_ix_has_its_quantile_below_the_bound_and_uniform_its_minimum_above(name):
+@pytest.mark.parametrize(("name", "mixing"), [*((name, 1.0) for name in WIDE), ("switch", 0.5)])
+def test_scb_ix_has_its_quantile_below_the_bound_and_uniform_its_minimum_above(name, mixing):
     """The 99% quantile of the realised regret of 100 runs."""
-    bound = scb_ix.range_bound(TWO, ROUNDS, delta=0.01)
-    regret = relative(SCBIX(TWO, clip="range"), WIDE[name], ROUNDS, 100, "range")
+    bound = scb_ix.range_bound(TWO, ROUNDS, 0.01, mixing)
+    regret = relative(SCBIX(TWO, mixing=mixing), WIDE[name], ROUNDS, 100, "range")
     assert np.quantile(regret, 0.99) <= bound
     assert relative(Uniform(TWO), WIDE[name], ROUNDS, 20, "range").min() > bound
 
@@ -128,11 +128,11 @@ def test_bounds_at_a_million_rounds(name):
     rounds = 1_000_000
     adversary = ADVERSARIES[name]
     for learner, unit, ceiling in (
-        (SCB(N), "scale", scb.scale_bound(N, rounds)),
-        (SCB(N, clip="range"), "range", scb.range_bound(N, rounds, 1.0)),
-        (SCB(N, clip="range", rate=2.0), "range", scb.range_bound(N, rounds, 2.0)),
+        (SCB(N, profile="paper"), "scale", scb.scale_bound(N, rounds)),
+        (SCB(N, profile="paper", clip="range"), "range", scb.range_bound(N, rounds, 1.0, 1.0)),
+        (SCB(N), "range", scb.range_bound(N, rounds)),
     ):
         regret = relative(learner, adversary, rounds, 50, unit, pseudo=True)
         assert regret.mean() + 3.0 * regret.std(ddof=1) / math.sqrt(50) <= ceiling
-    quantile = np.quantile(relative(SCBIX(N, clip="range"), adversary, rounds, 200, "range"), 0.99)
+    quantile = np.quantile(relative(SCBIX(N), adversary, rounds, 200, "range"), 0.99)
     assert quantile <= scb_ix.range_bound(N, rounds, delta=0.01)

@@ -191,7 +191,10 @@ def test_a_known_range_may_be_as_wide_as_floats_go():
 
 def test_how_to_clip_is_checked():
     assert checked_clipping("scale", "lazy", 1.0, False) == (SCALE, LAZY, 1.0)
-    assert checked_clipping("range", "largest", 0.5, False) == (RANGE, LARGEST, 0.5)
+    assert checked_clipping("range", "lazy", 0.5, False) == (RANGE, LAZY, 0.5)
+    assert checked_clipping("none", "largest", 0.5, True) == (NONE, LARGEST, 0.5)
+    with pytest.raises(ValueError, match="choose clip='scale' with it"):
+        checked_clipping("range", "largest", 0.5, False)
     assert checked_clipping("none", "lazy", 0, True) == (NONE, LAZY, 0.0)
     with pytest.raises(ValueError, match="clip must be one of 'scale', 'range', 'none'"):
         checked_clipping("both", "lazy", 1.0, False)

@@ -37,6 +37,7 @@ def test_the_whole_directory_is_read() -> None:
 
 def test_the_other_experiments_are_read() -> None:
     others = [*DIRECTORY.glob("*.toml"), *DIRECTORY.glob("tour/*.toml")]
+    others += DIRECTORY.glob("costs/*.toml")
     assert len(others) > 3
     for path in others:
         assert grid.cells(config.load(path))

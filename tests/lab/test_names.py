@@ -55,10 +55,11 @@ def test_what_the_experiment_says_is_not_a_setting() -> None:
 def test_parameters_are_read_off_signature_and_docstring() -> None:
     scb = known("bandits", "learners")["SCB"]
     clip = scb.parameters["clip"]
-    assert (clip.default, clip.options, clip.depth) == ("scale", ("scale", "range", "none"), 0)
-    assert "Multiplies the learning rate" in scb.parameters["rate"].description
-    assert scb.parameters["rate"].annotation is float
-    assert scb.defaults["rate"] == 1.0
+    assert (clip.default, clip.options, clip.depth) == (None, ("range", "scale", "none"), 0)
+    assert scb.parameters["profile"].options == ("practical", "paper")
+    assert "Multiplies the paper's learning rate" in scb.parameters["rate"].description
+    assert scb.parameters["rate"].annotation == (float | None)
+    assert scb.defaults["profile"] == "practical"
     tsallis = known("bandits", "learners")["TsallisINF"]
     assert tsallis.parameters["loss_range"].depth == 1
     replay = known("bandits", "adversaries")["Replay"]

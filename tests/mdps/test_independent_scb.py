@@ -11,7 +11,8 @@ from unbounded.core.occupancy.mdp import LayeredMDP
 @pytest.mark.parametrize("clip", ["scale", "range"])
 def test_with_one_state_it_is_scb(clip):
     mdp = LayeredMDP([1.0], [], n_actions=3)
-    learner, bandit = IndependentSCB([1], 3, clip=clip, seed=19), SCB(3, clip=clip, seed=0)
+    learner = IndependentSCB([1], 3, clip=clip, seed=19)
+    bandit = SCB(3, profile="paper", clip=clip, seed=0)
     losses = random_losses(mdp.layers, 100, seed=20)
 
     def before(learner, plan, states, actions, seen):
@@ -30,7 +31,7 @@ def test_every_state_learns_from_its_losses_to_go():
     """Each visited state is told the sum from there to the end, and no other state learns."""
     mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
     learner = IndependentSCB([2, 3], 2, seed=1)
-    bandits = [[SCB(2, seed=0) for _ in range(n)] for n in (2, 3)]
+    bandits = [[SCB(2, profile="paper", seed=0) for _ in range(n)] for n in (2, 3)]
 
     def before(learner, plan, states, actions, seen):
         for h, tables in enumerate(plan.policy):

@@ -111,7 +111,7 @@ def test_a_subclass_has_the_settings_of_its_algorithm():
 
 def test_it_says_what_it_is():
     assert repr(player()) == "IndependentSCB(layers=[1, 2], n_actions=2, clip='range')"
-    assert repr(SCB(2)).startswith("SCB(n_arms=2, clip='scale', ")
+    assert repr(SCB(2)).startswith("SCB(n_arms=2, profile='practical', clip='range', ")
 
 
 def play_on(learner, rounds=20):

@@ -90,7 +90,7 @@ def test_a_choice_is_an_index():
 def test_late_feedback_uses_the_probability_of_the_ask():
     """Outstanding asks share q_t; estimates divide by the probability at the ask, and are
     clipped by the threshold at the tell."""
-    learner = SCB(4, seed=2)
+    learner = SCB(4, profile="paper", seed=2)
     learner.tell(learner.ask(), 1.0)  # C = 2
     q = learner.probabilities()
     late = [learner.ask() for _ in range(6)]

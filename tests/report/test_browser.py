@@ -253,7 +253,7 @@ def test_tables_are_sorted_by_their_heads(opened):
     )  # fmt: skip
     assert column() != down
     assert (
-        opened.texts(f"{here} tbody th") == ["TsallisINF", "SCB clip=range", "SCB"]
+        opened.texts(f"{here} tbody th") == ["TsallisINF", "SCB", "SCB profile=paper"]
         or len(opened.texts(f"{here} tbody th")) == 3
     )
 

@@ -84,7 +84,7 @@ def test_paired_comparisons(found):
 
 def test_the_table_of_bounds(found):
     rows = found.charts["tails"]["bounds"]["panels"][0]["rows"]
-    assert [found.names[row[0]] for row in rows] == ["SCB clip=range", "Exp3IX"]
+    assert [found.names[row[0]] for row in rows] == ["SCB", "Exp3IX"]
     for row, p in zip(rows, (None, 0.9), strict=True):
         stored = found.rows["tails"].rows(found.names[row[0]], {}, round=400)
         values = stored["relative_regret"] / math.sqrt(3 * 400)

@@ -61,7 +61,7 @@ def test_thresholds(found):
             rows = found.rows["sizes"].rows(learner, keys, round=t)
             values = rows["threshold"][rows["threshold"] > 0.0]
             assert series["median"][i] == pytest.approx(helpers.quantile(values, 0.5), **CLOSE)
-    assert learners == {"SCB", "SCB clip=range", "TsallisINF"}
+    assert learners == {"SCB profile=paper", "SCB", "TsallisINF"}
 
 
 def test_tails(found):
@@ -93,12 +93,12 @@ def test_bounds_beside_the_curves(found):
                         known |= {"arms": {"n": str(x)}, "rounds": {"T": str(x)}}.get(view, {})
                         n, t = (int(float(known[k].replace(",", ""))) for k in ("n", "T"))
                         norm = math.sqrt(n * t)
-                    if learner == "SCB clip=range":
-                        assert y * norm == pytest.approx(8 * math.sqrt(n * t) + 2 * n + 1, rel=1e-6)
+                    if learner == "SCB":
+                        assert y * norm == pytest.approx(7 * math.sqrt(n * t) + 4 * n + 1, rel=1e-6)
                     elif learner == "TsallisINF" and panel["keys"]["adversary"] == "StochasticGap":
                         assert y * norm >= (4 * math.sqrt(n * t) + 1) * (1 - 1e-7)
                     assert y * norm < t
-    assert drawn == {"SCB clip=range", "TsallisINF"}  # 27 sqrt(nT) is more than T here
+    assert drawn == {"SCB", "TsallisINF"}  # 27 sqrt(nT) is more than T here
 
 
 def test_axes_name_the_regret(found):

@@ -29,7 +29,7 @@ def test_only_what_tells_adversaries_apart():
 def test_learners_have_all_that_is_not_the_default():
     assert named(
         learner_names, "bandits", "learners",
-        ("SCB", {"clip": "scale", "rate": 1.0}), ("SCB", {"clip": "range", "rate": 2.0}),
+        ("SCB", {"profile": "practical", "rate": None}), ("SCB", {"clip": "range", "rate": 2.0}),
         ("TsallisINF", {"loss_range": [0.0, 1.0]}), ("TsallisINF", {"loss_range": [0, 5]}),
     ) == [
         "SCB", "SCB clip=range, rate=2", "TsallisINF", "TsallisINF loss_range=[0, 5]",

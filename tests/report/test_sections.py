@@ -23,7 +23,7 @@ def test_unfinished_experiment(reported, tmp_path):
     (tmp_path / "out/experiment.toml").write_text(config.dumps(config.experiment(more)))
     text = report(tmp_path / "out", figures=False).page.read_text(encoding="utf-8")
     assert "Unfinished: 340 replicates of 4 cells are missing" in text
-    assert "SCB(clip=range) · StochasticGap(gap=0.3) · n=3 · T=400: 10 of 160 missing" in text
+    assert "SCB · StochasticGap(gap=0.3) · n=3 · T=400: 10 of 160 missing" in text
     assert "Exp3IX · StochasticGap(gap=0.3) · n=4 · T=400: 160 of 160 missing" in text
 
 
@@ -56,7 +56,7 @@ def test_last_checkpoint_before_the_end(tmp_path):
     lab.run(early, out=tmp_path, engine="serial")
     charts = {chart.view: chart for chart in contents(tmp_path).sections[0].charts}
     limit = charts["bounds"].panels[0].rows[0][4]
-    assert limit == pytest.approx((8 * 600**0.5 + 7) / 600**0.5, rel=1e-6)
+    assert limit == pytest.approx((7 * 600**0.5 + 13) / 600**0.5, rel=1e-6)
 
 
 def test_learners_of_a_section_look_different(reported):
@@ -71,6 +71,6 @@ def test_learners_of_a_section_look_different(reported):
 def test_settings_have_the_reference_of_their_name(reported):
     sizes = contents(reported).sections[0]
     rows = {name: (settings, reference) for name, settings, reference in sizes.settings}
-    assert rows["SCB clip=range"][1] == SCB.spec.reference
-    assert "clip=range" in rows["SCB clip=range"][0]
+    assert rows["SCB profile=paper"][1] == SCB.spec.reference
+    assert "profile=paper" in rows["SCB profile=paper"][0]
     assert "shift=5" in rows["StochasticGap shift=5"][0]

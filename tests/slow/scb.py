@@ -11,12 +11,17 @@ from slow.formulas import Player, mixed, tsallis
 
 def play(
     n: int,
-    clip: str = "scale",
+    profile: str = "practical",
+    clip: str | None = None,
     threshold: str = "lazy",
-    rate: float = 1.0,
-    mixing: float = 1.0,
+    rate: float | None = None,
+    mixing: float | None = None,
     ablation: bool = False,
 ) -> Player:
+    paper = profile == "paper"
+    clip = clip or ("scale" if paper else "range")
+    rate = rate or (1.0 if paper else 2.0)
+    mixing = (1.0 if paper else 0.5) if mixing is None else mixing
     L, C, told, t = np.zeros(n), 0.0, [], 1
     while True:
         width = 2.0 * C if clip != "range" else (max(told) - min(told) if told else 0.0)

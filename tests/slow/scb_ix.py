@@ -11,13 +11,17 @@ from slow.formulas import Player, mixed, softmax
 
 def play(
     n: int,
-    clip: str = "scale",
+    profile: str = "practical",
+    clip: str | None = None,
     threshold: str = "lazy",
     delta: float | None = None,
     beta_cap: float | None = None,
-    mixing: float = 1.0,
+    mixing: float | None = None,
     ablation: bool = False,
 ) -> Player:
+    paper = profile == "paper"
+    clip = clip or ("scale" if paper else "range")
+    mixing = (1.0 if paper else 0.5) if mixing is None else mixing
     iota = math.log(n) if delta is None else math.log(n / delta)
     cap = beta_cap or (0.5 if clip == "range" else 1.0)
     L, C, told, t = np.zeros(n), 0.0, [], 1

@@ -241,6 +241,10 @@ class CostSCB(Learner):
         ),
     )
 
+    _remedy = (
+        "where such losses say nothing about their arms, make the learner with outliers='sqrt'"
+    )
+
     def __init__(
         self,
         n_arms: SupportsIndex,
@@ -276,7 +280,8 @@ class CostSCB(Learner):
         params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         self._counts = counts
         self._start(params, locals(), seed)
-        self._least = least
+        self._least = self._low = least
+        self._watching = outliers != 0  # where one is expected, it does no harm
 
     def _renew_stream(self, bits: PCG64) -> None:
         super()._renew_stream(bits)
@@ -293,3 +298,6 @@ class CostSCB(Learner):
     def below(self) -> int:
         """How many losses were below ``lower``, and taken as ``lower``."""
         return int(self._scalar("below"))
+
+    def _tenfold(self) -> tuple[float, float]:
+        return self._params.lower, self._params.lower + 10.0 * self.scale

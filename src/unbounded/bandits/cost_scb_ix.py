@@ -152,6 +152,8 @@ class CostSCBIX(Learner):
         examples=({}, {"outliers": 3}, {"delta": 0.01}),
     )
 
+    _remedy = "where such losses say nothing about their arms, make it with outliers=k"
+
     def __init__(
         self,
         n_arms: SupportsIndex,
@@ -172,9 +174,13 @@ class CostSCBIX(Learner):
             delta = checked_positive("delta", delta, below=1.0)
             iota -= math.log(delta)
         self._start(Params(n_arms, least, outliers + 1, iota), locals(), seed)
-        self._least = least
+        self._least = self._low = least
+        self._watching = outliers != 0  # where one is expected, it does no harm
 
     @property
     def below(self) -> int:
         """How many losses were below ``lower``, and taken as ``lower``."""
         return int(self._scalar("below"))
+
+    def _tenfold(self) -> tuple[float, float]:
+        return self._params.lower, self._params.lower + 10.0 * self.scale

@@ -1,7 +1,9 @@
-"""Thompson sampling on the logarithms of the losses (Honda & Takemura 2014, for Gaussian rewards).
+"""Thompson sampling on the logarithms of the losses: the conjugate normal model.
 
-The logarithms of an arm's losses are taken as normal with unknown mean and variance. With the
-uniform prior the mean's posterior after s losses is Student's: sqrt(s (s - 3) / Q) (mu - mean) has
+This follows no paper line by line. It is the standard model for normal observations, with the
+uniform prior and the first plays that Honda & Takemura (2014) give for Gaussian rewards, put on
+logarithms, of which they do not speak. The logarithms of an arm's losses are taken as normal with
+unknown mean and variance. With the uniform prior the mean's posterior after s losses is Student's: sqrt(s (s - 3) / Q) (mu - mean) has
 s - 3 degrees of freedom, Q being the sum of squared deviations. Each arm is played five times; then
 mu is drawn for every arm, and the arm with the least is played. Losses are ranked by their
 geometric means: the right thing for log-normal losses whose logarithms have similar variances.
@@ -125,6 +127,9 @@ def scale(params: Params, state: State) -> float:
 class LogThompson(Learner):
     """Thompson sampling for positive losses that are log-normal, or nearly so.
 
+    The standard conjugate model for normal observations, on logarithms; it follows no paper line
+    by line, and ranks arms by their geometric means.
+
     Parameters
     ----------
     n_arms : int
@@ -152,7 +157,7 @@ class LogThompson(Learner):
     spec = BanditSpec.of(
         __name__,
         name="LogThompson",
-        reference="Honda & Takemura 2014, on logarithms",
+        reference="the conjugate normal model on logarithms; prior of Honda & Takemura 2014",
         guarantee="expected number of plays of worse arms of order ln T for independent log-normal "
         "losses; none against an adversary",
         scale_free=True,

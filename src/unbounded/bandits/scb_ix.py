@@ -1,9 +1,10 @@
 """SCB-IX: scale-free bandit with a high-probability bound (Chen & Zhang 2024, Algorithm 2).
 
 SCB with the Shannon entropy, and with implicit exploration (Neu 2015) in the estimator, which
-makes the regret bound hold with high probability and not only in expectation (Theorem 2). The
-paper's proof needs beta_t <= 1/2; with scale clipping the default is the schedule as printed,
-which exceeds that for t < 3 n ln n: the proof covers ``beta_cap=0.5`` only (erratum E9).
+makes the regret bound hold with high probability and not only in expectation (Theorem 2). By
+default with range clipping and half the exploration (docs/range-clipping.md). The paper's proof
+needs beta_t <= 1/2; its own schedule, as printed, exceeds that for t < 3 n ln n: the proof covers
+``beta_cap=0.5`` only (erratum E9).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_count, checked_part, checked_positive
+from unbounded._arguments import checked_count, checked_option, checked_part, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import (
@@ -21,6 +22,7 @@ from unbounded.core.clipping import (
     checked_clipping,
     clip,
     scale_of,
+    tenfold,
     unit_factor,
 )
 from unbounded.core.simplex import shannon_arms
@@ -28,6 +30,18 @@ from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
+
+
+class Constants(NamedTuple):
+    """What a profile sets; every field is also an argument of `SCBIX`."""
+
+    clip: str
+    mixing: float  # a
+
+
+PRACTICAL = Constants("range", 0.5)
+PAPER = Constants("scale", 1.0)
+PROFILES = {"practical": PRACTICAL, "paper": PAPER}
 
 
 class Params(NamedTuple):
@@ -86,25 +100,32 @@ def scale(params: Params, state: State) -> float:
     return scale_of(state.window, params.clip)
 
 
-def range_bound(n: int, T: int, delta: float) -> float:
+def range_bound(n: int, T: int, delta: float, mixing: float = PRACTICAL.mixing) -> float:
     """What realised regret over max - min does not exceed with probability 1 - delta, with
     range clipping and iota = ln n: docs/range-clipping.md, section 5."""
     log_n, log_3 = math.log(n), math.log(3.0 / delta)
-    clipping_error = 1.59 * max(2.0 * n, math.sqrt(n * n + n * T / log_n)) * (log_3 + 1.0)
-    estimates = 8.5 * math.sqrt(n * T * log_n) + math.sqrt(n * T / log_n) * log_3
-    return estimates + clipping_error + 3.5 * log_3 + 2.0
+    kappa = 4.0 / (2.0 - mixing) + 1.0 + 2.0 * mixing  # stability, bias and mixing, over gamma_t
+    reach = max(2.0 * n, math.sqrt(n * n + n * T / log_n)) / mixing
+    clipping_error = 1.59 * reach * (log_3 + 1.0)
+    estimates = (kappa + 1.5) * math.sqrt(n * T * log_n) + math.sqrt(n * T / log_n) * log_3
+    return estimates + clipping_error + 0.5 * kappa * log_3 + 2.0
 
 
 class SCBIX(Learner):
     """SCB with implicit exploration: regret bounded with high probability.
 
-    With ``clip="scale"`` the paper's proof covers ``beta_cap=0.5``, not the default (erratum E9).
+    By default with range clipping, which has a theorem of its own (docs/range-clipping.md). Where a
+    least possible loss is known, `CostSCBIX` is better. With ``profile="paper"`` the paper's proof
+    covers ``beta_cap=0.5``, not the default (erratum E9).
 
     Parameters
     ----------
     n_arms : int
         The number of arms.
-    clip : {"scale", "range", "none"}
+    profile : {"practical", "paper"}
+        Defaults of ``clip`` and ``mixing``: "range" and 1/2, or what Chen & Zhang published,
+        "scale" and 1.
+    clip : {"range", "scale", "none"}
         As in `SCB`.
     threshold : {"lazy", "largest"}
         As in `SCB`.
@@ -114,7 +135,7 @@ class SCBIX(Learner):
     beta_cap : float, optional
         The largest share of uniform exploration. By default there is no cap with
         ``clip="scale"``, as printed in the paper, and 1/2 with ``clip="range"``, which the proofs
-        need (erratum E9).
+        need (erratum E9). ``mixing`` multiplies what it leaves.
     mixing : float
         As in `SCB`.
     ablation : bool
@@ -125,7 +146,7 @@ class SCBIX(Learner):
     Examples
     --------
     >>> from unbounded import SCBIX
-    >>> learner = SCBIX(n_arms=3, clip="range", seed=0)
+    >>> learner = SCBIX(n_arms=3, seed=0)
     >>> for _ in range(1000):
     ...     choice = learner.ask()
     ...     learner.tell(choice, reward=[0.001, 0.003, 0.002][choice])
@@ -137,32 +158,44 @@ class SCBIX(Learner):
         __name__,
         name="SCBIX",
         reference="Chen & Zhang 2024, Algorithm 2",
-        guarantee="regret O(l_inf (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
-        "with probability 1 - delta, Theorem 2",
+        guarantee="regret O((max - min) (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
+        "with probability 1 - delta, docs/range-clipping.md; with profile='paper' l_inf for "
+        "max - min, Theorem 2",
         scale_free=True,
         examples=(
             {},
-            {"clip": "range"},
-            {"beta_cap": 0.5, "delta": 0.01},
-            {"threshold": "largest"},
-            {"mixing": 0.0},
-            {"clip": "none", "ablation": True},
+            {"mixing": 1.0},
+            {"profile": "paper"},
+            {"profile": "paper", "beta_cap": 0.5, "delta": 0.01},
+            {"profile": "paper", "threshold": "largest"},
+            {"profile": "paper", "mixing": 0.0},
+            {"profile": "paper", "clip": "none", "ablation": True},
         ),
+    )
+
+    _remedy = (
+        "where a least possible loss is known, CostSCBIX(n_arms, outliers=k) ignores such losses; "
+        "else clip those that say nothing about their arm before you tell them"
     )
 
     def __init__(
         self,
         n_arms: SupportsIndex,
         *,
-        clip: str = "scale",
+        profile: str = "practical",
+        clip: str | None = None,
         threshold: str = "lazy",
         delta: float | None = None,
         beta_cap: float | None = None,
-        mixing: float = 1.0,
+        mixing: float | None = None,
         ablation: bool = False,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
+        checked_option("profile", profile, tuple(PROFILES))
+        usual = PROFILES[profile]
+        clip = usual.clip if clip is None else clip
+        mixing = usual.mixing if mixing is None else mixing
         code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
         iota = math.log(n_arms)
         if delta is not None:
@@ -172,3 +205,7 @@ class SCBIX(Learner):
         if beta_cap is not None:
             cap = beta_cap = checked_part("beta_cap", beta_cap)
         self._start(Params(n_arms, code, rule, mixing, iota, cap), locals(), seed)
+
+    def _tenfold(self) -> tuple[float, float]:
+        low, high = self._scalar("window.low"), self._scalar("window.high")
+        return tenfold(low, high, self.scale, self._params.clip)

@@ -66,11 +66,13 @@ def checked_clipping(
     """
     share = checked_share("mixing", mixing)
     checked_ablation(clip, share, ablation)
-    return (
-        checked_option("clip", clip, CLIPS),
-        checked_option("threshold", threshold, THRESHOLDS),
-        share,
-    )
+    code = checked_option("clip", clip, CLIPS)
+    rule = checked_option("threshold", threshold, THRESHOLDS)
+    if code == RANGE and rule != LAZY:
+        raise ValueError(
+            "threshold is of the paper's clipping: choose clip='scale' with it, or leave it out"
+        )
+    return code, rule, share
 
 
 @kernel
@@ -146,6 +148,16 @@ def scale_of(window: Window, clip: int) -> float:
     """
     W = window.W if clip == RANGE else 0.5 * window.W
     return capped(W, window.e)
+
+
+def tenfold(low: float, high: float, scale: float, clip: int) -> tuple[float, float]:
+    """Losses beyond these make ``scale`` more than ten times what it is.
+
+    ``low`` and ``high`` are the window's. The paper's threshold becomes twice such a loss.
+    """
+    if clip == RANGE:
+        return high - 10.0 * scale, low + 10.0 * scale
+    return -5.0 * scale, 5.0 * scale
 
 
 @kernel

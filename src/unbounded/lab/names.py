@@ -117,7 +117,7 @@ def known(kind: Kind, field: Field) -> Mapping[str, Registered]:
     --------
     >>> from unbounded.lab.names import known
     >>> known("bandits", "learners")["SCB"].parameters["clip"].options
-    ('scale', 'range', 'none')
+    ('range', 'scale', 'none')
     >>> known("bandits", "adversaries")["StochasticGap"].parameters["gap"].default
     0.1
     >>> list(known("MDPs", "worlds")["combination_lock"].parameters)

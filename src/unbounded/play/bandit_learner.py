@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.bandit_steps import entries
 from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
+from unbounded.play.scale_warning import SETTLED, ScaleWarning
 from unbounded.play.seeds import Seed
 from unbounded.play.steps import steps_of
 from unbounded.play.tickets import Ticket
@@ -62,6 +64,7 @@ class Learner(AskTell[Choice]):
     _noun = "choice"
     _counts = False  # whether asks change the state
     _example = "SCB"
+    _remedy = ""  # where one huge loss spoils the scale: what to do about it
 
     def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
         super()._start(params, arguments, seed)
@@ -70,6 +73,8 @@ class Learner(AskTell[Choice]):
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
         self._least = -self._limit  # of learners that are told the least possible loss: that
+        self._low, self._high = self._least, self._limit  # what is between needs no second look
+        self._watching = not self._remedy  # for losses that spoil the scale; or no need to
         self._forgotten = 0  # asks = tells + forgotten + outstanding
         self._telling: tuple[Any, ...] | None = None  # the record whose tell began last
 
@@ -166,6 +171,9 @@ class Learner(AskTell[Choice]):
             words = buffer.view(np.uint64)[FIRST_WORD : FIRST_WORD + WORDS]
             words[:] = self._bits.random_raw(WORDS)
             buffer[DRAWN] += WORDS
+            if not self._watching and buffer[DRAWN] >= SETTLED:
+                self._watching = True
+                self._watch()
 
     def tell(
         self,
@@ -189,7 +197,7 @@ class Learner(AskTell[Choice]):
             Instead of ``loss``, for full-information learners: the losses of all the arms.
         """
         value: Any
-        if type(loss) is float and self._least <= loss <= self._limit and reward is losses is None:
+        if type(loss) is float and self._low <= loss <= self._high and reward is losses is None:
             value = loss  # the usual case, at the least cost
         else:
             value = self._checked_feedback(loss, reward, losses)
@@ -229,13 +237,41 @@ class Learner(AskTell[Choice]):
             raise TypeError("pass either loss or reward, not both")
         else:
             value = -self._checked("reward", reward)
-        if value < self._least and self._scalar("below") == 0.0:
-            warnings.warn(
-                f"a loss of {value:g} is below the least possible one, {self._least:g}, and is "
-                "taken as that: tell the learner a lower one (said once; learner.below counts)",
-                stacklevel=3,
-            )
+        if not self._low <= value <= self._high:
+            self._look_twice(value)
         return value
+
+    def _look_twice(self, loss: float) -> None:
+        """Warn of a loss below the least possible one, and of one that spoils the scale."""
+        if loss < self._least:
+            if self._scalar("below") == 0.0:
+                warnings.warn(
+                    f"a loss of {loss:g} is below the least possible one, {self._least:g}, and is "
+                    "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                    stacklevel=4,
+                )
+            return
+        low, high = self._tenfold()
+        if self.rounds < SETTLED or self.scale == 0.0 or low <= loss <= high:
+            self._watch()  # the scale has grown since
+            return
+        self._low, self._high = self._least, self._limit
+        warnings.warn(
+            f"a loss of {loss:g} makes the scale of {self.spec.name}, {self.scale:g} after "
+            f"{self.rounds} rounds, more than ten times that, and losses of the usual size will "
+            f"hardly count any more: {self._remedy} (said once)",
+            ScaleWarning,
+            stacklevel=4,
+        )
+
+    def _watch(self) -> None:
+        """Look twice at losses that would make the scale more than ten times what it is now."""
+        low, high = self._tenfold()
+        self._low, self._high = max(self._least, low), min(self._limit, high)
+
+    def _tenfold(self) -> tuple[float, float]:
+        """Losses beyond these make the scale more than ten times what it is."""
+        return -math.inf, math.inf
 
     def _checked(self, name: str, value: object) -> float:
         if value is None:

@@ -370,6 +370,7 @@ def _play_python(
 ) -> None:
     n = learner.n_arms
     player = type(learner)(**learner.settings, seed=replicate_seed(root, replicate, CHOICES))
+    player._watching = True  # who made the losses need not be warned of them
     rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))
     book, cumulative = new_book(), np.zeros(n)
     t, last_arm = 1, -1

@@ -41,10 +41,10 @@ def learner_names(variants: Sequence[Variant], known: Known) -> dict[Variant, st
     --------
     >>> from unbounded.lab.names import known
     >>> from unbounded.report.labels import learner_names
-    >>> variants = [("SCB", '{"clip":"range","rate":1.0}'), ("Exp3IX", '{"rounds":null}'),
-    ...             ("SCB", '{"clip":"range","rate":2.0}')]
+    >>> variants = [("SCB", '{"profile":"practical"}'), ("Exp3IX", '{"rounds":null}'),
+    ...             ("SCB", '{"profile":"paper","rate":2.0}')]
     >>> learner_names(variants, known("bandits", "learners")).values()
-    dict_values(['SCB clip=range', 'Exp3IX', 'SCB clip=range, rate=2'])
+    dict_values(['SCB', 'Exp3IX', 'SCB profile=paper, rate=2'])
     """
     return _named(
         variants,

@@ -59,7 +59,7 @@ class OutsideWindow(Adversary):
     --------
     >>> from unbounded import SCB, simulate
     >>> from unbounded.adversaries import OutsideWindow
-    >>> learner = SCB(n_arms=4, clip="range")
+    >>> learner = SCB(n_arms=4)
     >>> result = simulate(learner, OutsideWindow(), rounds=1000, seed=0)
     >>> bool(result.clipped[0, -1] > 10)
     True

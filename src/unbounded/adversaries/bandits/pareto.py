@@ -6,17 +6,27 @@ from typing import Any
 
 from unbounded._arguments import checked_at_least, checked_finite, checked_whole
 from unbounded._jit import kernel
-from unbounded.core.random import stream_of, uniform_at
+from unbounded.core.random import Word, stream_of, uniform_at
 from unbounded.play.adversary import Adversary
 
 
 @kernel
-def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+def _loss(params: Any, stream: Word, k: int) -> float:
     ratio, best, power = params[0], int(params[1]), params[2]
+    x = (1.0 - uniform_at(stream, k)) ** power
+    return float(ratio * x if k == best else x)
+
+
+@kernel
+def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     stream = stream_of(state[0], t)
     for k in range(out.size):
-        x = (1.0 - uniform_at(stream, k)) ** power
-        out[k] = ratio * x if k == best else x
+        out[k] = _loss(params, stream, k)
+
+
+@kernel
+def _entry(params: Any, state: Any, t: int, k: int) -> float:
+    return _loss(params, stream_of(state[0], t), k)
 
 
 class Pareto(Adversary):
@@ -45,6 +55,7 @@ class Pareto(Adversary):
     """
 
     fill = _fill
+    entry = _entry
 
     def __init__(
         self,
