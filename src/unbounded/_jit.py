@@ -10,13 +10,16 @@ from typing import Any, TypeVar
 
 import numba
 from numba import types
+from numba.core.cgutils import raw_memmove
 from numba.extending import intrinsic
 
 from unbounded._jit_cache import NotKeptError, callback, can_keep, dispatcher, only_kept
 
 __all__ = [
+    "IN_PYTHON",
     "NotKeptError",
     "Pointer",
+    "assign",
     "borrowed",
     "can_keep",
     "kernel",
@@ -107,9 +110,40 @@ def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
+@intrinsic
+def assign(typing_context: Any, out: Any, values: Any) -> Any:
+    """In a kernel: ``out[:] = values``, for two vectors of one size.
+
+    To be able to say what is wrong with their sizes, Numba compiles its own string functions into
+    every process in which an array is assigned to a slice.
+    """
+    for array in (out, values):
+        if not isinstance(array, types.Array) or (array.ndim, array.layout) != (1, "C"):
+            raise TypeError("assign needs two contiguous vectors")
+    if out.dtype != values.dtype:
+        raise TypeError("assign needs two vectors of one type")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, of = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, arguments, strict=True)
+        )
+        raw_memmove(builder, to.data, of.data, of.nitems, of.itemsize)
+        return context.get_dummy_value()
+
+    return types.void(out, values), generate
+
+
 def _unchanged(arrays: Any) -> Any:
     return arrays
 
 
+def _assigned(out: Any, values: Any) -> None:
+    out[:] = values
+
+
+IN_PYTHON: dict[Any, Callable[..., Any]] = {borrowed: _unchanged, assign: _assigned}
+"""What Python runs instead of what only a compiler can."""
+
 if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
-    borrowed = _unchanged
+    borrowed, assign = IN_PYTHON.values()
