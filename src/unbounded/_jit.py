@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numba
 from numba import types
 from numba.core.cgutils import raw_memmove
+from numba.core.errors import TypingError
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
@@ -121,9 +122,9 @@ def assign(typing_context: Any, out: Any, values: Any) -> Any:
     """
     for array in (out, values):
         if not isinstance(array, types.Array) or (array.ndim, array.layout) != (1, "C"):
-            raise TypeError("assign needs two contiguous vectors")
+            raise TypingError("assign needs two contiguous vectors")
     if out.dtype != values.dtype:
-        raise TypeError("assign needs two vectors of one type")
+        raise TypingError("assign needs two vectors of one type")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         to, of = (
@@ -143,7 +144,7 @@ def section(typing_context: Any, array: Any, begin: Any, end: Any) -> Any:
     Numba's own takes ten times as much code, because it must be prepared for any numbers.
     """
     if not isinstance(array, types.Array) or (array.ndim, array.layout) != (1, "C"):
-        raise TypeError("section needs a contiguous vector")
+        raise TypingError("section needs a contiguous vector")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, first, last = arguments

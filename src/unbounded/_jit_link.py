@@ -127,7 +127,10 @@ class ForPython:
         """Compile for these types of arguments."""
         result = _wrapped(self._seen, args)
         target, library, own = result.target_context, result.library, result.environment
-        target.create_cpython_wrapper(library, result.fndesc, own, None, release_gil=self._nogil)
+        with target.push_code_library(library):
+            target.create_cpython_wrapper(
+                library, result.fndesc, own, None, release_gil=self._nogil
+            )
         entry = target.get_executable(library, result.fndesc, own)
         set_environments(library)
         return result._replace(entry_point=entry)
@@ -151,8 +154,9 @@ class ForC(CFunc):
 
     def _compile_uncached(self) -> Any:
         result = _wrapped(self._seen, self._sig)
-        environment = result.environment
-        result.target_context.create_cfunc_wrapper(result.library, result.fndesc, environment, None)
+        target, library = result.target_context, result.library
+        with target.push_code_library(library):
+            target.create_cfunc_wrapper(library, result.fndesc, result.environment, None)
         return result
 
 
@@ -161,7 +165,7 @@ def _wrapped(seen: Seen, signature: Any) -> Any:
     seen.compile(signature)
     arguments, _ = normalize_signature(signature)
     result = seen.overloads[tuple(arguments)]
-    target = seen.targetctx
+    target = seen.targetctx.subtarget(enable_nrt=True)  # an array that is returned is counted
     fndesc = copy(result.fndesc)
     fndesc.env_name += "whole"  # a wrapper may have constants of its own
     library = _new(Whole, target, fndesc.qualname)
