@@ -79,7 +79,7 @@ def test_borrowed_arrays_are_the_same_arrays():
 
 
 def functions_in(made) -> list[str]:
-    """The functions in the code of a kernel that Python has called, without the entry from there."""
+    """The functions in the code of a kernel that Python has called, but for the entry."""
     (result,) = made.overloads.values()
     functions = result.library._get_module_for_linking().functions  # of code from a file, too
     names = [function.name for function in functions if not function.is_declaration]
