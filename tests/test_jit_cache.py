@@ -40,9 +40,9 @@ def package(tmp_path: Path) -> Path:
     return copy
 
 
-def write_callee(package: Path, expression: str) -> None:
+def write_callee(package: Path, expression: str, made: str = "kernel") -> None:
     (package / "bandits_of_test" / "callee.py").write_text(
-        f"from unbounded._jit import kernel\n@kernel\ndef inner(x):\n    return {expression}\n"
+        f"from unbounded._jit import {made}\n@{made}\ndef inner(x):\n    return {expression}\n"
     )
 
 
@@ -60,13 +60,47 @@ def run(package: Path, program: str = PROGRAM, warned: str = "", **environment: 
     return result.stdout.split()
 
 
-def test_an_edit_of_a_callee_in_another_file_is_seen(package):
+@pytest.mark.parametrize("made", ["kernel", "subroutine"])
+def test_an_edit_of_a_callee_in_another_file_is_seen(package, made):
+    write_callee(package, "x + 1.0", made)
     assert run(package)[:2] == ["30.0", "0"]
     assert run(package)[:2] == ["30.0", "1"]  # from the cache
-    write_callee(package, "x + 2.0")
+    write_callee(package, "x + 2.0", made)
     assert run(package)[:2] == ["40.0", "0"]
-    write_callee(package, "x + 1.0")
+    write_callee(package, "x + 1.0", made)
     assert run(package)[:2] == ["30.0", "1"]  # as it was before
+
+
+def test_a_subroutine_whose_code_is_gone_is_compiled_again(package):
+    """Its callers call it by its name, which would lead nowhere."""
+    write_callee(package, "x + 1.0", "subroutine")
+    run(package)
+    for path in package.rglob("*-inner.*.nbc"):
+        path.unlink()
+    # In a process that has compiled something before, it is another function for Numba.
+    first = "from unbounded._jit import kernel\n"
+    first += "".join(f"kernel(lambda x: x + {i})(1)\n" for i in range(5))
+    assert run(package, first + PROGRAM)[:2] == ["30.0", "0"]
+    assert run(package)[:2] == ["30.0", "1"]
+
+
+FOREIGN = """
+from numba import njit
+from unbounded.bandits_of_test.caller import outer
+@njit(cache=True)
+def foreign(x):
+    return outer(x)
+print(foreign(2.0))
+"""
+
+
+def test_numbas_own_cache_keeps_no_call_of_a_subroutine(package):
+    """It does not know that the subroutine must be there, and the process would end."""
+    write_callee(package, "x + 1.0", "subroutine")
+    (package.parent / "foreign.py").write_text(FOREIGN)
+    for _ in range(2):
+        why = "Cannot cache compiled function"
+        assert run(package, "import foreign", warned=why) == ["30.0"]
 
 
 EDITED = """
@@ -131,7 +165,9 @@ def test_processes_that_compile_at_once_agree(package):
     "name",
     [
         "ccallback.CFunc",
+        "codegen.JITCodeLibrary",
         "compiler.CompileResult",
+        "environment.lookup_environment",
         "extending._Intrinsic",
         "serialize.dumps",
         "sigutils.normalize_signature",

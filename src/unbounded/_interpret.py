@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
-from unbounded._jit import Pointer, borrowed
+from unbounded._jit import IN_PYTHON, Pointer
 
 _mirrors: dict[FunctionType, Callable[..., Any]] = {}
 
@@ -68,11 +68,7 @@ def _mirror(value: Any, names: set[str], roots: set[str]) -> Any:
     if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in roots:
         used = {name: vars(value)[name] for name in names & vars(value).keys()}
         return SimpleNamespace(**{name: _mirror(part, names, roots) for name, part in used.items()})
-    return _unchanged if value is borrowed else value
-
-
-def _unchanged(value: Any) -> Any:
-    return value
+    return next((python for compiled, python in IN_PYTHON.items() if compiled is value), value)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -10,18 +10,24 @@ from typing import Any, TypeVar
 
 import numba
 from numba import types
+from numba.core.cgutils import raw_memmove
+from numba.core.errors import TypingError
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
 from unbounded._jit_cache import NotKeptError, callback, can_keep, dispatcher, only_kept
 
 __all__ = [
+    "IN_PYTHON",
     "NotKeptError",
     "Pointer",
+    "assign",
     "borrowed",
     "can_keep",
     "kernel",
     "only_kept",
     "pointer",
+    "section",
     "subroutine",
 ]
 
@@ -107,9 +113,69 @@ def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return value
 
 
+@intrinsic
+def assign(typing_context: Any, out: Any, values: Any) -> Any:
+    """In a kernel: ``out[:] = values``, for two vectors of one size.
+
+    To be able to say what is wrong with their sizes, Numba compiles its own string functions into
+    every process in which an array is assigned to a slice.
+    """
+    for array in (out, values):
+        if not isinstance(array, types.Array) or (array.ndim, array.layout) != (1, "C"):
+            raise TypingError("assign needs two contiguous vectors")
+    if out.dtype != values.dtype:
+        raise TypingError("assign needs two vectors of one type")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, of = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, arguments, strict=True)
+        )
+        raw_memmove(builder, to.data, of.data, of.nitems, of.itemsize)
+        return context.get_dummy_value()
+
+    return types.void(out, values), generate
+
+
+@intrinsic
+def section(typing_context: Any, array: Any, begin: Any, end: Any) -> Any:
+    """In a kernel: ``array[begin:end]`` of a vector, for 0 <= begin <= end <= array.size.
+
+    Numba's own takes ten times as much code, because it must be prepared for any numbers.
+    """
+    if not isinstance(array, types.Array) or (array.ndim, array.layout) != (1, "C"):
+        raise TypingError("section needs a contiguous vector")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value, first, last = arguments
+        view = context.make_array(array)(context, builder, value)
+        size = builder.sub(last, first)
+        view.data = builder.gep(view.data, [first])
+        view.nitems = size
+        view.shape = builder.insert_value(view.shape, size, 0)
+        return impl_ret_borrowed(context, builder, array, view._getvalue())
+
+    return array(array, types.int64, types.int64), generate
+
+
 def _unchanged(arrays: Any) -> Any:
     return arrays
 
 
+def _assigned(out: Any, values: Any) -> None:
+    out[:] = values
+
+
+def _section(array: Any, begin: int, end: int) -> Any:
+    return array[begin:end]
+
+
+IN_PYTHON: dict[Any, Callable[..., Any]] = {
+    borrowed: _unchanged,
+    assign: _assigned,
+    section: _section,
+}
+"""What Python runs instead of what only a compiler can."""
+
 if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
-    borrowed = _unchanged
+    borrowed, assign, section = IN_PYTHON.values()

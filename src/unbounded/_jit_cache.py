@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import pickle
 import re
 import sys
@@ -32,12 +33,12 @@ from unbounded._jit_files import cache_directory, nowhere, read, say, write
 from unbounded._jit_key import Fingerprint, Kernel, UncertainError
 
 try:
-    from numba.core.ccallback import CFunc
     from numba.core.compiler import CompileResult
     from numba.core.extending import _Intrinsic
     from numba.core.serialize import dumps
-    from numba.core.sigutils import normalize_signature
     from numba.core.typing.templates import Signature, builtin_registry
+
+    from unbounded import _jit_link as link
 
     MISSING = not hasattr(CompileResult, "_reduce") or not hasattr(CompileResult, "_rebuild")
 except ImportError:
@@ -52,6 +53,9 @@ class NotKeptError(Exception):
 
 
 _here = threading.local()
+_by_name: dict[str, tuple[bytes | None, Any]] = {}
+"""Functions that others call by their names in machine code: what they are, and for which
+arguments they are compiled."""
 
 
 @contextmanager
@@ -70,16 +74,17 @@ def can_keep() -> bool:
 
 
 def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Numba's dispatcher of a function, with its compiled code kept."""
+    """Numba's dispatcher of a function, for Python and for kernels, with its compiled code kept."""
     if MISSING:
         _say_missing()
         return numba.njit(**options)(function)
-    kept = Kept(function, options)
-    made = numba.njit(**options)(kept.function)
-    if hasattr(made, "_cache"):
-        made._cache = kept
-    else:
-        _say_missing()
+    ours = Ours(function, options)
+    made = numba.njit(**options)(ours.function)
+    made._cache = Kept(ours, "python")
+    made._compiler = link.ForPython(ours.seen, nogil=options.get("nogil", False))
+    made.get_call_template = ours.seen.get_call_template
+    made.get_overload = ours.seen.get_overload
+    made._compiling_counter = ours.seen._compiling_counter  # by which Numba knows a recursion
     return made
 
 
@@ -88,9 +93,9 @@ def callback(function: Callable[..., Any], signature: Any, options: dict[str, An
     if MISSING:
         _say_missing()
         return numba.cfunc(signature, **options)(function)
-    kept = Kept(function, options)
-    made: Any = CFunc(kept.function, normalize_signature(signature), {}, options)
-    made._cache = kept
+    ours = Ours(function, options)
+    made = link.ForC(ours.seen, signature, options)
+    made._cache = Kept(ours, "c")
     made.compile()
     return made
 
@@ -102,8 +107,8 @@ def _say_missing() -> None:
     )
 
 
-class Kept(Kernel):
-    """What Numba asks for the compiled code of one function, and gives it to."""
+class Ours(Kernel):
+    """A function as the package compiles it."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         # A copy, whose name in machine code can be changed.
@@ -116,9 +121,28 @@ class Kept(Kernel):
         functools.update_wrapper(copy, function)
         vars(copy).pop("__wrapped__")  # it stands for itself
         super().__init__(copy, options)
-        self._qualname = function.__qualname__
+        self.qualname = function.__qualname__
         name = f"{function.__module__.removeprefix('unbounded.')}-{function.__qualname__}"
-        self._file = re.sub(r"[^\w-]+", "_", name)[-150:]  # one of these may be all there is
+        self.file = re.sub(r"[^\w-]+", "_", name)[-150:]  # one of these may be all there is
+        compiler = link.TakenInCompiler if options["forceinline"] else link.CalledCompiler
+        self.seen = link.Seen(copy, {}, options | {"nopython": True}, compiler)
+        """What other kernels see of it."""
+        self.seen._cache = Kept(self, "kernels")
+
+
+class Kept:
+    """What Numba asks for the compiled code of one function, and gives it to.
+
+    Parameters
+    ----------
+    ours : Ours
+    role : str
+        For whom it is compiled: Python, C, or other kernels.
+    """
+
+    def __init__(self, ours: Ours, role: str) -> None:
+        self.ours = ours
+        self._role = role
 
     @property
     def cache_path(self) -> str | None:
@@ -128,35 +152,58 @@ class Kept(Kernel):
     def load_overload(self, signature: Any, target: Any) -> Any:
         found = self._found(signature, target)
         if found is None and getattr(_here, "only_kept", False):
-            raise NotKeptError(self._qualname)
+            raise NotKeptError(self.ours.qualname)
+        if found is not None:
+            self._note(found)
         return found
 
     def _found(self, signature: Any, target: Any) -> Any:
         code = self._code(signature)
-        if self.compiled_as is None:
-            self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
+        ours = self.ours
+        if ours.compiled_as is None:
+            ours.compiled_as = code or b""  # never equal to a hash: callers are not kept either
         # Machine code is found by names, which Numba makes of this one and a count that starts
         # again in each process: two functions of one name would meet when one comes from a file.
         unique = uuid.uuid4().hex if code is None else code.hex()[:32]
-        self.function.__qualname__ = f"_{unique}.{self._qualname}"
+        ours.function.__qualname__ = f"_{unique}.{self._role}.{ours.qualname}"
         self._loading = code
         if code is None:
             return None
         key = self._key(code, signature, target.codegen())
-        data = read(f"{self._file}.{_version(code, key)}")
+        data = read(f"{ours.file}.{_version(code, key)}")
         if data is None:
             return None
         target.refresh()  # not before: it takes as long as importing Numba
         try:
-            stored, reduced = pickle.loads(data)
-            result = CompileResult._rebuild(target, *reduced) if stored == key else None
+            stored, needs, packed = pickle.loads(data)
         except Exception:  # what it refers to is gone: compile again
             return None
-        if result is not None and not set(_classes(result.signature)) <= self._met:
+        if stored != key or not all(itertools.starmap(self._has, needs)):
+            return None
+        try:
+            result = link.unpacked(target, packed)
+        except Exception:
+            return None
+        if not set(_classes(result.signature)) <= self._met:
             return None  # a class of that name, and not the one that is meant here
         return result
 
+    def _has(self, name: str, code: bytes, arguments: Any) -> bool:
+        """Whether a function that is called by its name is there, after it has been loaded."""
+        kernel = self._kernels.get(code)
+        if kernel is None:
+            return False
+        kernel.seen.compile(arguments)
+        return bool(kernel.seen.overloads[arguments].fndesc.mangled_name == name)
+
+    def _note(self, result: Any) -> None:
+        """Note that there is a function that others may call by its name."""
+        if self._role == "kernels" and not self.ours.options["forceinline"]:
+            arguments = tuple(result.signature.args)
+            _by_name[result.fndesc.mangled_name] = self._loading, arguments
+
     def save_overload(self, signature: Any, result: Any) -> None:
+        self._note(result)
         code = self._code(signature)
         if code is None or code != self._loading:  # a global name changed while it was compiled
             return
@@ -164,12 +211,13 @@ class Kept(Kernel):
             return  # addresses of this process
         if not all(map(_is_found_by_name, _classes(result.signature))):
             return
+        names = sorted(link.declared(result) & _by_name.keys())
         key = self._key(code, signature, result.codegen)
         try:
-            data = dumps((key, result._reduce()))
+            data = dumps((key, [(name, *_by_name[name]) for name in names], link.packed(result)))
         except Exception:  # an argument whose type cannot be pickled
             return
-        write(self._file, _version(code, key), data)
+        write(self.ours.file, _version(code, key), data)
 
     def _code(self, signature: Any) -> bytes | None:
         """The hash of all that is compiled; None if that is not to be kept."""
@@ -178,16 +226,17 @@ class Kept(Kernel):
             return None
         code = Fingerprint(_opened)
         try:
-            found = code.of(self)
+            found = code.of(self.ours)
         except UncertainError:
             return None
+        self._kernels = code.kernels
         self._met = code.classes | set(_classes(signature))
         ours = all(module.partition(".")[0] == "unbounded" for module in code.modules)
         return found if ours or not _extended() else None
 
     def _key(self, code: bytes, signature: Any, codegen: Any) -> Any:
         settings = tuple(str(getattr(numba.config, name, None)) for name in _SETTINGS)
-        return code, signature, codegen.magic_tuple(), _VERSIONS, settings
+        return code, self._role, signature, codegen.magic_tuple(), _VERSIONS, settings
 
     def enable(self) -> None:
         """Numba's word; it is always on."""
@@ -228,7 +277,7 @@ def _opened(value: Any) -> Any:
     """What one of Numba's objects stands for."""
     kept = getattr(value, "_cache", None)
     if isinstance(kept, Kept):
-        return kept
+        return kept.ours
     if hasattr(value, "py_func"):
         # What it was compiled as, and when, is not known.
         raise UncertainError(f"{value} is compiled by Numba, not by the package")

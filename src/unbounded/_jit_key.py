@@ -63,6 +63,8 @@ class Fingerprint:
         """Where the functions are from that were met."""
         self.classes: set[type] = set()
         """The NamedTuples that were met."""
+        self.kernels: dict[bytes, Any] = {}
+        """The kernels that were met, by their hashes."""
 
     def of(self, value: Any) -> bytes:
         """The hash of a value; raises `UncertainError`."""
@@ -117,6 +119,7 @@ class Fingerprint:
                 raise UncertainError(
                     f"{value.function.__qualname__} was compiled as something else"
                 )
+            self.kernels[found] = value
             return found
         if isinstance(value, FunctionType):
             return self._of_function(value, _text(value.__code__))

@@ -20,7 +20,7 @@ from unbounded.core.clipping import LARGEST_UNIT, rescale
 from unbounded.core.legal import ROUNDING, require, require_distribution
 from unbounded.core.powers import capped
 from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.sampling import Law, blend, draw, new_law, put_all_on
+from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law, put_all_on
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -68,7 +68,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with what is played."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -25,7 +25,7 @@ from unbounded.core.simplex.ftrl import (
     tsallis_mixed,
     tsallis_moved,
 )
-from unbounded.core.simplex.sampling import Law, draw, make_uniform, new_law
+from unbounded.core.simplex.sampling import Law, draw, fill, make_uniform, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -68,7 +68,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -15,7 +15,7 @@ from unbounded._arguments import checked_count, checked_part
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
-from unbounded.core.simplex.sampling import Law, blend, draw, new_law
+from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -48,7 +48,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with q_t."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -16,12 +16,12 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded._arguments import checked_count, checked_range
-from unbounded._jit import kernel
+from unbounded._jit import assign, kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.legal import require_distribution
 from unbounded.core.simplex.ftrl import total
-from unbounded.core.simplex.sampling import Law, blend, draw, new_law
+from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -56,7 +56,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel
@@ -78,7 +78,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     inverse = 1.0 / total(w, law.room)
     for i in range(n):
         w[i] *= inverse
-    law.q[:] = w
+    assign(law.q, w)
     blend(law, 1.0 - gamma, gamma / n)
     return State(state.t + 1, state.clipped + clipped, w, law)
 

@@ -17,7 +17,7 @@ from unbounded._arguments import checked_count, checked_positive, checked_within
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.power import power, power_entropy
-from unbounded.core.simplex.sampling import Law, draw, new_law
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -45,7 +45,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -18,7 +18,7 @@ from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.powers import LARGEST
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
-from unbounded.core.simplex.sampling import Law, draw, new_law
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -53,7 +53,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -18,7 +18,7 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
-from unbounded.core.simplex.sampling import Law, draw, new_law
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -54,7 +54,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with p_t."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import NamedTuple, SupportsIndex
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.sampling import Law, draw, new_law
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
@@ -31,7 +31,7 @@ def init(params: Params) -> State:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q``."""
-    q[:] = state.law.q
+    fill(state.law, q)
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._jit import kernel
+from unbounded._jit import assign, kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import roll_forward
 from unbounded.play.contract import Cache
@@ -15,7 +15,7 @@ OWN = -1  # the memo of a plan that is the learner's own policy, not an explorer
 @kernel
 def act(lay: Integers, params: Any, state: Any, word: int, pi: Vector) -> int:
     """Fill ``pi`` with the policy of the next episode."""
-    pi[:] = state.pi
+    assign(pi, state.pi)
     return OWN
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded._interpret import interpreted
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
 from unbounded.core.occupancy.confidence import first_upper
@@ -239,7 +239,7 @@ def _planned(
             break
         current += 1
     if current == size:
-        library.choice[current * S : (current + 1) * S] = model.choice
+        assign(library.choice[current * S : (current + 1) * S], model.choice)
         library.weight[current] = 0.0
         library.target[current] = target
         size += 1

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_count, checked_positive
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.legal import require_boxes, require_counts
 from unbounded.core.occupancy import programs
@@ -140,7 +140,7 @@ def _estimate(
 @subroutine
 def _new_epoch(lay: Integers, params: Params, state: State) -> None:
     """Boxes from the counts so far."""
-    state.N_before[:] = state.N
+    assign(state.N_before, state.N)
     rebuild(lay, state.N, state.M, params.log_term, params.c1, params.c2, False, state.lo, state.hi)
     spare_mass(lay, state.lo, state.room)
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, Windows
 from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
@@ -120,7 +120,7 @@ def act(
     """Line 11: the policy of q~, or with probability beta an explorer's, and which one."""
     x = uniform(word) - (1.0 - params.beta)
     if x < 0.0 or library.size == 0:
-        pi[:] = state.pi
+        assign(pi, state.pi)
         return OWN
     k = explorers.draw(library, x / params.beta)
     explorers.fill_component(lay, library, k, pi)
@@ -267,7 +267,7 @@ def weigh(params: Params, state: State, windows: Windows) -> tuple[int, bool]:
 @subroutine
 def new_epoch(lay: Integers, params: Params, state: State) -> None:
     """Boxes from the counts so far; every upper bound has to be computed again."""
-    state.N_before[:] = state.N
+    assign(state.N_before, state.N)
     rebuild(lay, state.N, state.M, params.log_term, params.c1, params.c2, True, state.lo, state.hi)
     spare_mass(lay, state.lo, state.room)
     state.u_main[:] = -1.0

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from unbounded._jit import kernel
+from unbounded._interpret import interpreted
+from unbounded._jit import kernel, section
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 
 _SCALARS = (int, float, bool)
@@ -175,8 +176,8 @@ class Packing:
         )
 
     @cached_property
-    def python(self) -> Access:
-        """The functions as Python runs them."""
+    def _written(self) -> Access:
+        """The functions, as they are written here."""
         kinds: dict[str, Any] = {}
         params = self._expression(self.Params, "params.", kinds)
         state = self._expression(self.State, "state.", kinds)
@@ -201,7 +202,7 @@ class Packing:
         digest = hashlib.sha256(source.encode()).hexdigest()[:8]
         file = str(Path(__file__).with_name(f"{self.module}.{self.name}.{digest}.packing"))
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-        namespace = {"np": np, "__name__": self.module, **kinds}
+        namespace = {"np": np, "section": section, "__name__": self.module, **kinds}
         exec(compile(source, file, "exec"), namespace)
         steps = [namespace[step] for step in Access._fields]
         for step in steps:
@@ -209,9 +210,15 @@ class Packing:
         return Access(*steps)
 
     @cached_property
+    def python(self) -> Access:
+        """The functions as Python runs them."""
+        params, state, pack = self._written
+        return Access(interpreted(params), interpreted(state), interpreted(pack))
+
+    @cached_property
     def compiled(self) -> Access:
         """The same as kernels."""
-        params, state, pack = self.python
+        params, state, pack = self._written
         return Access(kernel(params), kernel(state), kernel(pack))
 
     def _expression(self, kind: Any, prefix: str, kinds: dict[str, Any]) -> str:
@@ -226,7 +233,7 @@ class Packing:
             else:
                 slot = self._vectors[field]
                 whole = "buffer.view(np.int64)" if part == Integers else "buffer"
-                parts.append(f"{whole}[int(buffer[{slot}]) : int(buffer[{slot + 1}])]")
+                parts.append(f"section({whole}, int(buffer[{slot}]), int(buffer[{slot + 1}]))")
         alias = f"{kind.__name__}_{len(kinds)}"  # two algorithms' types may have one name
         kinds[alias] = kind
         return f"{alias}({', '.join(parts)})"

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbounded._jit import kernel
+from unbounded._jit import assign, kernel
 from unbounded.core.arrays import Matrix
 from unbounded.play.adversary import Adversary
 
@@ -21,7 +21,7 @@ from unbounded.play.adversary import Adversary
 def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     n = out.size
     start = ((t - 1) % (params.size // n)) * n
-    out[:] = params[start : start + n]
+    assign(out, params[start : start + n])
 
 
 class Replay(Adversary):

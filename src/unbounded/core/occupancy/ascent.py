@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import borrowed, kernel, subroutine
+from unbounded._jit import assign, borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE
@@ -79,7 +79,7 @@ def direction(lay: Integers, W: Work) -> float:
     """Newton's direction W.dv from the matrix in W.D, W.E; the slope along it."""
     W = borrowed(W)
     blocktri.factor(lay, W.D, W.E, W.inverse, W.c)
-    W.dv[:] = W.grad
+    assign(W.dv, W.grad)
     blocktri.solve(lay, W.D, W.E, W.inverse, W.dv)
     return slope_along(W)
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_vector
-from unbounded._jit import borrowed, kernel, subroutine
+from unbounded._jit import assign, borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.confidence import check_boxes
@@ -211,7 +211,7 @@ def _last_resort(
     Returns the best gap and the interior point method's iterations.
     """
     if best < math.inf:
-        W.P[:] = W.best_P
+        assign(W.P, W.best_P)
         bounds(lay, lo, hi, W.best_v, W.best_theta, W.P, W.bound, W.slack)
         best = offer_kept(lay, pi, best, W)
     top = 0.0
@@ -237,10 +237,14 @@ def _last_resort(
                 rise = -(W.w[h] - w[h]) * W.best_q[p] * math.log(W.best_q[p])
                 gap += rise
                 W.parts[KL] += rise
-    W.w[:] = w
+    assign(W.w, w)
     if gap < best:
         return gap, iterations
-    W.best_v[:], W.best_theta[:], W.best_P[:], W.best_q[:], W.best_pi[:] = kept
+    assign(W.best_v, kept[0])
+    assign(W.best_theta, kept[1])
+    assign(W.best_P, kept[2])
+    assign(W.best_q, kept[3])
+    assign(W.best_pi, kept[4])
     W.parts[KL] = kl
     W.parts[SLACK] = slack
     return best, iterations
@@ -297,9 +301,9 @@ def solve(
             method = COLD if kind == EMPTY else FALLBACK
             best, iterations = interior_point(lay, lo, hi, goal, best, W)
             if not best <= goal:  # polish
-                v[:] = W.best_v
-                theta[:] = W.best_theta
-                P[:] = W.best_P
+                assign(v, W.best_v)
+                assign(theta, W.best_theta)
+                assign(P, W.best_P)
                 best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
                 steps += more
                 certificates += again
@@ -309,11 +313,11 @@ def solve(
     memory[KIND] = PLACEHOLDER if units.placeholder else REAL
     memory[EXPONENT] = units.e
     if best < math.inf:
-        v[:] = W.best_v
-        theta[:] = W.best_theta
-        P[:] = W.best_P
-        q[:] = W.best_q
-        pi[:] = W.best_pi
+        assign(v, W.best_v)
+        assign(theta, W.best_theta)
+        assign(P, W.best_P)
+        assign(q, W.best_q)
+        assign(pi, W.best_pi)
         if excluded:
             spread(lay, L, W.L, pi)
     else:

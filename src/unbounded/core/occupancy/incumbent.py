@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unbounded._jit import kernel
+from unbounded._jit import assign, kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.certificate import certify
 from unbounded.core.occupancy.work import KL, SLACK, Work
@@ -26,11 +26,11 @@ def offer(
         best = gap
         W.parts[KL] = kl
         W.parts[SLACK] = slack
-        W.best_v[:] = v
-        W.best_theta[:] = theta
-        W.best_P[:] = W.P
-        W.best_q[:] = W.q_out
-        W.best_pi[:] = W.pi_out
+        assign(W.best_v, v)
+        assign(W.best_theta, theta)
+        assign(W.best_P, W.P)
+        assign(W.best_q, W.q_out)
+        assign(W.best_pi, W.pi_out)
     return best, gap, slack
 
 
@@ -41,5 +41,5 @@ def offer_kept(lay: Integers, pi: Vector, best: float, W: Work) -> float:
     For a solve that fails: what was found may be poorer than what there is. W.P, W.bound and
     W.slack belong to the best point.
     """
-    W.pi_out[:] = pi
+    assign(W.pi_out, pi)
     return offer(lay, W.best_v, W.best_theta, True, best, W)[0]

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_vector
-from unbounded._jit import borrowed, kernel, subroutine
+from unbounded._jit import assign, borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.ascent import direction, good_step, imbalance, slope_along, step_to
 from unbounded.core.occupancy.confidence import check_boxes
@@ -153,7 +153,7 @@ def _line_search(
     theta: Vector, W: Work,
 ) -> tuple[float, bool]:  # fmt: skip
     """Move v along W.dv; the value there, and success."""
-    W.v_old[:] = v
+    assign(W.v_old, v)
     t = 1.0
     trial = value
     for _ in range(_TRIES):
@@ -196,7 +196,7 @@ def _ascend(
         value, accepted = _line_search(lay, lo, hi, value, slope, ln_P, v, theta, W)
         if not accepted:
             steps = limit  # nothing more to gain: certify what there is
-            v[:] = W.v_old
+            assign(v, W.v_old)
             value = evaluate(lay, lo, hi, v, ln_P, theta, W)
     return best, steps, certificates
 
@@ -251,14 +251,14 @@ def _follow(
         if best <= wanted:
             if last:
                 return best, steps, certificates
-            before[:] = good
+            assign(before, good)
             floor_before = floor_good
-            good[:] = W.best_v
-            theta_good[:] = W.best_theta
+            assign(good, W.best_v)
+            assign(theta_good, W.best_theta)
             floor_good = floor
             shrink = max(shrink * shrink, _SHRINK)
         else:  # a smaller step from the last solution
-            theta[:] = theta_good
+            assign(theta, theta_good)
             shrink = math.sqrt(shrink)
             if floor_good == math.inf or shrink > _SLOWEST:
                 break
@@ -269,8 +269,8 @@ def _follow(
         for k in range(v.size):
             v[k] = good[k] + ahead * (good[k] - before[k])
     _at_weights(lay, units.e, 0.0, L, w, ln_q, W)
-    v[:] = good
-    theta[:] = theta_good
+    assign(v, good)
+    assign(theta, theta_good)
     evaluate(lay, lo, hi, v, ln_P, theta, W)
     best = offer(lay, v, theta, False, math.inf, W)[0]
     return best, steps, certificates
@@ -331,9 +331,9 @@ def kl_step(
         evaluate(lay, lo, hi, W.best_v, ln_P, W.best_theta, W)
         best = offer_kept(lay, pi, best, W)
     if best < math.inf:
-        v[:] = W.best_v
-        theta[:] = W.best_theta
-        pi[:] = W.best_pi
+        assign(v, W.best_v)
+        assign(theta, W.best_theta)
+        assign(pi, W.best_pi)
         _rebase(lay, W, ln_q, ln_P)
         if excluded:
             spread(lay, L, W.L, pi)

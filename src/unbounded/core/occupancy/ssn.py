@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import borrowed, kernel, subroutine
+from unbounded._jit import assign, borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy import blocktri
 from unbounded.core.occupancy.ascent import (
@@ -130,7 +130,7 @@ def _line_search(
     P0: Vector, W: Work,
 ) -> tuple[float, int, bool]:  # fmt: skip
     """Move v along W.dv; the value there, the evaluations that it took, and success."""
-    W.v_old[:] = v
+    assign(W.v_old, v)
     t = 1.0
     trial = value
     for tried in range(_TRIES):
@@ -225,7 +225,7 @@ def newton(
             if gap <= goal or steps >= limit or certificates >= MAX_STEPS:
                 break
             if slack > 0.5 * goal:  # a proximal step
-                P0[:] = W.P
+                assign(P0, W.P)
                 fast = inner <= 1
                 shrink = max(pace[SHRINKAGE] if fast else _SHRINK, _KAPPA_FLOOR / kappa)
                 inner = 0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
+from unbounded._jit import assign, kernel
 from unbounded.core.arrays import Room, Vector
 from unbounded.core.legal import ROUNDING, require, require_distribution
 from unbounded.core.simplex.lanes import LANES
@@ -50,6 +50,12 @@ def put_all_on(law: Law, k: int) -> None:
     law.q[:] = 0.0
     law.q[k] = 1.0
     blend(law, 1.0, 0.0)
+
+
+@kernel
+def fill(law: Law, q: Vector) -> None:
+    """Fill ``q`` with the probabilities."""
+    assign(q, law.q)
 
 
 @kernel

@@ -61,7 +61,7 @@ def fill(arms: Arms, q: Vector) -> None:
         for k in range(q.size):
             q[k] = lazy_shannon.probability(arms.picture, arms.table, k)
     else:
-        q[:] = arms.law.q
+        sampling.fill(arms.law, q)
 
 
 @kernel
