@@ -4,7 +4,8 @@ Numba's own ``cache=True`` looks only at the file that holds a function, so a ca
 running the old code of a callee edited in another file. Here the key is a hash of all that is
 compiled (`_jit_key`), and the files are checked before they are used (`_jit_files`). Each compiled
 signature is one file, written under a temporary name and renamed, so that processes that compile
-the same kernel at once cannot hand each other the wrong code.
+the same kernel at once cannot hand each other the wrong code; and they need not, as a lock
+(`_jit_locks`) has the others wait for the first.
 
 Where a version of Numba has none of these names, kernels are compiled in each process.
 """
@@ -20,6 +21,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -30,6 +32,7 @@ from numba import types
 
 from unbounded._jit_files import cache_directory, nowhere, read, say, write
 from unbounded._jit_key import Fingerprint, Kernel, UncertainError
+from unbounded._jit_locks import give_back, take
 
 try:
     from numba.core.ccallback import CFunc
@@ -76,8 +79,9 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         return numba.njit(**options)(function)
     kept = Kept(function, options)
     made = numba.njit(**options)(kept.function)
-    if hasattr(made, "_cache"):
+    if hasattr(made, "_cache") and hasattr(made, "_compiler"):
         made._cache = kept
+        made._compiler.compile = kept.giving_up(made._compiler.compile)
     else:
         _say_missing()
     return made
@@ -91,7 +95,7 @@ def callback(function: Callable[..., Any], signature: Any, options: dict[str, An
     kept = Kept(function, options)
     made: Any = CFunc(kept.function, normalize_signature(signature), {}, options)
     made._cache = kept
-    made.compile()
+    kept.giving_up(made.compile)()
     return made
 
 
@@ -119,6 +123,8 @@ class Kept(Kernel):
         self._qualname = function.__qualname__
         name = f"{function.__module__.removeprefix('unbounded.')}-{function.__qualname__}"
         self._file = re.sub(r"[^\w-]+", "_", name)[-150:]  # one of these may be all there is
+        # Of signatures that are being compiled, each in the compilation of the one before.
+        self._locks: list[Path | None] = []
 
     @property
     def cache_path(self) -> str | None:
@@ -126,12 +132,41 @@ class Kept(Kernel):
         return None if directory is None else str(directory)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        found = self._found(signature, target)
+        found, name = self._found(signature, target)
         if found is None and getattr(_here, "only_kept", False):
             raise NotKeptError(self._qualname)
+        if found is None:
+            directory = None if name is None else cache_directory()
+            lock = None if directory is None else directory / f"{name}.lock"
+            if lock is not None and not take(lock):
+                lock = None
+            self._locks.append(lock)
+            if lock is not None:
+                found, _ = self._found(signature, target)  # by the process that had the lock
+                if found is not None:
+                    self._unlock()
         return found
 
-    def _found(self, signature: Any, target: Any) -> Any:
+    def giving_up(self, compile: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, and when it fails the lock is free: nothing will be saved."""
+
+        @functools.wraps(compile)
+        def compiled(*arguments: Any) -> Any:
+            try:
+                return compile(*arguments)
+            except BaseException:
+                self._unlock()
+                raise
+
+        return compiled
+
+    def _unlock(self) -> None:
+        lock = self._locks.pop() if self._locks else None
+        if lock is not None:
+            give_back(lock)
+
+    def _found(self, signature: Any, target: Any) -> tuple[Any, str | None]:
+        """Compiled code, if it is kept; and the name under which it would be."""
         code = self._code(signature)
         if self.compiled_as is None:
             self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
@@ -141,22 +176,29 @@ class Kept(Kernel):
         self.function.__qualname__ = f"_{unique}.{self._qualname}"
         self._loading = code
         if code is None:
-            return None
+            return None, None
         key = self._key(code, signature, target.codegen())
-        data = read(f"{self._file}.{_version(code, key)}")
+        name = f"{self._file}.{_version(code, key)}"
+        data = read(name)
         if data is None:
-            return None
+            return None, name
         target.refresh()  # not before: it takes as long as importing Numba
         try:
             stored, reduced = pickle.loads(data)
             result = CompileResult._rebuild(target, *reduced) if stored == key else None
         except Exception:  # what it refers to is gone: compile again
-            return None
+            return None, name
         if result is not None and not set(_classes(result.signature)) <= self._met:
-            return None  # a class of that name, and not the one that is meant here
-        return result
+            return None, name  # a class of that name, and not the one that is meant here
+        return result, name
 
     def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            self._save(signature, result)
+        finally:
+            self._unlock()
+
+    def _save(self, signature: Any, result: Any) -> None:
         code = self._code(signature)
         if code is None or code != self._loading:  # a global name changed while it was compiled
             return
