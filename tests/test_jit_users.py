@@ -68,7 +68,7 @@ def meet(fill, params, state, q, out):
     fill(params, state, 1, -1, q, out)
 def face(cls):
     out = np.zeros((1, 2))
-    rows = cls.rows()
+    rows = cls.rows()()
     meet(rows, *cls().begin(2, 1, 0), np.ones(2), out)
     return float(out[0, 0]), rows.cache_hits
 """

@@ -72,7 +72,7 @@ def test_scale_and_shift(make):
         rows = 1 if adversary.looks else 7  # at once
         for t in range(1, ROUNDS + 1, rows):
             last_arm = -1 if t == 1 else 0
-            _call(adversary.rows(), params, state, t, last_arm, q, out[t - 1 : t - 1 + rows])
+            _call(adversary.rows()(), params, state, t, last_arm, q, out[t - 1 : t - 1 + rows])
         assert np.array_equal(out, expected)
 
 
