@@ -10,6 +10,8 @@ import pytest
 from numba import njit
 
 from loss_helpers import losses_of
+from paces import assert_same, each_way
+from unbounded import Uniform, simulate
 from unbounded.adversaries import Phase, bandits
 from unbounded.adversaries.bandits import adversaries
 
@@ -106,3 +108,7 @@ def test_scale_and_shift_must_be_finite(make):
     for name in ("scale", "shift"):
         with pytest.raises(ValueError, match=f"{name} must be finite"):
             make(**{name: np.inf})
+
+
+def test_a_simulation_against_it_is_the_same_interpreted(make, monkeypatch):
+    assert_same(each_way(monkeypatch, lambda: simulate(Uniform(4), make(), 50, 2, 1)))

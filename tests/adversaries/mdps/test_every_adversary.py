@@ -14,6 +14,8 @@ import pytest
 from numba import njit
 
 from loss_helpers import WORLDS, filled, some_q
+from paces import assert_same, each_way
+from unbounded import UniformPolicy, simulate_mdp
 from unbounded import adversaries as for_bandits
 from unbounded.adversaries import mdps
 from unbounded.adversaries.mdps import adversaries
@@ -128,3 +130,8 @@ def test_without_compiler_losses_are_the_same():
         check=True,
     )
     assert result.stdout.strip() == fingerprint()
+
+
+def test_a_simulation_against_it_is_the_same_interpreted(cls, monkeypatch):
+    learner = UniformPolicy(MDP.layers.sizes, MDP.layers.n_actions)
+    assert_same(each_way(monkeypatch, lambda: simulate_mdp(learner, MDP, cls(), 50, 2, 1)))
