@@ -137,9 +137,9 @@ def _run(
     status = 0
     try:
         with _termination_interrupts(), Display(console) as display:
-            fresh = [job.cells for job in todo if not job.store.directory.exists()]
-            if engine == "local" and len(fresh) > 1:
-                compile_ahead(fresh, workers)
+            fresh = [job for job in todo[1:] if not job.store.directory.exists()]
+            if engine == "local" and fresh:
+                compile_ahead([(job.cells, job.experiment.replicates) for job in fresh], workers)
             for number, job in enumerate(todo, 1):
                 if path.is_dir():
                     display.heading = f"{job.experiment.name} ({number} of {len(todo)})"
@@ -179,7 +179,8 @@ def _run_job(console: Console, display: Display, job: Job, engine: str, workers:
     done = total - failed
     console.print(
         f"{done} of {total} replicates done ({result.already_stored} were stored before), "
-        f"{failed} failed, {span_of(sum(result.task_seconds))} of computing. "
+        f"{failed} failed, {span_of(sum(result.task_seconds))} of computing, "
+        f"{span_of(result.compile_seconds)} of compiling and loading. "
         f"Results: {directory}",
         markup=False,
     )

@@ -22,9 +22,10 @@ import lab_helpers as helpers
 from unbounded import lab
 from unbounded.lab import config, grid, runner, task
 from unbounded.lab.engine import EngineError, open_engine
-from unbounded.lab.runner import Progress, run_cells
+from unbounded.lab.progress import Progress
+from unbounded.lab.runner import run_cells
 from unbounded.lab.store import Store
-from unbounded.lab.task import Outcome
+from unbounded.lab.task import Outcome, Warmed
 
 EXPERIMENT = config.experiment(helpers.PAIR)
 PLAN = grid.cells(EXPERIMENT)
@@ -190,7 +191,7 @@ class Measured:
 
     def _done(self, function: Any, argument: Any) -> list[Any]:
         if function is task.warm:
-            return [1e-6 for _ in argument]
+            return [Warmed(1e-6, 0.5) for _ in argument]
         lasted = [1e-6 * span.replicates * one.rounds for span, one in argument]
         self.seconds.append(sum(lasted))
         return [
@@ -213,6 +214,8 @@ def test_tasks_last_a_while(rounds: int, replicates: int, monkeypatch: pytest.Mo
     result = run_cells(plan, replicates)
     assert result.frame.height == len(plan) * replicates
     assert sorted(result.task_seconds) == sorted(measured.seconds)
+    groups = {(cell.settings.learner, cell.settings.adversary) for cell in plan}
+    assert result.compile_seconds == 0.5 * len(groups)
     total = 1e-6 * len(plan) * replicates * rounds
     assert sum(measured.seconds) == pytest.approx(total)
     longest = max(0.6 * 1.1, 1e-6 * rounds)  # a replicate is not cut

@@ -168,11 +168,15 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
         play_compiled(cls(**arguments, seed=0), _Still(), play, 0, COMPILED, np.empty((8, 1)))
 
     if (spec, on_demand) not in _codes:
-        made = loops(spec)
-        run = made.run_on_demand if on_demand else made.run
-        name = f"simulations of {spec.name}"
-        _codes[spec, on_demand] = Code(name, [run, made.scale], rehearse)
+        kernels = kernels_of(spec, on_demand=on_demand)
+        _codes[spec, on_demand] = Code(f"simulations of {spec.name}", kernels, rehearse)
     return _codes[spec, on_demand]
+
+
+def kernels_of(spec: BanditSpec, *, on_demand: bool = False) -> list[Any]:
+    """The kernels that simulations of an algorithm call."""
+    made = loops(spec)
+    return [made.run_on_demand if on_demand else made.run, made.scale]
 
 
 def parts_of(learner: Learner, adversary: Adversary, *, on_demand: bool = False) -> list[Code]:

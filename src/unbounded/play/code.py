@@ -16,7 +16,7 @@ from unbounded._jit import NotKeptError, can_keep, only_kept
 
 _SAID = 1.0  # seconds of waiting, after which one is told why
 # What compiling takes, as measured: seconds in any case, and per byte of Python's bytecode.
-_FIXED, _PER_BYTE = 3.0, 7e-4
+_FIXED, _PER_BYTE = 2.0, 1e-3
 
 _here = threading.local()
 _quiet = False
@@ -59,7 +59,7 @@ class Code:
     @cached_property
     def seconds(self) -> float:
         """About how long it takes to compile."""
-        return _FIXED + _PER_BYTE * bytecode(self._kernels)
+        return seconds_to_compile(self._kernels)
 
     def compile(self) -> None:
         """Compile it, or take it from the cache; say so if that takes long."""
@@ -82,6 +82,11 @@ class Code:
             _here.rehearses = False
 
 
+def seconds_to_compile(kernels: Sequence[Any]) -> float:
+    """About how long it takes to compile some kernels, with all that they call."""
+    return _FIXED + _PER_BYTE * bytecode(kernels)
+
+
 def be_quiet() -> None:
     """Say nothing in this process: somebody else tells the user what it does."""
     global _quiet
@@ -89,9 +94,10 @@ def be_quiet() -> None:
 
 
 @contextmanager
-def said(what: str) -> Iterator[None]:
-    """Tell on stderr why one waits, if it takes more than a second."""
-    timer = threading.Timer(_SAID, _say, (what,))
+def said(what: str, after: float | None = None) -> Iterator[None]:
+    """Tell on stderr why one waits, if it takes more than a second, or so many seconds."""
+    patience = _SAID if after is None else after
+    timer = threading.Timer(patience, _say, (what,))
     timer.daemon = True
     timer.start()
     began = time.perf_counter()
@@ -99,7 +105,7 @@ def said(what: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-    if time.perf_counter() - began > _SAID:
+    if time.perf_counter() - began > patience:
         _say(f"done in {time.perf_counter() - began:.0f} s")
 
 

@@ -237,11 +237,16 @@ def code_of(learner: MDPLearner, mdp: LayeredMDP, *, in_python: bool = False) ->
         occupancy(mdp, Markov.uniform(mdp.layers))  # for `_reach`, when there are explorers
 
     if (spec, in_python) not in _codes:
-        found = [*entries(spec)] if in_python else [loop(spec)]
-        solver = getattr(spec.solver, "kernel", None)
-        kernels = [*found, backward_induction] + ([] if solver is None else [solver])
+        kernels = kernels_of(spec, in_python=in_python)
         _codes[spec, in_python] = Code(f"simulations of {spec.name}", kernels, rehearse)
     return _codes[spec, in_python]
+
+
+def kernels_of(spec: MDPSpec, *, in_python: bool = False) -> list[Any]:
+    """The kernels that simulations of an algorithm call."""
+    solver = getattr(spec.solver, "kernel", None)
+    rest = [backward_induction] if solver is None else [backward_induction, solver]
+    return [*entries(spec), *rest] if in_python else [loop(spec), *rest]
 
 
 def parts_of(
