@@ -37,6 +37,7 @@ from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded._warm import warm
     from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
     from unbounded.mdps.independent_scb import IndependentSCB
@@ -69,6 +70,7 @@ _LATER = {
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
     "simulate_mdp": "unbounded.play.simulate_mdp",
+    "warm": "unbounded._warm",
 }
 
 
@@ -128,4 +130,5 @@ __all__ = [
     "UniformPolicy",
     "simulate",
     "simulate_mdp",
+    "warm",
 ]

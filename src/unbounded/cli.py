@@ -90,6 +90,7 @@ def _app() -> App:
     app.command(_show, name="show")
     app.command(_report, name="report")
     app.command(_list, name="list")
+    app.command(_warm, name="warm")
     return app
 
 
@@ -315,6 +316,29 @@ def _list(name: str | None = None) -> int:
                 _describe(console, entry, heading, whole=name is not None)
         if name is None:
             console.print()
+    return 0
+
+
+def _warm(*names: str, simulate: bool = False) -> int:
+    """Compile what learners need, and keep it, so that whoever finds the cache starts at once.
+
+    Parameters
+    ----------
+    names
+        Learners, as SCB; all of them by default.
+    simulate
+        Compile what simulations and experiments need too, with all adversaries.
+    """
+    from unbounded import warm
+    from unbounded.lab.display import span_of
+
+    try:
+        done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))
+    except (RuntimeError, ValueError) as error:
+        print(f"unbounded: {error}", file=sys.stderr)
+        return 2
+    spent = span_of(sum(done.seconds.values()))
+    print(f"{done.files} files were written in {spent}, to {done.directory}")
     return 0
 
 

@@ -81,7 +81,7 @@ def test_a_cell_with_failures() -> None:
     progress.finished(task.failed(failed, "ValueError: no"), settings)
     console = Console(file=io.StringIO(), width=120)
     console.print(render(progress))
-    [row] = [line for line in console.file.getvalue().splitlines() if PLAN[0].label in line]
+    row, _ = [line for line in console.file.getvalue().splitlines() if PLAN[0].label in line]
     assert row.removeprefix(PLAN[0].label).split()[:3] == ["4/12", "5", "3"]
 
 
