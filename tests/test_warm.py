@@ -116,7 +116,7 @@ def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(_jit_files.os, "replace", full)
     with pytest.warns(unbounded.CacheWarning, match="No space left on device"):
         _jit_files.write("kernel", "code.signature.nbc", b"code")
-    with pytest.raises(RuntimeError, match="cannot be kept: .*No space left"):
+    with pytest.raises(RuntimeError, match=r"cannot be kept: .*No space left"):
         _warm._timed("it", list, tmp_path, None)
 
 
