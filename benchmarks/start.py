@@ -2,8 +2,8 @@
 
     python benchmarks/start.py [--turns 5] [--page docs/start.md]
 
-Every figure is CPU seconds of a process from its very beginning (so other load does not count), or a
-ratio to the CPU seconds of a process that only imports Numba, measured in the same turn. The peers
+Every figure is CPU seconds of a process from its beginning, so that other load does not count, or
+a ratio to those of a process that only imports Numba, measured in the same turn. The peers
 are installed into an environment of their own, by ``--peers DIRECTORY`` one that stays.
 
 1. SCB to its 20th decision; SCB-RL to its fifth playing episode, on a small and on a larger MDP;
