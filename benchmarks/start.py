@@ -9,7 +9,8 @@ are installed into an environment of their own, by ``--peers DIRECTORY`` one tha
 1. SCB to its 20th decision; SCB-RL to its fifth playing episode, on a small and on a larger MDP;
 2. ask + tell while another process compiles, and after the change-over, in milliseconds;
 3. the CPU seconds of compiling SCB and SCB-RL;
-4. every learner to its first decision, beside River, pymab and MABWiser.
+4. every learner to its first decision, beside River, pymab and MABWiser;
+5. the tour of ``make demo``: seconds by the clock until its first result is on the screen.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 UNIT = "import numba"
@@ -130,6 +132,7 @@ PEERS = {
         policy.partial_fit([arm], [1.0])
     """,
 }
+TOUR = Path(__file__).resolve().parents[1] / "experiments" / "tour"
 MARK = "<!-- benchmarks/start.py -->"
 
 
@@ -201,6 +204,24 @@ def first_decisions(turns: int, peers: str) -> list[str]:
     return lines + [f"| {name} | {s:.2f} | {r:.1f} |" for name, (s, r) in measured.items()]
 
 
+def demo() -> list[str]:
+    """By the clock, with workers: what somebody sees who has just installed it."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "unbounded.cli", "run", TOUR, "--out", f"{folder}/out"],
+            env=os.environ | {"UNBOUNDED_CACHE_DIR": f"{folder}/cache", "UNBOUNDED_JIT": "auto"},
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stderr is not None
+        result = next(line for line in process.stderr if " regret / " in line)
+        seconds = time.perf_counter() - began
+        process.terminate()
+        process.communicate()
+    lines = ["| `make demo`, installed | seconds by the clock | may be |", "|---|---|---|"]
+    return [*lines, f"| first result: {result.strip()} | {seconds:.0f} | 20 |"]
+
+
 def installed(directory: Path) -> str:
     """A Python that has the peers."""
     python = directory / "bin" / "python"
@@ -220,7 +241,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         peers = installed(given.peers or Path(folder) / "peers")
         parts = [starts(given.turns), latencies(1), compilations()]
-        parts.append(first_decisions(max(1, given.turns // 2), peers))
+        parts += [first_decisions(max(1, given.turns // 2), peers), demo()]
     tables = "\n\n".join("\n".join(part) for part in parts)
     print(tables)
     if given.page is not None:
