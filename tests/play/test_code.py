@@ -38,8 +38,13 @@ def test_what_is_said_of_the_time(capsys, monkeypatch):
     monkeypatch.setattr(code_module, "_SAID", 0.0)
     code = Code("it", [twice], lambda: time.sleep(0.05))
     code.compile()
+    assert not capsys.readouterr().err  # it was kept
+    monkeypatch.setattr(code, "load", lambda: None)
+    code._ready = False
+    code.compile()
     assert f"compiling it, about {code.seconds:.0f} s, once per machine" in capsys.readouterr().err
     monkeypatch.setattr(code_module, "can_keep", lambda: False)
+    code._ready = False
     code.compile()
     assert "in each process, as nothing can be kept" in capsys.readouterr().err
 

@@ -62,7 +62,10 @@ class Code:
         return seconds_to_compile(self._kernels)
 
     def compile(self) -> None:
-        """Compile it, or take it from the cache; say so if that takes long."""
+        """Take it from the cache, or compile it, and say so if that takes long."""
+        self.load()
+        if self._ready:
+            return
         how_often = "once per machine" if can_keep() else "in each process, as nothing can be kept"
         with said(f"compiling {self.name}, about {self.seconds:.0f} s, {how_often}"):
             self._rehearse()
