@@ -78,7 +78,7 @@ def test_the_pointer_is_fill(cls):
     for mdp in WORLDS.values():
         q, out = some_q(mdp, 3), np.full(mdp.layers.n_pairs, np.nan)
         for t in (1, T // 2, T // 2 + 1, T):
-            _call(adversary.losses(), adversary.begin(mdp, T, KEY), t, q, mdp.layers.table, out)
+            _call(adversary.losses()(), adversary.begin(mdp, T, KEY), t, q, mdp.layers.table, out)
             assert np.array_equal(out, filled(adversary, mdp, T, t, q, KEY))
 
 
@@ -110,7 +110,7 @@ def fingerprint():
     q, out = some_q(MDP, 3), np.empty(MDP.layers.n_pairs)
     for cls in adversaries().values():
         for t in (1, 3, T):
-            run = cls.losses() if os.environ.get("NUMBA_DISABLE_JIT") else cls.fill
+            run = cls.losses()() if os.environ.get("NUMBA_DISABLE_JIT") else cls.fill
             run(cls(scale=3.7).begin(MDP, T, KEY), t, q, MDP.layers.table, out)
             digest.update(out.tobytes())
     return digest.hexdigest()
