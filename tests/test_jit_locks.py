@@ -21,11 +21,11 @@ COMPILE = """
     from unbounded import EpsilonGreedy, _jit_cache
     if sys.argv[2] == "unlocked":
         _jit_cache.take = lambda path: False
-    compiled, save = [], _jit_cache.Kept.save_overload
+    compiled, save = [], _jit_cache.InTurn.save_overload
     def counted(kept, signature, result):
-        compiled.append(f"{kept._file} {signature}")
+        compiled.append(kept.name)
         save(kept, signature, result)
-    _jit_cache.Kept.save_overload = counted
+    _jit_cache.InTurn.save_overload = counted
     time.sleep(max(0.0, float(sys.argv[1]) - time.time()))
     learner = EpsilonGreedy(3, seed=0)
     learner.tell(learner.ask(), 1.0)

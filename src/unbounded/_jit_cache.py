@@ -77,7 +77,7 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     if MISSING:
         _say_missing()
         return numba.njit(**options)(function)
-    kept = Kept(function, options)
+    kept = InTurn(function, options)
     made = numba.njit(**options)(kept.function)
     if hasattr(made, "_cache") and hasattr(made, "_compiler"):
         made._cache = kept
@@ -92,7 +92,7 @@ def callback(function: Callable[..., Any], signature: Any, options: dict[str, An
     if MISSING:
         _say_missing()
         return numba.cfunc(signature, **options)(function)
-    kept = Kept(function, options)
+    kept = InTurn(function, options)
     made: Any = CFunc(kept.function, normalize_signature(signature), {}, options)
     made._cache = kept
     kept.giving_up(made.compile)()
@@ -123,8 +123,6 @@ class Kept(Kernel):
         self._qualname = function.__qualname__
         name = f"{function.__module__.removeprefix('unbounded.')}-{function.__qualname__}"
         self._file = re.sub(r"[^\w-]+", "_", name)[-150:]  # one of these may be all there is
-        # Of signatures that are being compiled, each in the compilation of the one before.
-        self._locks: list[Path | None] = []
 
     @property
     def cache_path(self) -> str | None:
@@ -132,41 +130,14 @@ class Kept(Kernel):
         return None if directory is None else str(directory)
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        found, name = self._found(signature, target)
+        found = self._found(signature, target)
         if found is None and getattr(_here, "only_kept", False):
             raise NotKeptError(self._qualname)
-        if found is None:
-            directory = None if name is None else cache_directory()
-            lock = None if directory is None else directory / f"{name}.lock"
-            if lock is not None and not take(lock):
-                lock = None
-            self._locks.append(lock)
-            if lock is not None:
-                found, _ = self._found(signature, target)  # by the process that had the lock
-                if found is not None:
-                    self._unlock()
         return found
 
-    def giving_up(self, compile: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, and when it fails the lock is free: nothing will be saved."""
+    name: str | None
 
-        @functools.wraps(compile)
-        def compiled(*arguments: Any) -> Any:
-            try:
-                return compile(*arguments)
-            except BaseException:
-                self._unlock()
-                raise
-
-        return compiled
-
-    def _unlock(self) -> None:
-        lock = self._locks.pop() if self._locks else None
-        if lock is not None:
-            give_back(lock)
-
-    def _found(self, signature: Any, target: Any) -> tuple[Any, str | None]:
-        """Compiled code, if it is kept; and the name under which it would be."""
+    def _found(self, signature: Any, target: Any) -> Any:
         code = self._code(signature)
         if self.compiled_as is None:
             self.compiled_as = code or b""  # never equal to a hash: callers are not kept either
@@ -175,30 +146,25 @@ class Kept(Kernel):
         unique = uuid.uuid4().hex if code is None else code.hex()[:32]
         self.function.__qualname__ = f"_{unique}.{self._qualname}"
         self._loading = code
+        self.name = None  # of the file, if it is to be kept
         if code is None:
-            return None, None
+            return None
         key = self._key(code, signature, target.codegen())
-        name = f"{self._file}.{_version(code, key)}"
-        data = read(name)
+        self.name = f"{self._file}.{_version(code, key)}"
+        data = read(self.name)
         if data is None:
-            return None, name
+            return None
         target.refresh()  # not before: it takes as long as importing Numba
         try:
             stored, reduced = pickle.loads(data)
             result = CompileResult._rebuild(target, *reduced) if stored == key else None
         except Exception:  # what it refers to is gone: compile again
-            return None, name
+            return None
         if result is not None and not set(_classes(result.signature)) <= self._met:
-            return None, name  # a class of that name, and not the one that is meant here
-        return result, name
+            return None  # a class of that name, and not the one that is meant here
+        return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        try:
-            self._save(signature, result)
-        finally:
-            self._unlock()
-
-    def _save(self, signature: Any, result: Any) -> None:
         code = self._code(signature)
         if code is None or code != self._loading:  # a global name changed while it was compiled
             return
@@ -235,6 +201,55 @@ class Kept(Kernel):
         """Numba's word; it is always on."""
 
     disable = flush = enable
+
+
+class InTurn(Kept):
+    """The same; and of processes that want to compile it at once, one does.
+
+    Numba saves what it has compiled, or an error ends it; in between it compiles what is called.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, options)
+        self._locks: list[Path | None] = []  # of compilations that are under way, the last inside
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        found = super().load_overload(signature, target)
+        if found is None:
+            directory = None if self.name is None else cache_directory()
+            lock = None if directory is None else directory / f"{self.name}.lock"
+            if lock is not None and not take(lock):
+                lock = None
+            self._locks.append(lock)
+            if lock is not None:
+                found = self._found(signature, target)  # by the process that had the lock
+                if found is not None:
+                    self._unlock()
+        return found
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            super().save_overload(signature, result)
+        finally:
+            self._unlock()
+
+    def giving_up(self, compile: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, and when it fails the lock is free: nothing will be saved."""
+
+        @functools.wraps(compile)
+        def compiled(*arguments: Any) -> Any:
+            try:
+                return compile(*arguments)
+            except BaseException:
+                self._unlock()
+                raise
+
+        return compiled
+
+    def _unlock(self) -> None:
+        lock = self._locks.pop() if self._locks else None
+        if lock is not None:
+            give_back(lock)
 
 
 def _classes(kind: Any) -> Iterator[type]:
