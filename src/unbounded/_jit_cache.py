@@ -221,8 +221,8 @@ class InTurn(Kept):
             if lock is not None and not take(lock):
                 lock = None
             self._locks.append(lock)
-            if lock is not None:
-                found = self._found(signature, target)  # by the process that had the lock
+            if lock is not None:  # perhaps the process that had the lock has compiled it
+                found = self.giving_up(super().load_overload)(signature, target)
                 if found is not None:
                     self._unlock()
         return found
