@@ -26,7 +26,7 @@ from unbounded import SCB
 from unbounded._jit import kernel
 from unbounded.adversaries import Adversary, StochasticGap, Switch
 from unbounded.core.simplex import lazy, proposal, tsallis_arms
-from unbounded.play.simulate import _loops
+from unbounded.play.bandit_loops import loops
 from unbounded.play.tally import new_book
 
 HERE = Path(__file__).resolve().parent
@@ -106,8 +106,8 @@ class Game:
         self.buffer = learner._fresh()
         tsallis_arms.MANY_ARMS = saved
         self.packing = learner.spec.packing
-        _, self.run_on_demand = _loops(learner.spec)
-        self.loss_of = adversary.loss_of()
+        self.run_on_demand = loops(learner.spec).run_on_demand
+        self.loss_of = adversary.loss_of()()
         self.params, self.state = adversary.begin(n, rounds, KEY)
         self.comparators = np.zeros(0, dtype=np.int64)  # the C loop has no comparator either
         self.losses, self.cumulative, self.book = np.zeros(1), np.zeros(1), new_book()

@@ -38,6 +38,7 @@ from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded._warm import warm
     from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
@@ -72,6 +73,7 @@ _LATER = {
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
     "simulate_mdp": "unbounded.play.simulate_mdp",
+    "warm": "unbounded._warm",
 }
 
 
@@ -133,4 +135,5 @@ __all__ = [
     "UniformPolicy",
     "simulate",
     "simulate_mdp",
+    "warm",
 ]

@@ -9,9 +9,11 @@ bit, a hundred times more slowly, and at once.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from unbounded._jit import IN_PYTHON, Pointer
 
@@ -52,9 +54,49 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     return _mirrors[function]
 
 
+def quietly(kernel: Any) -> Callable[..., Any]:
+    """The mirror of a kernel that is called from outside: like compiled code, it does not warn of
+    what it is meant to do."""
+    silent: Callable[..., Any] = np.errstate(all="ignore")(interpreted(kernel))
+    return silent
+
+
 def interpreted_pointer(pointed: Callable[[], Any]) -> Any:
     """What a `Pointer`, or a function that stands in for one, points to."""
     return interpreted(pointed.kernel) if isinstance(pointed, Pointer) else pointed()
+
+
+def bytecode(kernels: Iterable[Any]) -> int:
+    """How many bytes of bytecode some kernels have, with all that they call.
+
+    Examples
+    --------
+    >>> from unbounded._interpret import bytecode
+    >>> from unbounded._jit import kernel
+    >>> @kernel
+    ... def twice(x):
+    ...     return x + x
+    >>> @kernel
+    ... def four_times(x):
+    ...     return twice(twice(x))
+    >>> bytecode([four_times, twice]) == bytecode([four_times]) > bytecode([twice])
+    True
+    """
+    todo = [interpreted(kernel) for kernel in kernels]
+    met, mirrors = set(todo), set(_mirrors.values())
+    size = 0
+    while todo:
+        mirror: Any = todo.pop()
+        size += len(mirror.__code__.co_code)
+        values = [*mirror.__globals__.values()]
+        values += [cell.cell_contents for cell in mirror.__closure__ or ()]
+        for value in [*values]:
+            if isinstance(value, SimpleNamespace):
+                values += vars(value).values()
+        called = {value for value in values if isinstance(value, FunctionType)} & mirrors - met
+        met |= called
+        todo += called
+    return size
 
 
 def _mirror(value: Any, names: set[str], roots: set[str]) -> Any:

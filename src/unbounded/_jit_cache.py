@@ -4,7 +4,8 @@ Numba's own ``cache=True`` looks only at the file that holds a function, so a ca
 running the old code of a callee edited in another file. Here the key is a hash of all that is
 compiled (`_jit_key`), and the files are checked before they are used (`_jit_files`). Each compiled
 signature is one file, written under a temporary name and renamed, so that processes that compile
-the same kernel at once cannot hand each other the wrong code.
+the same kernel at once cannot hand each other the wrong code; and they need not, as a lock
+(`_jit_locks`) has the others wait for the first.
 
 Where a version of Numba has none of these names, kernels are compiled in each process.
 """
@@ -21,6 +22,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -31,6 +33,7 @@ from numba import types
 
 from unbounded._jit_files import cache_directory, nowhere, read, say, write
 from unbounded._jit_key import Fingerprint, Kernel, UncertainError
+from unbounded._jit_locks import give_back, take
 
 try:
     from numba.core.compiler import CompileResult
@@ -80,8 +83,8 @@ def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         return numba.njit(**options)(function)
     ours = Ours(function, options)
     made = numba.njit(**options)(ours.function)
-    made._cache = Kept(ours, "python")
     made._compiler = link.ForPython(ours.seen, nogil=options.get("nogil", False))
+    InTurn(ours, "python").serve(made, made._compiler)
     made.get_call_template = ours.seen.get_call_template
     made.get_overload = ours.seen.get_overload
     made._compiling_counter = ours.seen._compiling_counter  # by which Numba knows a recursion
@@ -95,7 +98,7 @@ def callback(function: Callable[..., Any], signature: Any, options: dict[str, An
         return numba.cfunc(signature, **options)(function)
     ours = Ours(function, options)
     made = link.ForC(ours.seen, signature, options)
-    made._cache = Kept(ours, "c")
+    InTurn(ours, "c").serve(made, made)
     made.compile()
     return made
 
@@ -127,7 +130,7 @@ class Ours(Kernel):
         compiler = link.TakenInCompiler if options["forceinline"] else link.CalledCompiler
         self.seen = link.Seen(copy, {}, options | {"nopython": True}, compiler)
         """What other kernels see of it."""
-        self.seen._cache = Kept(self, "kernels")
+        InTurn(self, "kernels").serve(self.seen, self.seen._compiler)
 
 
 class Kept:
@@ -157,6 +160,8 @@ class Kept:
             self._note(found)
         return found
 
+    name: str | None
+
     def _found(self, signature: Any, target: Any) -> Any:
         code = self._code(signature)
         ours = self.ours
@@ -167,10 +172,12 @@ class Kept:
         unique = uuid.uuid4().hex if code is None else code.hex()[:32]
         ours.function.__qualname__ = f"_{unique}.{self._role}.{ours.qualname}"
         self._loading = code
+        self.name = None  # of the file, if it is to be kept
         if code is None:
             return None
         key = self._key(code, signature, target.codegen())
-        data = read(f"{ours.file}.{_version(code, key)}")
+        self.name = f"{ours.file}.{_version(code, key)}"
+        data = read(self.name)
         if data is None:
             return None
         target.refresh()  # not before: it takes as long as importing Numba
@@ -242,6 +249,60 @@ class Kept:
         """Numba's word; it is always on."""
 
     disable = flush = enable
+
+
+class InTurn(Kept):
+    """The same; and of processes that want to compile it at once, one does.
+
+    Numba saves what it has compiled, or an error ends it; in between it compiles what is called.
+    """
+
+    def __init__(self, ours: Ours, role: str) -> None:
+        super().__init__(ours, role)
+        self._locks: list[Path | None] = []  # of compilations that are under way, the last inside
+
+    def serve(self, made: Any, compiler: Any) -> None:
+        """Keep for ``made`` what ``compiler`` compiles."""
+        made._cache = self
+        compiler.compile = self.giving_up(compiler.compile)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        found = super().load_overload(signature, target)
+        if found is None:
+            directory = None if self.name is None else cache_directory()
+            lock = None if directory is None else directory / f"{self.name}.lock"
+            if lock is not None and not take(lock):
+                lock = None
+            self._locks.append(lock)
+            if lock is not None:  # perhaps the process that had the lock has compiled it
+                found = self.giving_up(super().load_overload)(signature, target)
+                if found is not None:
+                    self._unlock()
+        return found
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            super().save_overload(signature, result)
+        finally:
+            self._unlock()
+
+    def giving_up(self, compile: Callable[..., Any]) -> Callable[..., Any]:
+        """The same, and when it fails the lock is free: nothing will be saved."""
+
+        @functools.wraps(compile)
+        def compiled(*arguments: Any) -> Any:
+            try:
+                return compile(*arguments)
+            except BaseException:
+                self._unlock()
+                raise
+
+        return compiled
+
+    def _unlock(self) -> None:
+        lock = self._locks.pop() if self._locks else None
+        if lock is not None:
+            give_back(lock)
 
 
 def _classes(kind: Any) -> Iterator[type]:

@@ -27,6 +27,9 @@ _SUM = hashlib.sha256().digest_size
 _VARIANTS = 4  # how many versions of one kernel are kept: an edit, and another script of its name
 
 
+_REMEDY = "UNBOUNDED_CACHE_DIR may name a directory that only you can write"
+
+
 class CacheWarning(RuntimeWarning):
     """Compiled code is not kept, so that every process compiles again; it says why.
 
@@ -98,8 +101,7 @@ def _trusted() -> list[Path]:
     reasons = {path: distrust(path) for path in places()}
     trusted = [path for path, reason in reasons.items() if not reason]
     if not trusted:
-        why = "; ".join(reasons.values())
-        say(f"{why}. UNBOUNDED_CACHE_DIR may name a directory that only you can write")
+        say(f"{'; '.join(reasons.values())}. {_REMEDY}")
     return trusted
 
 
@@ -111,6 +113,14 @@ def nowhere() -> bool:
 def cache_directory() -> Path | None:
     """Where compiled code is written: the first place that is trusted and can be written."""
     return next((path for path in _trusted() if _writable(path)), None)
+
+
+def why_not_written() -> str:
+    """Why there is no place to write compiled code, and what to do; empty if there is one."""
+    if cache_directory() is not None:
+        return ""
+    reasons = [distrust(path) or f"{path} cannot be written" for path in places()]
+    return f"{'; '.join(reasons)}. {_REMEDY}"
 
 
 @cache
@@ -158,6 +168,7 @@ def write(kernel: str, version: str, data: bytes) -> None:
     """
     directory = cache_directory()
     if directory is None:
+        say(why_not_written())
         return
     temporary = directory / f"{uuid.uuid4().hex}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -168,11 +179,20 @@ def write(kernel: str, version: str, data: bytes) -> None:
             file.write(data)
         os.replace(temporary, directory / f"{kernel}.{version}")
         _forget_old(directory, kernel)
-    except OSError:  # a full disk or a deleted directory must not stop the play
-        pass
+    except OSError as error:  # a full disk or a deleted directory must not stop the play
+        _lost.append(f"{directory} cannot be written ({error.strerror}). {_REMEDY}")
+        say(_lost[-1])
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+_lost: list[str] = []
+
+
+def lost() -> str:
+    """Why something that was compiled could not be written; empty if everything was."""
+    return _lost[-1] if _lost else ""
 
 
 def _forget_old(directory: Path, kernel: str) -> None:

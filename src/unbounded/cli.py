@@ -93,6 +93,7 @@ def _app() -> App:
     app.command(_report, name="report")
     app.command(_list, name="list")
     app.command(_inspect, name="inspect")
+    app.command(_warm, name="warm")
     return app
 
 
@@ -140,9 +141,9 @@ def _run(
     status = 0
     try:
         with _termination_interrupts(), Display(console) as display:
-            fresh = [job.cells for job in todo if not job.store.directory.exists()]
-            if engine == "local" and len(fresh) > 1:
-                compile_ahead(fresh, workers)
+            fresh = [job for job in todo[1:] if not job.store.directory.exists()]
+            if engine == "local" and fresh:
+                compile_ahead([(job.cells, job.experiment.replicates) for job in fresh], workers)
             for number, job in enumerate(todo, 1):
                 if path.is_dir():
                     display.heading = f"{job.experiment.name} ({number} of {len(todo)})"
@@ -182,7 +183,8 @@ def _run_job(console: Console, display: Display, job: Job, engine: str, workers:
     done = total - failed
     console.print(
         f"{done} of {total} replicates done ({result.already_stored} were stored before), "
-        f"{failed} failed, {span_of(sum(result.task_seconds))} of computing. "
+        f"{failed} failed, {span_of(sum(result.task_seconds))} of computing, "
+        f"{span_of(result.compile_seconds)} of compiling and loading. "
         f"Results: {directory}",
         markup=False,
     )
@@ -343,6 +345,29 @@ def _list(name: str | None = None) -> int:
                 _describe(console, entry, heading, whole=name is not None)
         if name is None:
             console.print()
+    return 0
+
+
+def _warm(*names: str, simulate: bool = False) -> int:
+    """Compile what learners need, and keep it, so that whoever finds the cache starts at once.
+
+    Parameters
+    ----------
+    names
+        Learners, as SCB; all of them by default.
+    simulate
+        Compile what simulations and experiments need too, with all adversaries.
+    """
+    from unbounded import warm
+    from unbounded.lab.display import span_of
+
+    try:
+        done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))
+    except (RuntimeError, ValueError) as error:
+        print(f"unbounded: {error}", file=sys.stderr)
+        return 2
+    spent = span_of(sum(done.seconds.values()))
+    print(f"{done.files} files were written in {spent}, to {done.directory}")
     return 0
 
 

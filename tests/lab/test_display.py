@@ -13,9 +13,9 @@ from rich.console import Console
 
 import lab_helpers as helpers
 from unbounded.lab import config, grid, task
-from unbounded.lab.display import Display, render, span_of
-from unbounded.lab.runner import Progress
-from unbounded.lab.task import Span
+from unbounded.lab.display import Display, headline, render, span_of
+from unbounded.lab.progress import Progress
+from unbounded.lab.task import Span, Warmed
 
 PLAN = grid.cells(config.experiment(helpers.PAIR))
 
@@ -42,17 +42,33 @@ def text_of(terminal: bool) -> str:
 
 
 def test_a_line_in_a_log() -> None:
-    lines = text_of(terminal=False).splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("5/144 done, 12 running, 12 failed, ")
-    assert lines[0].endswith(" left")
+    first, result = text_of(terminal=False).splitlines()
+    assert first.startswith("5/144 done, 12 running, 12 failed, at least ")
+    assert first.endswith(" left")
+    regret = task.run([(Span(0, 0, 5), PLAN[0].settings)])[0].columns["relative_regret"]
+    assert result == f"{PLAN[0].label}: {regret[:, -1].mean():.4g} regret / range"
+
+
+def test_what_is_compiled_is_named_and_not_counted_as_known() -> None:
+    progress = Progress(PLAN, 12, [Span(i, 0, 12) for i in range(len(PLAN))])
+    progress.compiling = ["SCB", "AHB"]
+    text = headline(progress).plain
+    assert " at least " in text
+    assert text.endswith(", being compiled or measured: SCB, AHB")
+    for cell in PLAN:
+        progress.measured(cell.settings, Warmed(1e-3, 0.5))
+    progress.compiling = []
+    assert " at least " not in headline(progress).plain
+    total = 1e-3 * sum(12 * cell.settings.rounds for cell in PLAN)
+    assert progress.seconds_left() == pytest.approx(total)
+    assert progress.compile_seconds == 0.5 * len(PLAN)
 
 
 def test_a_table_on_a_terminal() -> None:
     text = text_of(terminal=True)
     assert "5/144 done, 12 running, 12 failed" in text
     row = next(line for line in text.splitlines() if PLAN[1].label in line)
-    assert row.split()[-5:-2] == ["0/12", "12", "0"]
+    assert row.removeprefix(PLAN[1].label).split()[:3] == ["0/12", "12", "0"]
 
 
 def test_a_cell_with_failures() -> None:
@@ -65,7 +81,7 @@ def test_a_cell_with_failures() -> None:
     progress.finished(task.failed(failed, "ValueError: no"), settings)
     console = Console(file=io.StringIO(), width=120)
     console.print(render(progress))
-    [row] = [line for line in console.file.getvalue().splitlines() if PLAN[0].label in line]
+    row, _ = [line for line in console.file.getvalue().splitlines() if PLAN[0].label in line]
     assert row.removeprefix(PLAN[0].label).split()[:3] == ["4/12", "5", "3"]
 
 

@@ -21,7 +21,8 @@ import lab_helpers as helpers
 from unbounded import lab
 from unbounded.lab import config, engine, grid
 from unbounded.lab.engine import EngineError, open_engine
-from unbounded.lab.runner import Progress, run_cells
+from unbounded.lab.progress import Progress
+from unbounded.lab.runner import run_cells
 from unbounded.lab.store import Store
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -22,13 +23,13 @@ import lab_helpers as helpers
 from unbounded import lab
 from unbounded.lab import config, grid, runner, task
 from unbounded.lab.engine import EngineError, open_engine
-from unbounded.lab.runner import Progress, run_cells
+from unbounded.lab.progress import Progress
+from unbounded.lab.runner import run_cells
 from unbounded.lab.store import Store
-from unbounded.lab.task import Outcome
+from unbounded.lab.task import Outcome, Warmed
 
 EXPERIMENT = config.experiment(helpers.PAIR)
 PLAN = grid.cells(EXPERIMENT)
-CODES = {(cell.settings.learner, cell.settings.adversary): cell.code for cell in PLAN}
 
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:
@@ -182,6 +183,7 @@ class Measured:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self.seconds: list[float] = []
+        self.warmed: list[str] = []
 
     def submit(self, function: Any, argument: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -190,12 +192,13 @@ class Measured:
 
     def _done(self, function: Any, argument: Any) -> list[Any]:
         if function is task.warm:
-            return [1e-6 for _ in argument]
+            self.warmed.append(argument[0][0].learner)
+            return [Warmed(1e-6, 0.5) for _ in argument]
         lasted = [1e-6 * span.replicates * one.rounds for span, one in argument]
         self.seconds.append(sum(lasted))
         return [
-            Outcome(span, CODES[one.learner, one.adversary], seconds, np.array([one.rounds]),
-                    {"regret": np.zeros((span.replicates, 1))})
+            Outcome(span, task.code_version(one.kind, one.learner, one.adversary), seconds,
+                    np.array([one.rounds]), {"regret": np.zeros((span.replicates, 1))})
             for (span, one), seconds in zip(argument, lasted, strict=True)
         ]  # fmt: skip
 
@@ -213,11 +216,58 @@ def test_tasks_last_a_while(rounds: int, replicates: int, monkeypatch: pytest.Mo
     result = run_cells(plan, replicates)
     assert result.frame.height == len(plan) * replicates
     assert sorted(result.task_seconds) == sorted(measured.seconds)
+    groups = {(one.learner, one.adversary, one.arms) for one in (cell.settings for cell in plan)}
+    assert result.compile_seconds == 0.5 * len(groups)
     total = 1e-6 * len(plan) * replicates * rounds
     assert sum(measured.seconds) == pytest.approx(total)
     longest = max(0.6 * 1.1, 1e-6 * rounds)  # a replicate is not cut
     assert max(measured.seconds) <= longest
     assert np.median(measured.seconds) >= 0.3
+
+
+def test_the_quickest_learner_is_compiled_first_and_the_slowest_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["Exp3", "Uniform", "AHB", "SCB"]  # as if this were their order
+    plan = grid.cells(
+        config.experiment(helpers.PAIR | {"learners": [{"name": name} for name in sorted(names)]})
+    )
+    measured = Measured(workers=2)
+    monkeypatch.setattr(runner, "open_engine", lambda *_: measured)
+    monkeypatch.setattr(task, "seconds_to_compile", lambda kind, name: names.index(name))
+    run_cells(plan, 12)
+    assert measured.warmed[:2] == [names[0], names[-1]]
+    assert sorted(measured.warmed) == sorted(names)
+
+
+def test_one_worker_is_left_when_later_runs_are_compiled_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mdps = config.experiment(helpers.WORLDS)
+    names = sorted({cell.settings.learner for cell in grid.cells(mdps)})
+    assert len(names) > 1
+    measured = Measured(workers=2)
+    monkeypatch.setattr(runner, "open_engine", lambda *_: measured)
+    monkeypatch.setattr(runner, "_ahead", [])
+    monkeypatch.setattr(task, "seconds_to_compile", lambda kind, name: names.index(name))
+    runner.compile_ahead([(PLAN, 12), (grid.cells(mdps), 3)])
+    assert measured.warmed == [names[-1]]
+    assert len(runner._ahead) == 1
+
+
+@pytest.mark.parametrize(("watched", "says"), [(False, True), (True, False)])
+def test_without_a_display_a_line_says_what_is_compiled(
+    watched: bool, says: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(Measured):
+        def submit(self, function: Any, argument: Any) -> Future[Any]:
+            time.sleep(0.05)
+            return super().submit(function, argument)
+
+    monkeypatch.setattr(runner, "open_engine", lambda *_: Slow(workers=2))
+    monkeypatch.setattr(runner, "_WORKERS_START", 0.0)
+    run_cells(PLAN, 12, watcher=(lambda progress: None) if watched else None)
+    assert ("compiling what is not kept yet of " in capsys.readouterr().err) == says
 
 
 def test_progress_adds_up() -> None:

@@ -21,11 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lab_helpers as helpers
+from paces import forget
 from unbounded import SCB, SCBRL, UOBREPS, TsallisINF, UniformPolicy, lab, simulate, worlds
 from unbounded.adversaries import StochasticGap
 from unbounded.adversaries.mdps import Hide, Stochastic
 from unbounded.lab import config, grid, task
 from unbounded.lab.task import Span
+from unbounded.play.code import Code
 from unbounded.play.simulate_mdp import simulate_mdp
 
 BANDITS = config.experiment(helpers.PAIR)
@@ -235,10 +237,25 @@ def test_the_code_of_bandits_and_of_mdps() -> None:
 
 def test_the_first_play_is_not_timed_and_a_round_is() -> None:
     settings = grid.cells(BANDITS)[0].settings
-    [short] = task.warm([settings._replace(rounds=2000)])
-    [long] = task.warm([settings._replace(rounds=200_000)])
-    assert 1e-9 < long < 1e-4
-    assert short < 1e-3
+    [short] = task.warm([(settings._replace(rounds=2000), 2000)])
+    [long] = task.warm([(settings._replace(rounds=200_000), 200_000)])
+    assert 1e-9 < long.seconds_per_round < 1e-4
+    assert short.seconds_per_round < 1e-3
+
+
+@pytest.mark.parametrize(("rounds", "compiled"), [(1000, False), (100_000_000, True)])
+def test_what_is_short_is_interpreted(
+    rounds: int, compiled: bool, monkeypatch: pytest.MonkeyPatch, bandits: pl.DataFrame
+) -> None:
+    monkeypatch.setattr("unbounded.settings.jit", "auto")
+    monkeypatch.setattr(Code, "load", lambda self: None)  # as if nothing were kept
+    monkeypatch.setattr(task, "_loaded", set())
+    forget(monkeypatch)
+    settings = grid.cells(BANDITS)[0].settings
+    [warmed] = task.warm([(settings, rounds)])
+    assert all(part.ready for part in task._parts(settings)) == compiled
+    assert (warmed.seconds_per_round < 1e-5) == compiled
+    assert lab.run(BANDITS, engine="serial").drop(lab.TIMING).equals(bandits)
 
 
 def test_the_true_range_of_bandits() -> None:

@@ -176,15 +176,3 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
     )
     assert done.stdout.split() == ["False", "None"]
     assert "compiling Uniform" in done.stderr
-
-
-def test_waiting_is_said(capsys, monkeypatch):
-    monkeypatch.setattr(steps_module, "_SAID", 0.05)
-    with steps_module.said("compiling"):
-        import time
-
-        time.sleep(0.2)
-    assert "unbounded: compiling" in capsys.readouterr().err
-    with steps_module.said("compiling"):
-        pass
-    assert not capsys.readouterr().err

@@ -14,7 +14,8 @@ import polars as pl
 from unbounded.lab import config, grid
 from unbounded.lab.experiment import ConfigError, Experiment
 from unbounded.lab.grid import Cell
-from unbounded.lab.runner import Result, Watcher, run_cells
+from unbounded.lab.progress import Watcher
+from unbounded.lab.runner import Result, run_cells
 from unbounded.lab.store import Store, in_order, missing
 from unbounded.lab.task import Span
 

@@ -12,10 +12,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from unbounded.lab.runner import Progress
+from unbounded.lab.progress import Progress
+from unbounded.lab.store import SHOWN
 
 _ROWS = 12  # cells that are shown at a time
 _LOG_SECONDS = 10.0  # between lines where there is no terminal
+_FIRST_SECONDS = 2.0  # ... before there is a first result
 
 
 class Display:
@@ -55,26 +57,50 @@ class Display:
             self._live.update(render(progress, self.heading), refresh=True)
         else:
             self._next = now + _LOG_SECONDS
+            if progress.latest is None:  # a first result is told as soon as it is there
+                self._next = now + _FIRST_SECONDS
             self._console.print(headline(progress, self.heading), highlight=False)
+            if progress.latest is not None:
+                self._console.print(latest(progress), highlight=False)
 
 
 def headline(progress: Progress, heading: str = "") -> Text:
     """Done, running, failed and time left, in one line."""
     failed = sum(progress.failed)
+    at_least = "" if progress.all_measured else "at least "
+    names = ", ".join(progress.compiling)
     return Text.assemble(
         f"{heading}: " if heading else "",
         f"{progress.done}/{progress.total} done, {sum(progress.running)} running, ",
         (f"{failed} failed", "red" if failed else ""),
-        f", {span_of(progress.seconds_left())} left",
-        f", {progress.compiling} learners being compiled" if progress.compiling else "",
+        f", {at_least}{span_of(progress.seconds_left())} left",
+        f", being compiled or measured: {names}" if names else "",
     )
 
 
+def latest(progress: Progress) -> Text:
+    """The newest result, in one line; empty if there is none."""
+    cell = progress.latest
+    if cell is None:
+        return Text()
+    return Text(f"{progress.plan[cell].label}: {_regret(progress, cell)} {_unit(progress)}")
+
+
+def _regret(progress: Progress, cell: int) -> str:
+    mean = progress.regret_of(cell)
+    return "" if mean is None else f"{mean:.4g}"
+
+
+def _unit(progress: Progress) -> str:
+    _, name, unit = SHOWN[progress.plan[0].settings.kind]
+    return f"{name} / {unit}"
+
+
 def render(progress: Progress, heading: str = "") -> RenderableType:
-    """The headline, and the cells that are being run."""
+    """The headline, the cells that are being run, and the newest result."""
     table = Table(box=None, pad_edge=False)
     table.add_column("cell", no_wrap=True, overflow="ellipsis", ratio=1)
-    for name in ("done", "running", "failed", "left"):
+    for name in ("done", "running", "failed", "left", _unit(progress)):
         table.add_column(name, justify="right")
     active = [i for i, running in enumerate(progress.running) if running]
     for i in active[:_ROWS]:
@@ -85,11 +111,12 @@ def render(progress: Progress, heading: str = "") -> RenderableType:
             str(progress.running[i]),
             Text(str(failed), "red" if failed else ""),
             span_of(progress.seconds_left_of(i)),
+            _regret(progress, i),
         )
     more = len(active) - _ROWS
     rest = [Text(f"and {more} more cells")] if more > 0 else []
     bar = ProgressBar(total=progress.total, completed=progress.done)
-    return Group(headline(progress, heading), bar, table, *rest)
+    return Group(headline(progress, heading), bar, table, *rest, latest(progress))
 
 
 def span_of(seconds: float) -> str:

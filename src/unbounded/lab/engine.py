@@ -118,7 +118,7 @@ class _Local:
         # Called for each task: it gives the same executor until a worker dies, then a new one.
         self._executor: Callable[[], Any] = partial(
             get_reusable_executor, workers, timeout=_IDLE_SECONDS,
-            initializer=task.leave_with_driver, initargs=(os.getpid(),),
+            initializer=task.begin_work, initargs=(os.getpid(),),
         )  # fmt: skip
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:

@@ -10,31 +10,25 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from typing import Any, NamedTuple, Protocol
+from contextlib import ExitStack
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from unbounded.lab import task
 from unbounded.lab.engine import Engine, EngineError, check_engine, open_engine
 from unbounded.lab.grid import Cell
-from unbounded.lab.names import known
+from unbounded.lab.names import Kind
+from unbounded.lab.progress import Group, Progress, Watcher, Work, group_of
 from unbounded.lab.rows import frame_of
 from unbounded.lab.store import Failure, Store, failure_of, in_order, missing
 from unbounded.lab.task import Outcome, Settings, Span
+from unbounded.play.code import said
 
 _LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end
 _MOST_ROWS = 1 << 18  # of one task, so that neither memory nor a loss of work grows with speed
-_UNKNOWN_RATE = 1e-6  # seconds per round, where none could be measured
+_WORKERS_START = 3.0  # seconds, in which nothing is compiled yet
 _DEATHS = 3  # of workers that a task may cause; at the next it is called a failure
-
-Work = list[tuple[Span, Settings]]
-Group = tuple[str, str, int | str]
-
-
-class Watcher(Protocol):
-    """What follows a run as it goes: a display."""
-
-    def __call__(self, progress: Progress) -> None: ...
 
 
 class Result(NamedTuple):
@@ -44,78 +38,7 @@ class Result(NamedTuple):
     failures: list[Failure]
     already_stored: int  # replicates
     task_seconds: list[float]  # what each task took in its worker
-
-
-class Progress:
-    """How far a run is: replicates of each cell that are done, running and failed."""
-
-    def __init__(self, plan: Sequence[Cell], replicates: int, spans: Sequence[Span]) -> None:
-        self.plan = plan
-        self.replicates = replicates
-        self.total = len(plan) * replicates
-        self.left = [0] * len(plan)
-        for span in spans:
-            self.left[span.cell] += span.replicates
-        self.already_stored = self.total - sum(self.left)
-        self.done = self.already_stored
-        self.running = [0] * len(plan)
-        self.failed = [0] * len(plan)
-        self.workers = 1
-        self.compiling = 0  # learners that are not ready yet
-        self._rounds_left: dict[Group, int] = defaultdict(int)
-        for i, cell in enumerate(plan):
-            self._rounds_left[_group(cell.settings)] += self.left[i] * cell.settings.rounds
-        self._seconds: dict[Group, float] = defaultdict(float)
-        self._rounds: dict[Group, int] = defaultdict(int)
-        self._measured: dict[tuple[str, int | str], float] = {}
-
-    def measured(self, settings: Settings, seconds_per_round: float) -> None:
-        """A first measurement of a learner's speed."""
-        self._measured[settings.learner, settings.size] = seconds_per_round
-
-    def started_work(self, work: Work) -> None:
-        """Tell that a task was submitted."""
-        for span, _ in work:
-            self.running[span.cell] += span.replicates
-
-    def stopped_work(self, work: Work) -> None:
-        """Tell that a task came back, with or without results."""
-        for span, _ in work:
-            self.running[span.cell] -= span.replicates
-
-    def finished(self, outcome: Outcome, settings: Settings) -> None:
-        """Enter an outcome."""
-        span, group = outcome.span, _group(settings)
-        self.left[span.cell] -= span.replicates
-        self._rounds_left[group] -= span.replicates * settings.rounds
-        if outcome.error:
-            self.failed[span.cell] += span.replicates
-        else:
-            self.done += span.replicates
-            self._seconds[group] += outcome.seconds
-            self._rounds[group] += span.replicates * settings.rounds
-
-    def rate(self, group: Group) -> float:
-        """Seconds per round, as measured so far."""
-        if self._rounds[group]:
-            return max(self._seconds[group] / self._rounds[group], 1e-12)
-        learner, _, size = group
-        return self._measured.get((learner, size), _UNKNOWN_RATE)
-
-    def seconds_left(self) -> float:
-        """An estimate, from the speed of what is done."""
-        total = sum(self.rate(group) * rounds for group, rounds in self._rounds_left.items())
-        return total / self.workers
-
-    def seconds_left_of(self, cell: int) -> float:
-        """The same for one cell, on one worker."""
-        settings = self.plan[cell].settings
-        return self.rate(_group(settings)) * settings.rounds * self.left[cell]
-
-
-def _group(settings: Settings) -> Group:
-    """Cells of one group are taken to need the same time per round."""
-    return settings.learner, settings.adversary, settings.size
+    compile_seconds: float  # what was needed before, of all workers
 
 
 def run_cells(
@@ -174,7 +97,9 @@ def _run(
         store.forget_failures()  # they are tried again
     spans = missing(have, plan, replicates)
     progress = Progress(plan, replicates, spans)
-    loop = _Loop(plan, progress, store, watcher)
+    # A display says what is compiled; where there is none, a line does.
+    says = watcher is None and engine_name != "serial"
+    loop = _Loop(plan, progress, store, watcher, says=says)
     if spans:
         engine = open_engine(engine_name, workers)
         try:
@@ -193,22 +118,47 @@ def _run(
         loop.failures,
         progress.already_stored,
         loop.task_seconds,
+        progress.compile_seconds,
     )
 
 
-def compile_ahead(plans: Sequence[Sequence[Cell]], workers: int | None = None) -> None:
-    """Have the local workers compile all learners of several runs, without waiting for it.
+_ahead: list[Future[Any]] = []  # what is compiled for later runs
 
-    Otherwise a run with one learner that takes a minute would have the other workers idle.
+
+def compile_ahead(later: Sequence[tuple[Sequence[Cell], int]], workers: int | None = None) -> None:
+    """Have local workers compile the slowest learners of later runs, without waiting for it.
+
+    Otherwise a run with one learner that takes a minute would have the other workers idle. One
+    worker is left for the first run, of which something is to be seen soon.
+
+    Parameters
+    ----------
+    later : sequence
+        Of each run its cells, and the replicates of each.
+    workers : int, optional
+        As for `run_cells`.
     """
-    first: dict[tuple[str, str], Settings] = {}
-    for plan in plans:
-        for cell in plan:
-            first.setdefault((cell.settings.kind, cell.settings.learner), cell.settings)
     engine = open_engine("local", workers)
-    slowest_first = sorted(first.values(), key=lambda one: one.kind == "bandits")
-    for settings in slowest_first:
-        _submitted(engine, task.load, settings)
+    of_learner: dict[str, list[tuple[Settings, int]]] = defaultdict(list)
+    for cells, replicates in later:
+        for settings, rounds in _rounds_of_each(cells, replicates):
+            if settings.kind == "MDPs":  # the others are soon done
+                of_learner[settings.learner].append((settings, rounds))
+    slowest = sorted(of_learner, key=lambda name: -task.seconds_to_compile("MDPs", name))
+    for name in slowest[: engine.workers - 1]:
+        future = _submitted(engine, task.warm, of_learner[name])
+        _ahead.append(future)
+
+
+def _rounds_of_each(cells: Sequence[Cell], replicates: int) -> list[tuple[Settings, int]]:
+    """One cell of each group, with the rounds of all."""
+    first: dict[Group, Settings] = {}
+    rounds: dict[Group, int] = defaultdict(int)
+    for cell in cells:
+        group = group_of(cell.settings)
+        first.setdefault(group, cell.settings)
+        rounds[group] += cell.settings.rounds * replicates
+    return [(first[group], rounds[group]) for group in first]
 
 
 def _submitted(engine: Engine, function: Callable[..., Any], argument: Any) -> Future[Any]:
@@ -238,7 +188,10 @@ class _Loop:
         progress: Progress,
         store: Store | None,
         watcher: Watcher | None,
+        *,
+        says: bool,
     ) -> None:
+        self._says = says
         self.frames: list[pl.DataFrame] = []
         self.failures: list[Failure] = []
         self.task_seconds: list[float] = []
@@ -248,24 +201,34 @@ class _Loop:
         self._watcher = watcher
         self._queue: deque[Span] = deque()
         self._running: dict[Future[Any], Work] = {}
-        self._warming: dict[Future[Any], tuple[list[Settings], list[Span]]] = {}
+        self._cold: deque[tuple[str, list[Span]]] = (
+            deque()
+        )  # learners, the quickest to compile first
+        self._warming: dict[Future[Any], tuple[str, list[Settings], list[Span]]] = {}
         self._suspects: deque[Span] = deque()  # ran when a worker died: repeated one at a time
         self._deaths: dict[Span, int] = defaultdict(int)
 
     def run(self, engine: Engine, spans: Sequence[Span]) -> None:
         self._progress.workers = engine.workers
-        self._warm_up(engine, spans)
-        while self._running or self._warming or self._queue or self._suspects:
-            self._submit(engine)
-            self._progress.compiling = len(self._warming)
-            if self._watcher is not None:
-                self._watcher(self._progress)
-            done = wait([*self._running, *self._warming], 0.2, FIRST_COMPLETED).done
-            for future in done:
-                if future in self._warming:
-                    self._warmed(future)
-                else:
-                    self._take(future)
+        self._sort_by_learner(spans)
+        with ExitStack() as waiting:
+            if self._says:
+                names = ", ".join(name for name, _ in self._cold)
+                what = f"compiling what is not kept yet of {names}, once per machine"
+                waiting.enter_context(said(what, after=_WORKERS_START))
+            while self._cold or self._running or self._warming or self._queue or self._suspects:
+                self._submit(engine)
+                self._warm_up(engine)
+                if not self._cold and not self._warming:
+                    waiting.close()
+                if self._watcher is not None:
+                    self._watcher(self._progress)
+                done = wait([*self._running, *self._warming], 0.2, FIRST_COMPLETED).done
+                for future in done:
+                    if future in self._warming:
+                        self._warmed(future)
+                    else:
+                        self._take(future)
         if self._watcher is not None:
             self._watcher(self._progress)
 
@@ -277,33 +240,34 @@ class _Loop:
 
     # ------------------------------------------------------------- compilation
 
-    def _warm_up(self, engine: Engine, spans: Sequence[Span]) -> None:
-        """Have each learner compiled by one worker before the others want it from the cache."""
-        of_learner: dict[str, list[Span]] = defaultdict(list)
+    def _sort_by_learner(self, spans: Sequence[Span]) -> None:
+        of_learner: dict[tuple[Kind, str], list[Span]] = defaultdict(list)
         for span in spans:
-            of_learner[self._plan[span.cell].settings.learner].append(span)
-        ready = _submitted(engine, task.warm, [])  # start the workers ...
-        of_bandits = {
-            settings.adversary
-            for span in spans
-            if (settings := self._plan[span.cell].settings).kind == "bandits"
-        }
-        for name in of_bandits:
-            known("bandits", "adversaries")[name].cls.rows()  # ... and compile this meanwhile
-        _error_of(ready)
-        for its_spans in of_learner.values():
-            sizes: dict[int | str, Settings] = {}
-            for span in its_spans:
-                settings = self._plan[span.cell].settings
-                sizes.setdefault(settings.size, settings)
-            future = _submitted(engine, task.warm, list(sizes.values()))
-            self._warming[future] = list(sizes.values()), its_spans
+            settings = self._plan[span.cell].settings
+            of_learner[settings.kind, settings.learner].append(span)
+        quickest_first = sorted(of_learner, key=lambda one: task.seconds_to_compile(*one))
+        self._cold.extend((name, of_learner[kind, name]) for kind, name in quickest_first)
+
+    def _warm_up(self, engine: Engine) -> None:
+        """Have each learner compiled by one worker before the others want it from the cache.
+
+        The quickest comes first, so that there is something to run; then the slowest, so that
+        nobody waits for it at the end.
+        """
+        free = max(1, engine.workers - sum(not future.done() for future in _ahead))
+        while self._cold and len(self._warming) < free:
+            name, spans = self._cold.pop() if self._warming else self._cold.popleft()
+            cells = [self._plan[span.cell] for span in spans]
+            asked = _rounds_of_each(cells, max(span.replicates for span in spans))
+            future = _submitted(engine, task.warm, asked)
+            self._warming[future] = name, [settings for settings, _ in asked], spans
+        self._progress.compiling = [name for name, _, _ in self._warming.values()]
 
     def _warmed(self, future: Future[Any]) -> None:
-        settings, spans = self._warming.pop(future)
+        _, settings, spans = self._warming.pop(future)
         if _error_of(future) is None:
-            for one, rate in zip(settings, future.result(), strict=True):
-                self._progress.measured(one, rate)
+            for one, warmed in zip(settings, future.result(), strict=True):
+                self._progress.measured(one, warmed)
         self._queue.extend(spans)  # also after an error: each cell then records its own
 
     # ------------------------------------------------------------------- tasks
@@ -330,7 +294,7 @@ class _Loop:
         while self._queue and seconds < aim and rows < _MOST_ROWS:
             span = self._queue.popleft()
             settings = self._plan[span.cell].settings
-            each = self._progress.rate(_group(settings)) * settings.rounds
+            each = self._progress.rate(group_of(settings)) * settings.rounds
             points = settings.checkpoints
             points = points if isinstance(points, int) else len(points)
             fit = math.ceil(min((aim - seconds) / each, (_MOST_ROWS - rows) / points))

@@ -24,7 +24,11 @@ from unbounded._arguments import recorded_rounds
 from unbounded.lab import names
 from unbounded.lab.names import TRUE, Kind, known
 from unbounded.lab.sources import source_hash
+from unbounded.play import bandit_loops
+from unbounded.play.code import Code, be_quiet
+from unbounded.play.code import seconds_to_compile as estimated
 from unbounded.play.simulate import Simulation, simulate
+from unbounded.settings import chosen_jit
 
 Array = NDArray[Any]
 
@@ -78,6 +82,14 @@ class Outcome(NamedTuple):
     columns: Mapping[str, Array]  # each of shape (count, checkpoints)
     error: str = ""
     traceback: str = ""
+    compiling: float = 0.0  # seconds before the play, of compiling or loading what it needs
+
+
+class Warmed(NamedTuple):
+    """What is known of a cell before it is run."""
+
+    seconds_per_round: float
+    compiling: float  # seconds
 
 
 @cache
@@ -114,12 +126,12 @@ def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
         code = code_version(settings.kind, settings.learner, settings.adversary)
-        load(settings)
+        compiling = load(settings)
         started = time.perf_counter()
         columns = play(settings, span.first, span.replicates)
         seconds = time.perf_counter() - started
         rounds = recorded_rounds(settings.checkpoints, settings.rounds)
-        return Outcome(span, code, seconds, rounds, columns)
+        return Outcome(span, code, seconds, rounds, columns, compiling=compiling)
     except Exception as error:  # whatever it is, it is recorded as the result of this span
         text = f"{type(error).__name__}: {error}"
         return failed(span, text, traceback.format_exc(), time.perf_counter() - started)
@@ -243,32 +255,73 @@ def _wide(low: float, high: float) -> tuple[float, float]:
     return low, high if high > low else low + max(1.0, abs(low))
 
 
-def leave_with_driver(driver: int) -> None:
-    """Have this process end when the process that started it has ended, even by kill -9."""
+def begin_work(driver: int) -> None:
+    """At the start of a worker: its driver tells the user what it does, and it ends with that
+    process, even by kill -9."""
 
     def watch() -> None:
         while os.getppid() == driver:
             time.sleep(1.0)
         os._exit(1)
 
+    be_quiet()
     threading.Thread(target=watch, daemon=True).start()
 
 
-def warm(cells: Sequence[Settings]) -> list[float]:
-    """Compile what these cells need, and measure how many seconds a round of each takes."""
-    return [_seconds_per_round(settings) for settings in cells]
+def warm(cells: Sequence[tuple[Settings, int]]) -> list[Warmed]:
+    """Compile what these cells need, if so many rounds of each pay for it, and measure a round."""
+    return [_warmed(settings, rounds) for settings, rounds in cells]
+
+
+def _warmed(settings: Settings, rounds: int) -> Warmed:
+    compiling = load(settings)
+    seconds = _seconds_per_round(settings)
+    missing = [part for part in _parts(settings) if not part.ready]
+    if chosen_jit() == "auto" and seconds * rounds > sum(part.seconds for part in missing):
+        started = time.perf_counter()
+        for part in missing:
+            part.compile()
+        compiling += time.perf_counter() - started
+        seconds = _seconds_per_round(settings) if missing else seconds
+    return Warmed(seconds, compiling)
+
+
+def _parts(settings: Settings) -> list[Code]:
+    """What is compiled for a cell."""
+    given = names.without_true(settings.learner_settings)
+    if settings.kind == "bandits":
+        learner = known("bandits", "learners")[settings.learner].cls(settings.arms, **given)
+        return bandit_loops.parts_of(learner, _adversary(settings))
+    from unbounded.play import mdp_loops
+
+    mdp = _world(settings)
+    told = names.mdp_learner(settings.learner, given, mdp, settings.rounds)
+    return mdp_loops.parts_of(told, mdp, _adversary(settings))
+
+
+def seconds_to_compile(kind: Kind, learner: str) -> float:
+    """About how long it takes to compile a learner, if that is not kept."""
+    spec = known(kind, "learners")[learner].cls.spec
+    if kind == "bandits":
+        return estimated(bandit_loops.kernels_of(spec))
+    from unbounded.play import mdp_loops
+
+    return estimated(mdp_loops.kernels_of(spec))
 
 
 _loaded: set[tuple[Kind, str, str]] = set()  # learners and adversaries that this process has run
 
 
-def load(settings: Settings) -> None:
-    """Compile what a cell needs, or load it from the cache, so that it is not timed."""
+def load(settings: Settings) -> float:
+    """Play a cell for a moment, if its like was not played before, so that what is compiled or
+    loaded for that is not timed with it; returns the seconds."""
+    started = time.perf_counter()
     pair = settings.kind, settings.learner, settings.adversary
     if pair not in _loaded:
         rounds = _few(settings)
         play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
         _loaded.add(pair)
+    return time.perf_counter() - started
 
 
 def _few(settings: Settings) -> int:
@@ -279,7 +332,6 @@ def _few(settings: Settings) -> int:
 
 def _seconds_per_round(settings: Settings) -> float:
     """What a round costs, without what a play costs whatever its length."""
-    load(settings)
     rounds = few = _few(settings)
     fixed = more = _seconds(settings, few)
     while rounds < settings.rounds:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from numba import types
 
 from unbounded._arguments import checked_finite, checked_real, shown
-from unbounded._jit import kernel, pointer
+from unbounded._jit import Pointer, kernel
 from unbounded.core.arrays import Integers, Vector
 
 if TYPE_CHECKING:  # a bandit should not wait for the MDPs
@@ -93,13 +93,13 @@ class Adversary:
         return params, np.array(self.state(n, rounds, key), dtype=np.float64)
 
     @classmethod
-    def rows(cls) -> Any:
-        """A compiled pointer that fills several rows of losses."""
+    def rows(cls) -> Pointer:
+        """A pointer to what fills several rows of losses."""
         return _rows(cls.fill)
 
     @classmethod
-    def loss_of(cls) -> Any:
-        """A compiled pointer to the loss of one arm."""
+    def loss_of(cls) -> Pointer:
+        """A pointer to the loss of one arm."""
         if cls.entry is None:
             raise TypeError(
                 f"{cls.__name__} cannot tell the loss of one arm (it has no kernel `entry`): "
@@ -160,19 +160,19 @@ class MDPAdversary:
         return np.concatenate([(self.scale, episodes, key), self.params(mdp, episodes)])
 
     @classmethod
-    def losses(cls) -> Any:
-        """A compiled pointer to ``fill``."""
+    def losses(cls) -> Pointer:
+        """A pointer to ``fill``."""
         return _losses(cls.fill)
 
     __repr__ = _with_settings
 
 
-# What is compiled is remembered by the function that it was made of: another class of the same
+# What was made is remembered by the function that it was made of: another class of the same
 # name, or a class that is given another ``fill``, has its own.
 
 
 @cache
-def _rows(given: Any) -> Any:
+def _rows(given: Any) -> Pointer:
     fill = _as_kernel(given)
 
     def rows(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
@@ -183,11 +183,11 @@ def _rows(given: Any) -> Any:
                 for k in range(out.shape[1]):
                     out[row, k] = scale * out[row, k] + shift
 
-    return pointer(_made_for(given, rows), _FILL_ROWS)
+    return Pointer(_made_for(given, rows), _FILL_ROWS)
 
 
 @cache
-def _loss_of(given: Any) -> Any:
+def _loss_of(given: Any) -> Pointer:
     entry = _as_kernel(given)
 
     def loss_of(params: Any, state: Any, t: int, k: int) -> float:
@@ -195,17 +195,17 @@ def _loss_of(given: Any) -> Any:
         scale, shift = params[0], params[1]
         return scale * loss + shift if scale != 1.0 or shift != 0.0 else loss
 
-    return pointer(_made_for(given, loss_of), _ENTRY)
+    return Pointer(_made_for(given, loss_of), _ENTRY)
 
 
 @cache
-def _losses(given: Any) -> Any:
+def _losses(given: Any) -> Pointer:
     fill = _as_kernel(given)
 
     def losses(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
         fill(params, t, q, lay, out)
 
-    return pointer(_made_for(given, losses), _FILL_PAIRS)
+    return Pointer(_made_for(given, losses), _FILL_PAIRS)
 
 
 def _as_kernel(given: Any) -> Any:

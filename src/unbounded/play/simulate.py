@@ -6,48 +6,26 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.random import PCG64, SeedSequence
+from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded._arguments import checked_count, recorded_rounds
-from unbounded._jit import borrowed, kernel
-from unbounded.core.arrays import Vector
 from unbounded.core.powers import LARGEST
 from unbounded.play.adversary import Adversary
 from unbounded.play.bandit_learner import Learner
-from unbounded.play.bandit_steps import entries
-from unbounded.play.contract import BanditSpec
-from unbounded.play.seeds import (
-    CHOICES,
-    OUTSIDE,
-    bit_generator,
-    replicate_key,
-    replicate_seed,
-    root_of,
+from unbounded.play.bandit_loops import (
+    SUMS,
+    Play,
+    PythonAdversary,
+    parts_of,
+    play_compiled,
+    play_python,
 )
-from unbounded.play.tally import (
-    ARM,
-    EXPECTED,
-    HIGH,
-    LOW,
-    PLAYED,
-    UNIT,
-    new_book,
-    tally,
-    tally_expected,
-    tally_played,
-    tally_some,
-)
-
-PythonAdversary = Callable[[int, int, Vector, np.random.Generator], Any]
-"""``losses = adversary(t, last_arm, q, rng)``: the same contract as a compiled ``fill``."""
-
-_BLOCK = 1 << 14  # rounds for which random words are held at a time
-_ROW_BYTES = 1 << 15  # losses that a non-looking adversary fills at a time: fits the L1 cache
+from unbounded.play.pace import Pace, is_ours
+from unbounded.play.seeds import CHOICES, replicate_seed, root_of
 
 
 @dataclass(frozen=True)
@@ -186,22 +164,27 @@ def simulate(
     cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
     points = recorded_rounds(checkpoints, rounds)
     root = root_of(seed)
-    play: Callable[..., None] = _play_compiled if isinstance(adversary, Adversary) else _play_python
     if not isinstance(adversary, Adversary) and not callable(adversary):
         raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
     followed: NDArray[np.int64] | None = None
     if comparators is not None:
         followed = _followed(comparators, learner, adversary)
         pseudo_regret = False
+    total = rounds * replicates
+    play: Any
+    if isinstance(adversary, Adversary):
+        play, pool_size = play_compiled, min(cores, replicates)
+        parts = parts_of(learner, adversary, on_demand=followed is not None)
+        others = not (is_ours(learner.spec.init) and is_ours(adversary.fill))
+        pace = Pace(parts, total, first=others)
+    else:
+        play, pool_size = play_python, 1
+        pace = Pace([SUMS], total)
+    common = Play(rounds, points, root, pseudo_regret, followed)
     table = np.empty((8, replicates, points.size))
-    if isinstance(adversary, Adversary):  # compile once, before threads want it
-        adversary.rows() if followed is None else adversary.loss_of()
-    pool_size = 1 if play is _play_python else min(cores, replicates)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
-            pool.submit(
-                play, learner, adversary, rounds, points, root, r, pseudo_regret, followed, row
-            )
+            pool.submit(play, learner, adversary, common, r, pace, row)
             for r, row in enumerate(table.transpose(1, 0, 2), first_replicate)
         ]
         try:
@@ -236,160 +219,3 @@ def _followed(
     if not isinstance(adversary, Adversary):
         raise TypeError("comparators need a compiled adversary with a kernel `entry`")
     return followed.astype(np.int64)
-
-
-@kernel
-def _of_the_arm(losses: Any, row: int, arm: int) -> float:
-    return losses[row, arm]
-
-
-@kernel
-def _of_all_arms(losses: Any, row: int, arm: int) -> Any:
-    return losses[row]
-
-
-@cache
-def _loops(spec: BanditSpec) -> tuple[Any, Any]:
-    """The loop over rounds for one algorithm, and the one that asks only for some arms' losses."""
-    params_of, state_of, pack = spec.packing.compiled
-    act, update, distribution = spec.act, spec.update, spec.distribution
-    feedback = _of_all_arms if spec.feedback == "full" else _of_the_arm
-
-    def run(
-        owner: Any, words: Any, t: int, fill: Any, looks: bool, adversary_params: Any,
-        adversary_state: Any, book: Any, cumulative: Any, losses: Any, q: Any,
-    ) -> None:  # fmt: skip
-        buffer, losses, q = borrowed(owner), borrowed(losses), borrowed(q)
-        book, cumulative = borrowed(book), borrowed(cumulative)
-        adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
-        params = params_of(buffer)
-        state = state_of(buffer)
-        arm = int(book[ARM])
-        rows = losses.shape[0]
-        for start in range(0, words.size, rows):
-            block = losses[: min(rows, words.size - start)]
-            if looks:  # an adversary that looks gets blocks of one round
-                distribution(params, state, q)
-            fill(adversary_params, adversary_state, t + start, arm, q, block)
-            tally(book, cumulative, block)
-            for row in range(block.shape[0]):
-                if looks:
-                    if row > 0:
-                        distribution(params, state, q)
-                    tally_expected(book, q, block[row])
-                arm, _, memo = act(params, state, words[start + row])
-                tally_played(book, block[row, arm])
-                state = update(params, state, arm, memo, feedback(block, row, arm))
-        book[ARM] = arm
-        pack(buffer, state)
-
-    def run_on_demand(
-        owner: Any, words: Any, t: int, loss_of: Any, adversary_params: Any, adversary_state: Any,
-        comparators: Any, book: Any, cumulative: Any, losses: Any,
-    ) -> None:  # fmt: skip
-        buffer, losses, comparators = borrowed(owner), borrowed(losses), borrowed(comparators)
-        book, cumulative = borrowed(book), borrowed(cumulative)
-        adversary_params, adversary_state = borrowed(adversary_params), borrowed(adversary_state)
-        params = params_of(buffer)
-        state = state_of(buffer)
-        last = comparators.size
-        for i in range(words.size):
-            arm, _, memo = act(params, state, words[i])
-            for c in range(last):
-                losses[c] = loss_of(adversary_params, adversary_state, t + i, comparators[c])
-            loss = loss_of(adversary_params, adversary_state, t + i, arm)
-            losses[last] = loss
-            tally_some(book, cumulative, losses)
-            state = update(params, state, arm, memo, loss)
-        pack(buffer, state)
-
-    return spec.entry(run, nogil=True), spec.entry(run_on_demand, nogil=True)
-
-
-def _record(
-    row: Vector, learner: Learner, buffer: Vector, book: Vector, cumulative: Vector
-) -> None:
-    spec = learner.spec
-    row[:] = (
-        book[PLAYED], cumulative.min(), 2.0 * book[EXPECTED], book[UNIT], book[LOW], book[HIGH],
-        buffer[spec.packing.slot("clipped")], entries(spec).scale(buffer),
-    )  # fmt: skip
-
-
-def _play_compiled(
-    learner: Learner,
-    adversary: Adversary,
-    rounds: int,
-    points: NDArray[np.int64],
-    root: SeedSequence,
-    replicate: int,
-    pseudo_regret: bool,
-    followed: NDArray[np.int64] | None,
-    table: Vector,
-) -> None:
-    n = learner.n_arms
-    run, run_on_demand = _loops(learner.spec)
-    buffer = learner._fresh()
-    bits = bit_generator(replicate_seed(root, replicate, CHOICES))
-    params, state = adversary.begin(n, rounds, replicate_key(root, replicate))
-    book = new_book()
-    sums = n if followed is None else followed.size + 1  # the comparators, then the arm played
-    cumulative, few, q = np.zeros(sums), np.empty(sums), np.empty(n)
-    rows = 1 if adversary.looks else max(1, _ROW_BYTES // (8 * n))
-    losses = np.empty((rows if followed is None else 0, n))
-    t = 1
-    for j, point in enumerate(points):
-        while t <= point:
-            words = bits.random_raw(int(min(_BLOCK, point - t + 1)))
-            if followed is None:
-                run(
-                    buffer, words, t, adversary.rows(), adversary.looks or pseudo_regret,
-                    params, state, book, cumulative, losses, q,
-                )  # fmt: skip
-            else:
-                run_on_demand(
-                    buffer, words, t, adversary.loss_of(), params, state, followed,
-                    book, cumulative, few,
-                )  # fmt: skip
-                book[PLAYED] = cumulative[-1]
-            t += words.size
-        best = cumulative if followed is None else cumulative[:-1]
-        _record(table[:, j], learner, buffer, book, best)
-
-
-def _play_python(
-    learner: Learner,
-    adversary: PythonAdversary,
-    rounds: int,
-    points: NDArray[np.int64],
-    root: SeedSequence,
-    replicate: int,
-    pseudo_regret: bool,
-    followed: None,
-    table: Vector,
-) -> None:
-    n = learner.n_arms
-    player = type(learner)(**learner.settings, seed=replicate_seed(root, replicate, CHOICES))
-    player._watching = True  # who made the losses need not be warned of them
-    rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))
-    book, cumulative = new_book(), np.zeros(n)
-    t, last_arm = 1, -1
-    for j, point in enumerate(points):
-        for t in range(t, int(point) + 1):  # noqa: B020 - continues where the last segment ended
-            q = player.probabilities()
-            losses = np.array(adversary(t, last_arm, q.copy(), rng), dtype=np.float64)
-            if losses.shape != (n,) or not np.isfinite(losses).all():
-                raise ValueError(
-                    f"the adversary must return {n} finite losses, got {losses!r} at t = {t}"
-                )
-            choice = player.ask()
-            last_arm = choice.arm
-            tally(book, cumulative, losses[None])
-            tally_expected(book, q, losses)
-            tally_played(book, losses[last_arm])
-            if player.spec.feedback == "full":
-                player.tell(choice, losses=losses)
-            else:
-                player.tell(choice, float(losses[last_arm]))
-        t += 1
-        _record(table[:, j], player, player._buffer, book, cumulative)

@@ -12,33 +12,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded._arguments import checked_count, recorded_rounds
-from unbounded._jit import borrowed
-from unbounded.core.occupancy.layout import backward_induction
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.outcome import SolverWarning
-from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary, PythonPlay, fill_python
-from unbounded.play.contract import Cache, MDPSpec
-from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, new_walk, play, tally
-from unbounded.play.mdp_learner import MDPLearner, entries, unsolved
-from unbounded.play.seeds import (
-    CHOICES,
-    OUTSIDE,
-    bit_generator,
-    replicate_key,
-    replicate_seed,
-    root_of,
-)
-
-_BLOCK = 1 << 12  # episodes for which random words are held at a time
+from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary
+from unbounded.play.mdp_learner import MDPLearner, unsolved
+from unbounded.play.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
+from unbounded.play.pace import Pace, is_ours
+from unbounded.play.seeds import CHOICES, replicate_seed, root_of
 
 
 @dataclass(frozen=True)
@@ -191,17 +177,18 @@ def simulate_mdp(
     root = root_of(seed)
     table = np.empty((5, replicates, points.size))
     extremes = np.empty((2, replicates, points.size, mdp.layers.horizon))
-    ends: list[_End] = [_NOT_PLAYED] * replicates
-    if isinstance(adversary, MDPAdversary):  # compiled once, before threads want it
-        adversary.losses()
+    ends: list[End] = [NOT_PLAYED] * replicates
+    theirs = isinstance(adversary, MDPAdversary) and not is_ours(adversary.fill)
+    first = theirs or not is_ours(learner.spec.init)
+    pace = Pace(parts_of(learner, mdp, adversary), T * replicates, first=first)
+    common = Play(mdp, T, points, root)
     done = 0
 
     def one(r: int) -> None:
         nonlocal done
-        ends[r] = _play(
-            learner, mdp, adversary, T, points, root, first_replicate + r, table[:, r],
-            extremes[:, r],
-        )  # fmt: skip
+        ends[r] = play_replicate(
+            learner, adversary, common, first_replicate + r, pace, table[:, r], extremes[:, r]
+        )
         done += 1
         if progress is not None:
             progress(done, replicates)
@@ -234,146 +221,3 @@ def simulate_mdp(
         _best=best,
         _unit=unit,
     )
-
-
-@dataclass(frozen=True)
-class _End:
-    """What is known when a replicate is over."""
-
-    certificate: Any
-    explored: int
-    reach: float
-
-
-_NOT_PLAYED = _End(None, 0, np.nan)
-
-
-@cache
-def _loop(spec: MDPSpec) -> Any:
-    """The loop over episodes for one algorithm."""
-    params_of, state_of, pack = spec.packing.compiled
-    distribution, act, update = spec.distribution, spec.act, spec.update
-    room, takes = spec.room, spec.takes
-
-    def run(
-        owner: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
-        key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
-    ) -> tuple[int, int, bool, bool]:  # fmt: skip
-        """How many episodes were played, the version of ``q``, and whether there is room; and
-        whether the last losses could be told."""
-        buffer = borrowed(owner)
-        params, state = params_of(buffer), state_of(buffer)
-        played, legal = 0, True
-        while played < words.shape[0] and room(state):
-            if state.version != seen_version:
-                distribution(lay, params, state, P, cache, q)
-                seen_version = state.version
-            fill(adversary, t + played, q, lay, walk.losses)
-            tally(lay, walk.losses, q, book)
-            memo = act(lay, params, state, words[played, 0], walk.pi)
-            play(lay, P, key, t + played, words[played], walk, book)
-            legal = takes(params, walk.seen)
-            if not legal:
-                break
-            state = update(lay, params, state, solver, memo, walk.states, walk.actions, walk.seen)
-            played += 1
-        pack(buffer, state)
-        return played, seen_version, room(state), legal
-
-    return spec.entry(run, nogil=True)
-
-
-def _python_loop(spec: MDPSpec) -> Any:
-    """The same loop around an adversary in Python; its steps are compiled."""
-    look, ask, tell = entries(spec)
-    params_of, takes = spec.packing.python.params, spec.takes
-    version_at = spec.packing.slot("version")
-
-    def run(
-        buffer: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
-        key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
-    ) -> tuple[int, int, bool, bool]:  # fmt: skip
-        params = params_of(buffer)
-        for i, row in enumerate(words):
-            if buffer[version_at] != seen_version:
-                look(buffer, lay, P, cache, q)
-                seen_version = int(buffer[version_at])
-            fill(adversary, t + i, q, lay, walk.losses)
-            tally(lay, walk.losses, q, book)
-            memo = ask(buffer, lay, row[0], walk.pi)
-            play(lay, P, key, t + i, row, walk, book)
-            if not takes(params, walk.seen):
-                return i, seen_version, True, False
-            _, has_room = tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen)
-            if not has_room:
-                return i + 1, seen_version, False, True
-        return len(words), seen_version, True, True
-
-    return run
-
-
-def _play(
-    learner: MDPLearner,
-    mdp: LayeredMDP,
-    adversary: MDPAdversary | PythonMDPAdversary,
-    episodes: int,
-    points: NDArray[np.int64],
-    root: SeedSequence,
-    replicate: int,
-    table: NDArray[np.float64],
-    extremes: NDArray[np.float64],
-) -> _End:
-    layers, spec = mdp.layers, learner.spec
-    H, X, lay = layers.horizon, layers.n_pairs, layers.table
-    player = type(learner)(**learner.settings, seed=0)
-    bits = bit_generator(replicate_seed(root, replicate, CHOICES))
-    key = replicate_key(root, replicate)
-    book, walk, q = new_book(layers), new_walk(layers), np.zeros(X)
-    cache = Cache(np.zeros(X), np.zeros(1), np.zeros(X), np.zeros(layers.n_states))
-    value, pi = np.empty(layers.n_states), np.empty(X)
-    run: Any
-    fill: Any
-    begun: Any
-    if isinstance(adversary, MDPAdversary):
-        run, fill = _loop(spec), adversary.losses()
-        begun = adversary.begin(mdp, episodes, key)
-    else:
-        run, fill = _python_loop(spec), fill_python
-        rng = np.random.Generator(bit_generator(replicate_seed(root, replicate, OUTSIDE)))
-        begun = PythonPlay(adversary, layers, rng, walk.states, walk.actions)
-    t, version = 1, -1
-    for j, point in enumerate(points):
-        while t <= point:
-            words = bits.random_raw(int(min(_BLOCK, point - t + 1)) * (1 + H)).reshape(-1, 1 + H)
-            while len(words):
-                played, version, has_room, legal = run(
-                    player._buffer, lay, spec.solver(), mdp.P, words, t, fill, begun, key,
-                    version, q, cache, walk, book,
-                )  # fmt: skip
-                t += played
-                words = words[played:]
-                if not legal:  # the error is that of `tell`
-                    player._checked("losses", walk.seen)
-                if not has_room:
-                    player._grow()
-        best = backward_induction(lay, mdp.P, book.cumulative, value, pi)
-        sums = book.sums
-        table[:, j] = sums[EXPECTED], sums[PAID], best, sums[UNIT], player.clipped
-        extremes[:, j] = book.low, book.high
-    return _End(player.certificate, player.episodes_explored, _reach(mdp, player))
-
-
-def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
-    layers, found = mdp.layers, player.explorers()
-    ratios = []
-    for h, n in enumerate(layers.sizes if found else ()):
-        for s in range(n):
-            there = np.zeros(layers.n_pairs)
-            first = layers.index(h + 1, s)
-            there[first : first + layers.n_actions] = 1.0
-            most = -best_policy(mdp, -there)[0]
-            if most > 0.0:
-                if (h, s) not in found:
-                    return float("nan")
-                ratios.append(float(there @ occupancy(mdp, found[h, s])) / most)
-    return min(ratios, default=float("nan"))

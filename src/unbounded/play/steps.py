@@ -13,26 +13,21 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
 import unbounded.settings as settings
-from unbounded._interpret import interpreted
-from unbounded._jit import NotKeptError, can_keep, only_kept
+from unbounded._interpret import quietly
+from unbounded._jit import can_keep
+from unbounded.play.code import Code
 
 _BEHIND = 0.25  # seconds of interpreting, after which another process begins to compile
 _AHEAD = 2.0  # ... after which this one does, where no other can
-_SAID = 1.0  # seconds of waiting, after which one is told why
 
 E = TypeVar("E", bound=tuple[Any, ...])
-_here = threading.local()
 
 
-class Steps(Generic[E]):
+class Steps(Code, Generic[E]):
     """The steps of one algorithm, and which of them to use now.
 
     Parameters
@@ -48,25 +43,16 @@ class Steps(Generic[E]):
     def __init__(self, cls: Any, arguments: Mapping[str, Any], compiled: E) -> None:
         self.compiled = compiled
         kind: Any = type(compiled)
-        quiet = np.errstate(all="ignore")  # compiled code does not warn of what it is meant to do
-        self.interpreted: E = kind(*(quiet(interpreted(step)) for step in compiled))
+        self.interpreted: E = kind(*map(quietly, compiled))
         self._cls, self._arguments = cls, dict(arguments)
-        self._ready = self._tried = False
         self._spent = 0.0
         self._behind: threading.Thread | None = None
+        solver = getattr(getattr(cls.spec, "solver", None), "kernel", None)
+        kernels = [*compiled] if solver is None else [*compiled, solver]
+        super().__init__(cls.spec.name, kernels, self._play)
 
-    @property
-    def ready(self) -> bool:
-        """Whether the compiled steps are to be used."""
-        if self._ready or getattr(_here, "rehearses", False):
-            return True
-        jit = settings.chosen_jit()
-        if jit == "always":
-            self.compile()
-        elif jit == "auto" and not self._tried:
-            self._tried = True
-            self._load()
-        return self._ready
+    def _play(self) -> None:
+        self._cls(**self._arguments, seed=0)._rehearse()
 
     def spend(self, seconds: float) -> None:
         """Note that interpreting took so long; begin to compile when it is worth it."""
@@ -82,25 +68,6 @@ class Steps(Generic[E]):
         elif self._spent > _AHEAD:
             self.compile()
 
-    def compile(self) -> None:
-        """Compile all that a play needs, or take it from the cache; say so if that takes long."""
-        with said(f"compiling {self._cls.spec.name}, once per machine"):
-            self._rehearse()
-        self._ready = True
-
-    def _load(self) -> None:
-        """Take everything from the cache, if it is all there."""
-        with suppress(NotKeptError), only_kept():
-            self._rehearse()
-            self._ready = True
-
-    def _rehearse(self) -> None:
-        _here.rehearses = True
-        try:
-            self._cls(**self._arguments, seed=0)._rehearse()
-        finally:
-            _here.rehearses = False
-
     def _compile_behind(self, command: list[str]) -> None:
         """In a thread: let another process fill the cache, and load from it."""
         child = subprocess.Popen(
@@ -110,7 +77,7 @@ class Steps(Generic[E]):
         atexit.register(child.kill)
         child.wait()
         atexit.unregister(child.kill)
-        self._load()
+        self.load()
 
     def _command(self) -> list[str] | None:
         """What another process is started with, if it can import the learner's class."""
@@ -141,20 +108,3 @@ def steps_of(cls: type, arguments: Mapping[str, Any], entries: Callable[[Any], E
 def declaring(cls: type) -> Any:
     """The class that declares the algorithm of a learner's class: itself, or a base of it."""
     return next(base for base in cls.__mro__ if "spec" in vars(base))
-
-
-@contextmanager
-def said(what: str) -> Iterator[None]:
-    """Tell on stderr why one waits, if it takes more than a second."""
-    timer = threading.Timer(_SAID, lambda: print(f"unbounded: {what}", file=sys.stderr, flush=True))
-    timer.daemon = True
-    timer.start()
-    began = time.perf_counter()
-    try:
-        yield
-    finally:
-        timer.cancel()
-    if time.perf_counter() - began > _SAID:
-        print(
-            f"unbounded: done in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True
-        )

@@ -10,6 +10,8 @@ import pytest
 from numba import njit
 
 from loss_helpers import losses_of
+from paces import assert_same, each_way
+from unbounded import Uniform, simulate
 from unbounded.adversaries import Phase, bandits
 from unbounded.adversaries.bandits import adversaries
 
@@ -72,7 +74,7 @@ def test_scale_and_shift(make):
         rows = 1 if adversary.looks else 7  # at once
         for t in range(1, ROUNDS + 1, rows):
             last_arm = -1 if t == 1 else 0
-            _call(adversary.rows(), params, state, t, last_arm, q, out[t - 1 : t - 1 + rows])
+            _call(adversary.rows()(), params, state, t, last_arm, q, out[t - 1 : t - 1 + rows])
         assert np.array_equal(out, expected)
 
 
@@ -106,3 +108,7 @@ def test_scale_and_shift_must_be_finite(make):
     for name in ("scale", "shift"):
         with pytest.raises(ValueError, match=f"{name} must be finite"):
             make(**{name: np.inf})
+
+
+def test_a_simulation_against_it_is_the_same_interpreted(make, monkeypatch):
+    assert_same(each_way(monkeypatch, lambda: simulate(Uniform(4), make(), 50, 2, 1)))

@@ -14,6 +14,8 @@ import pytest
 from numba import njit
 
 from loss_helpers import WORLDS, filled, some_q
+from paces import assert_same, each_way
+from unbounded import UniformPolicy, simulate_mdp
 from unbounded import adversaries as for_bandits
 from unbounded.adversaries import mdps
 from unbounded.adversaries.mdps import adversaries
@@ -76,7 +78,7 @@ def test_the_pointer_is_fill(cls):
     for mdp in WORLDS.values():
         q, out = some_q(mdp, 3), np.full(mdp.layers.n_pairs, np.nan)
         for t in (1, T // 2, T // 2 + 1, T):
-            _call(adversary.losses(), adversary.begin(mdp, T, KEY), t, q, mdp.layers.table, out)
+            _call(adversary.losses()(), adversary.begin(mdp, T, KEY), t, q, mdp.layers.table, out)
             assert np.array_equal(out, filled(adversary, mdp, T, t, q, KEY))
 
 
@@ -108,7 +110,7 @@ def fingerprint():
     q, out = some_q(MDP, 3), np.empty(MDP.layers.n_pairs)
     for cls in adversaries().values():
         for t in (1, 3, T):
-            run = cls.losses() if os.environ.get("NUMBA_DISABLE_JIT") else cls.fill
+            run = cls.losses()() if os.environ.get("NUMBA_DISABLE_JIT") else cls.fill
             run(cls(scale=3.7).begin(MDP, T, KEY), t, q, MDP.layers.table, out)
             digest.update(out.tobytes())
     return digest.hexdigest()
@@ -128,3 +130,8 @@ def test_without_compiler_losses_are_the_same():
         check=True,
     )
     assert result.stdout.strip() == fingerprint()
+
+
+def test_a_simulation_against_it_is_the_same_interpreted(cls, monkeypatch):
+    learner = UniformPolicy(MDP.layers.sizes, MDP.layers.n_actions)
+    assert_same(each_way(monkeypatch, lambda: simulate_mdp(learner, MDP, cls(), 50, 2, 1)))

@@ -1,0 +1,155 @@
+"""Compiling ahead: what learners need, into the cache, before anybody waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from unbounded import bandits, mdps, worlds
+from unbounded._jit_files import cache_directory, lost, why_not_written
+from unbounded.adversaries import bandits as against_bandits
+from unbounded.adversaries import mdps as against_mdps
+from unbounded.play import bandit_loops, mdp_loops
+from unbounded.play.code import Code
+from unbounded.play.pace import pointed
+
+_MDP = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
+
+
+class Warmed(NamedTuple):
+    """What `warm` did.
+
+    Attributes
+    ----------
+    directory : Path
+        Where compiled code is kept.
+    seconds : dict of str to float
+        What each learner took, or each adversary; those that were kept already included.
+    files : int
+        How many files were written.
+    """
+
+    directory: Path
+    seconds: dict[str, float]
+    files: int
+
+
+def warm(
+    *names: str, simulate: bool = False, progress: Callable[[str], object] | None = None
+) -> Warmed:
+    """Compile what learners need, and keep it: for images, clusters and continuous integration.
+
+    Whoever then finds this cache starts at once; see `docs/containers.md`.
+
+    Parameters
+    ----------
+    names : str
+        Learners, as ``"SCB"``; all of them by default.
+    simulate : bool
+        Whether to compile what `simulate` and `simulate_mdp` need too, with all adversaries. What
+        ``comparators=`` needs is not included.
+    progress : callable, optional
+        Called with a line of text after each learner.
+
+    Returns
+    -------
+    Warmed
+
+    Raises
+    ------
+    ValueError
+        If there is no learner of a name.
+    RuntimeError
+        If compiled code cannot be kept.
+
+    Examples
+    --------
+    >>> import unbounded
+    >>> unbounded.warm("Uniform", progress=print)  # doctest: +SKIP
+    Uniform: 3.1 s
+    Warmed(directory=PosixPath('/root/.cache/unbounded/0123'), seconds={'Uniform': 3.1}, files=18)
+    """
+    learners: dict[str, Any] = {**bandits.algorithms(), **mdps.algorithms()}
+    unknown = [name for name in names if name not in learners]
+    if unknown:
+        raise ValueError(f"there is no learner {unknown[0]!r}; there are {', '.join(learners)}")
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it")
+    directory = cache_directory()
+    if directory is None:
+        raise RuntimeError(f"compiled code cannot be kept: {why_not_written()}")
+    before, seconds = _count(directory), {}
+    for name in names or learners:
+        seconds[name] = _timed(name, _codes_of(learners[name], simulate), directory, progress)
+    if simulate:
+        for name, code in _adversaries(names, learners):
+            seconds[name] = _timed(name, partial(list, (code,)), directory, progress)
+    return Warmed(directory, seconds, _count(directory) - before)
+
+
+def _timed(
+    name: str,
+    codes: Callable[[], list[Code]],
+    directory: Path,
+    progress: Callable[[str], object] | None,
+) -> float:
+    had, started = _count(directory), time.perf_counter()
+    for code in codes():
+        code.compile()
+    seconds = time.perf_counter() - started
+    if lost():
+        raise RuntimeError(f"compiled code cannot be kept: {lost()}")
+    if progress is not None:
+        how = "" if _count(directory) > had else ", kept from before"
+        progress(f"{name}: {seconds:.1f} s{how}")
+    return seconds
+
+
+def _codes_of(cls: Any, simulate: bool) -> Callable[[], list[Code]]:
+    def codes() -> list[Code]:
+        learner = _example(cls)
+        found: list[Code] = [learner._steps]
+        if simulate and cls.__name__ in bandits.algorithms():
+            found += [bandit_loops.code_of(learner), bandit_loops.SUMS]
+        elif simulate:
+            found += [mdp_loops.code_of(learner, _MDP, in_python=some) for some in (False, True)]
+        return found
+
+    return codes
+
+
+def _example(cls: Any) -> Any:
+    """A small learner of a class: what is compiled does not depend on sizes."""
+    given = dict(cls.spec.examples[0])
+    if cls.__name__ in bandits.algorithms():
+        return cls(2, **given, seed=0)
+    parameters = signature(cls).parameters
+    if "episodes" in parameters:
+        given.setdefault("episodes", 10)
+    transitions = parameters.get("transitions")
+    if transitions is not None and transitions.default is Parameter.empty:
+        given["transitions"] = _MDP.P
+    return cls(_MDP.layers.sizes, _MDP.layers.n_actions, **given, seed=0)
+
+
+def _adversaries(names: tuple[str, ...], learners: dict[str, Any]) -> list[tuple[str, Code]]:
+    wanted = names or tuple(learners)
+    found: list[tuple[str, Code]] = []
+    if any(name in bandits.algorithms() for name in wanted):
+        for name, bandit in against_bandits.adversaries().items():
+            found.append((name, pointed(bandit.rows(), name)))
+    if any(name in mdps.algorithms() for name in wanted):
+        for name, mdp in against_mdps.adversaries().items():
+            found.append((f"{name} for MDPs", pointed(mdp.losses(), name)))
+    return found
+
+
+def _count(directory: Path) -> int:
+    return sum(1 for _ in directory.glob("*.nbc"))

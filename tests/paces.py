@@ -1,0 +1,61 @@
+"""The same simulation interpreted, compiled, and changing over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unbounded import settings
+from unbounded.play import bandit_loops, mdp_loops, pace
+from unbounded.play.code import Code
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process: nothing is known to be compiled."""
+    pace.pointed.cache_clear()
+    for module in (bandit_loops, mdp_loops):
+        monkeypatch.setattr(module, "_codes", {})
+    monkeypatch.setattr(bandit_loops.SUMS, "_ready", False)
+    monkeypatch.setattr(bandit_loops.SUMS, "_tried", False)
+
+
+def each_way(monkeypatch: pytest.MonkeyPatch, simulation: Callable[[], Any]) -> list[Any]:
+    """The results compiled, interpreted, and compiled after the first few rounds."""
+    ways: list[list[bool]] = []
+    compiled = pace.Pace.compiled.fget
+
+    def noted(self: pace.Pace) -> bool:
+        now: bool = compiled(self)
+        if self is not pace.COMPILED:
+            ways[-1].append(now)
+        return now
+
+    results = []
+    with monkeypatch.context() as patch:
+        patch.setattr(pace.Pace, "compiled", property(noted))
+        for jit in ("always", "never", "auto"):
+            forget(patch)
+            patch.setattr(settings, "jit", jit)
+            patch.setattr(Code, "load", lambda self: None)
+            patch.setattr(Code, "seconds", 0.0)
+            ways.append([])
+            results.append(simulation())
+    pace.pointed.cache_clear()
+    assert all(ways[0])
+    assert not any(ways[1])
+    assert not ways[2][0]
+    assert ways[2][-1]
+    return results
+
+
+def assert_same(results: list[Any]) -> None:
+    first = results[0]
+    for other in results[1:]:
+        for field in fields(first):
+            one, two = getattr(first, field.name), getattr(other, field.name)
+            if isinstance(one, np.ndarray):
+                assert one.tobytes() == two.tobytes(), field.name

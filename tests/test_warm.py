@@ -1,0 +1,139 @@
+"""Compiling ahead, for those who come later."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import unbounded
+import unbounded.mdps
+from unbounded import _jit_files, _warm
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def filled():
+    """A cache that anybody can read, filled by ``unbounded warm``; and what that said."""
+    pytest.importorskip("polars")
+    directory = Path(tempfile.mkdtemp())  # pytest's own can be read by its user only
+    directory.chmod(0o755)
+    command = [sys.executable, "-m", "unbounded.cli", "warm", "Uniform"]
+    environment = os.environ | {"UNBOUNDED_CACHE_DIR": str(directory), "UNBOUNDED_JIT": "auto"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    yield directory, done.stdout
+    shutil.rmtree(directory)
+
+
+PLAY = """
+from unbounded import Uniform
+learner = Uniform(3, seed=0)
+print(learner._steps.ready)  # loaded, as nothing is compiled under "auto"
+learner.tell(learner.ask(), 1.0)
+learner.probabilities()
+print(learner.scale, sum(step.stats.cache_misses.total() for step in learner._steps.compiled))
+"""
+
+
+def played(directory, before=""):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", before + PLAY],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(directory), "UNBOUNDED_JIT": "auto"},
+        capture_output=True, text=True, check=False, cwd="/",
+    )  # fmt: skip
+
+
+def test_it_says_what_it_did_and_where(filled):
+    directory, said = filled
+    first, last = said.splitlines()
+    assert first.startswith("Uniform: ")
+    assert "kept from before" not in first
+    files = len(list(directory.glob("*.nbc")))
+    assert files > 5
+    assert last.startswith(f"{files} files were written in ")
+    assert last.endswith(f", to {directory}")
+
+
+def test_whoever_comes_later_starts_at_once(filled):
+    done = played(filled[0])
+    assert done.stderr == ""
+    assert done.stdout.split() == ["True", "0.0", "0"]
+
+
+BECOME_NOBODY = f"""
+import os, unbounded  # while they can be read: not everybody may read root's Python
+from numba.core.registry import cpu_target
+cpu_target.target_context.refresh()
+os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be somebody else"
+)
+def test_another_user_reads_what_root_compiled(filled):
+    """As in an image that is built by root and run by somebody."""
+    before = sorted(filled[0].iterdir())
+    done = played(filled[0], BECOME_NOBODY)
+    assert done.stderr == ""
+    assert done.stdout.split() == ["True", "0.0", "0"]
+    assert sorted(filled[0].iterdir()) == before
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(file))
+    with (
+        pytest.warns(unbounded.CacheWarning, match="is not a directory"),
+        pytest.raises(
+            RuntimeError, match=r"cannot be kept: .* is not a directory\. UNBOUNDED_CACH"
+        ),
+    ):
+        unbounded.warm("Uniform")
+
+
+def test_the_command_says_so_too(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("polars")
+    from unbounded import cli
+
+    monkeypatch.setattr(_warm, "cache_directory", lambda: None)
+    monkeypatch.setattr(_jit_files, "cache_directory", lambda: None)
+    assert cli.main(["warm", "Uniform"]) == 2
+    assert "cannot be written. UNBOUNDED_CACHE_DIR may name" in capsys.readouterr().err
+    assert cli.main(["warm", "Unifrm"]) == 2
+    assert "there is no learner 'Unifrm'; there are AHB, " in capsys.readouterr().err
+
+
+def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
+    """Elsewhere that is only a warning: a play goes on."""
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_jit_files, "_lost", [])
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_jit_files.os, "replace", full)
+    with pytest.warns(unbounded.CacheWarning, match="No space left on device"):
+        _jit_files.write("kernel", "code.signature.nbc", b"code")
+    with pytest.raises(RuntimeError, match=r"cannot be kept: .*No space left"):
+        _warm._timed("it", list, tmp_path, None)
+
+
+def test_every_learner_has_an_example():
+    for cls in (*unbounded.bandits.algorithms().values(), *unbounded.mdps.algorithms().values()):
+        assert type(_warm._example(cls)) is cls
+
+
+def test_adversaries_are_those_of_the_learners():
+    learners = {**unbounded.bandits.algorithms(), **unbounded.mdps.algorithms()}
+    bandits = dict(_warm._adversaries(("SCB",), learners))
+    mdps = dict(_warm._adversaries(("SCBRL",), learners))
+    assert "Switch" in bandits
+    assert "Switch for MDPs" in mdps
+    assert not bandits.keys() & mdps.keys()
+    assert dict(_warm._adversaries((), learners)).keys() == bandits.keys() | mdps.keys()
