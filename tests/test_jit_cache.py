@@ -46,11 +46,17 @@ def write_callee(package: Path, expression: str, made: str = "kernel") -> None:
     )
 
 
+def surroundings(package: Path) -> dict[str, str]:
+    """Of a process that uses this package, and its own cache."""
+    others = {name: value for name, value in os.environ.items() if name != "UNBOUNDED_CACHE_DIR"}
+    return others | {"PYTHONPATH": str(package.parent)}
+
+
 def run(package: Path, program: str = PROGRAM, warned: str = "", **environment: str) -> list[str]:
     """What the program prints in a new process; ``warned`` is in the one warning, if there is."""
     result = subprocess.run(
         [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": str(package.parent)} | environment,
+        env=surroundings(package) | environment,
         capture_output=True,
         text=True,
     )
@@ -151,7 +157,7 @@ def test_no_place_to_write_is_no_obstacle(package, tmp_path):
 
 
 def test_processes_that_compile_at_once_agree(package):
-    environment = os.environ | {"PYTHONPATH": str(package.parent)}
+    environment = surroundings(package)
     command = [sys.executable, "-c", PROGRAM]
     running = [
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

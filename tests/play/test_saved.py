@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from bandit_examples import EXAMPLES
 from mdp_play import tell_firsts
 from saved_helpers import buffer_of, with_buffer
-from unbounded import RFELP, SCB, SCBIX, SCBRL, UCB1, UMABG, MDPLearner, TsallisINF
+from unbounded import RFELP, SCB, SCBIX, SCBRL, UCB1, UMABG, UOBREPS, MDPLearner, TsallisINF
 from unbounded.core.simplex.lazy import BETA, ETA_S, MOMENTS
 from unbounded.core.simplex.proposal import ALIAS, CUT, LOSS, RECORD, WEIGHT
 from unbounded.play import saved
@@ -41,6 +42,10 @@ def scb_rl():
     return SCBRL([2, 2], 2, episodes=3000, seed=0)
 
 
+def uob_reps():
+    return UOBREPS([2, 2], 2, episodes=100, loss_range=(-2, 3), seed=0)
+
+
 @pytest.mark.parametrize(
     ("make", "field", "index", "values"),
     [
@@ -71,6 +76,8 @@ def scb_rl():
         (scb_rl, "play.unit", None, [1e6, -1e6]),
         (scb_rl, "play.hi", 0, [-0.5, 1.5]),
         (scb_rl, "windows.W", 0, [0.3, 1.5]),
+        (uob_reps, "ln_q", 1, [1e9, 0.1, -1e9]),
+        (uob_reps, "ln_P", 1, [1e9, 0.1, -1e9]),
     ],
 )
 def test_impossible_numbers_are_refused(make, field, index, values):
@@ -90,6 +97,16 @@ def test_sums_that_all_grew_too_far_are_refused():
     buffer[packing.slot("arms.anchor.S2")] = 0.0
     with pytest.raises(ValueError, match="there are no such estimates"):
         SCB.load(with_buffer(text, buffer))
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_one_arm_played_for_long_is_saved(example):
+    """There is nothing to learn, and what is not solved for must not be refused either."""
+    losses = np.random.default_rng(0).random((1000, 1))
+    learner = example.make(1)
+    example.play(learner, losses)
+    copy = type(learner).load(learner.save())
+    assert example.play(copy, losses)[0] == example.play(learner, losses)[0]
 
 
 def test_a_buffer_survives():

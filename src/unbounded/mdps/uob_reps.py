@@ -18,10 +18,10 @@ import numpy.typing as npt
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
-from unbounded.core.legal import require_boxes, require_counts
+from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, first_upper, log_term, rebuild
-from unbounded.core.occupancy.kl import uniform_base
+from unbounded.core.occupancy.kl import LEAST, uniform_base
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
@@ -74,6 +74,9 @@ class State(NamedTuple):
         """Refuse what cannot have been learned."""
         require_counts(self.N, self.N_before, self.M)
         require_boxes(self.lo, self.hi)
+        logarithms = np.concatenate([self.ln_q, self.ln_P])
+        legal = (logarithms >= math.log(LEAST) - ROUNDING) & (logarithms <= ROUNDING)
+        require(np.all(legal), "there are no such probabilities")
 
 
 def init(layers: Layers, params: Params) -> State:

@@ -45,6 +45,8 @@ NO_ANCHOR = Anchor(0.0, 0.0, 0.0, 0.0)  # its sums are not known: a solve starts
 
 def check_start(x: float, L: Vector, eta: float) -> None:
     """Refuse an ``x`` from which `tsallis` might not find its own."""
+    if L.size == 1:
+        return  # there is nothing to solve, and x stays where it was
     room = np.min(L) - x
     require(0.0 <= room <= 2.0 * math.sqrt(L.size) / eta * (1.0 + ROUNDING), "no such normaliser")
 
