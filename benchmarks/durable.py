@@ -3,9 +3,9 @@
     python benchmarks/durable.py [SECONDS] [DIRECTORY]
 
 One process, and then eight, ask and tell for some seconds, on a file in a new directory in
-DIRECTORY (the current one by default: what is measured is that disk). All take turns, so that a busy
-machine is busy for all of them. Optuna draws at random, which is the cheapest that it can do: what
-is compared is the storage.
+DIRECTORY (the current one by default: what is measured is that disk). All take turns, so that a
+busy machine is busy for all of them. Optuna draws at random, which is the cheapest that it can do:
+what is compared is the storage.
 """
 
 from __future__ import annotations
