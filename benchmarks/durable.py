@@ -2,10 +2,10 @@
 
     python benchmarks/durable.py [SECONDS] [DIRECTORY]
 
-One process, and then eight, ask and tell for some seconds, on a file in a new directory in DIRECTORY
-(the current one by default: what is measured is that disk). All take turns, so that a busy machine is
-busy for all of them. Optuna draws at random, which is the cheapest that it can do: what is compared
-is the storage.
+One process, and then eight, ask and tell for some seconds, on a file in a new directory in
+DIRECTORY (the current one by default: what is measured is that disk). All take turns, so that a
+busy machine is busy for all of them. Optuna draws at random, which is the cheapest that it can do:
+what is compared is the storage.
 """
 
 from __future__ import annotations
@@ -88,11 +88,18 @@ def work(way: str, path: Path, seconds: float, barrier: Any, results: Any) -> No
     results.put(times)
 
 
+def make(way: str, path: Path) -> None:
+    """The file is there before the processes begin."""
+    WAYS[way](path)()
+
+
 def measured(way: str, processes: int, seconds: float, root: Path) -> tuple[float, list[float]]:
     """Calls per second of all processes, and how long each took."""
     path = Path(tempfile.mkdtemp(dir=root))
-    WAYS[way](path)()  # the file is there before the processes begin
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
+    maker = context.Process(target=make, args=(way, path))  # nothing of it is inherited
+    maker.start()
+    maker.join()
     barrier, results = context.Barrier(processes), context.Queue()
     arguments = (way, path, seconds, barrier, results)
     workers = [context.Process(target=work, args=arguments) for _ in range(processes)]
