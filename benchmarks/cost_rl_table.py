@@ -31,6 +31,14 @@ from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.play.simulate_mdp import simulate_mdp
 
 DATA = DOCS / "data" / "cost_rl"
+PAGE = DOCS / "cost-rl-table.md"
+HEAD = """# CostSCBRL: the whole table
+
+Made by `python benchmarks/cost_rl_table.py` from [data/cost_rl](data/cost_rl) and
+[data/scb_rl](data/scb_rl); do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over the
+seeds that all learners of a row have played (`theory`: fewer). What follows from it:
+[one-sided-mdp.md](one-sided-mdp.md#4-measured).
+"""
 OURS = ("CostSCBRL", "CostSCBRL, told T", "CostSCBRL, theory")
 PEERS = ("SCB-RL practical", "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")
 ADVERSARIES = {
@@ -121,26 +129,38 @@ def cells_of(rows):
     return {at: values for at, values in cells.items() if values}
 
 
-def summary(rows):
-    """Mean over the cells and the worst of them, for small and larger worlds; then every cell."""
-    cells = cells_of(rows)
-    Ts = sorted({at[0] for at in cells})
+def summary(cells):
+    """Mean over the cells and the worst of them, for small and larger worlds, as Markdown."""
+    Ts, lines = sorted({at[0] for at in cells}), []
     small, grid_world = list(SMALL), list(WORLDS)[-1]
     middle = [w for w in WORLDS if w not in small and w != grid_world]
     for some in (small, middle, [grid_world]):
-        print(f"\n{', '.join(some)}\n\n| | " + " | ".join(f"T={T:g}" for T in Ts) + " |")
-        print("|---" * (len(Ts) + 1) + "|")
+        lines.append(f"{'; '.join(some)}:\n")
+        lines.append("| mean, worst cell (seeds) | " + " | ".join(f"T={T:g}" for T in Ts) + " |")
+        lines.append("|---" * (len(Ts) + 1) + "|")
         for name in OURS + PEERS:
-            print(f"| {name} | " + " | ".join(_entry(cells, T, some, name) for T in Ts) + " |")
-    for T in Ts:
+            entries = [_entry(cells, T, some, name) for T in Ts]
+            lines.append(f"| {name} | " + " | ".join(entries) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def page(cells):
+    """Every cell, as Markdown."""
+    lines = [HEAD]
+    for T in sorted({at[0] for at in cells}):
         names = [n for n in OURS + PEERS if any(at[0] == T and at[3] == n for at in cells)]
-        print(f"\nT = {T:,}\n\n| | seeds | " + " | ".join(names) + " |")
-        print("|---" * (len(names) + 2) + "|")
+        lines.append(f"## T = {T:,}\n\n| | seeds | " + " | ".join(names) + " |")
+        lines.append("|---" * (len(names) + 2) + "|")
         for world, against in itertools.product(WORLDS, ADVERSARIES):
             found = [cells.get((T, world, against, n)) for n in names]
             if found[0]:
                 entries = [f"{np.mean(v):.3f}" if v else "" for v in found]
-                print(f"| {world}, {against} | {len(found[0])} | " + " | ".join(entries) + " |")
+                lines.append(
+                    f"| {world}, {against} | {len(found[0])} | " + " | ".join(entries) + " |"
+                )
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _entry(cells, T, some, name):
@@ -194,7 +214,8 @@ def main():
     parser.add_argument("--speed", action="store_true")
     given = parser.parse_args()
     if given.speed:
-        return speed(rounds=3)
+        speed(rounds=3)
+        return
     done = {key(row) for row in load()}
     deadline = time.monotonic() + 60 * given.minutes
     for T in () if given.summary else given.episodes:
@@ -215,7 +236,9 @@ def main():
                     sys.exit("time is up; run again to go on")
                 writer.writerow(cell(name, world, against, T, seed))
                 file.flush()
-    return summary(load())
+    cells = cells_of(load())
+    print(summary(cells))
+    PAGE.write_text(page(cells))
 
 
 if __name__ == "__main__":
