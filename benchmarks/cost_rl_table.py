@@ -31,6 +31,14 @@ from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.play.simulate_mdp import simulate_mdp
 
 DATA = DOCS / "data" / "cost_rl"
+PAGE = DOCS / "cost-rl-table.md"
+HEAD = """# CostSCBRL: the whole table
+
+Made by `python benchmarks/cost_rl_table.py` from [data/cost_rl](data/cost_rl) and
+[data/scb_rl](data/scb_rl); do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over the
+seeds that all learners of a row have played (`theory`: fewer). What follows from it:
+[one-sided-mdp.md](one-sided-mdp.md#4-measured).
+"""
 OURS = ("CostSCBRL", "CostSCBRL, told T", "CostSCBRL, theory")
 PEERS = ("SCB-RL practical", "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")
 ADVERSARIES = {
@@ -103,38 +111,72 @@ def load():
     return [r for r in rows if r["learner"] in wanted and r["adversary"] in ADVERSARIES]
 
 
-def summary(rows):
-    """Small and larger worlds: mean over all cells and the worst cell; then every cell."""
-    cells = defaultdict(lambda: defaultdict(list))
+def cells_of(rows):
+    """(T, world, adversary, learner) -> regrets, over the seeds that all learners have played.
+
+    (But for the theory, which is slow.)
+    """
+    found = defaultdict(dict)
     for row in rows:
-        at = row["world"], row["adversary"]
-        cells[row["learner"], int(row["T"])][at].append(float(row["regret"]))
-    Ts = [T for T in sorted({T for _, T in cells}) if any((n, T) in cells for n in OURS)]
-    for title, some in (
-        ("Small worlds", list(SMALL)),
-        ("Larger", [w for w in WORLDS if w not in SMALL]),
-    ):
-        print(f"\n{title}\n\n| | " + " | ".join(f"T={T:g}" for T in Ts) + " |")
-        print("|---" * (len(Ts) + 1) + "|")
+        learner, world, against, T, seed = key(row)
+        found[T, world, against, learner][seed] = float(row["regret"])
+    cells = {}
+    for at, by_seed in found.items():
+        rivals = [found[(*at[:3], n)] for n in OURS[:2] + PEERS if (*at[:3], n) in found]
+        if (*at[:3], OURS[0]) in found:
+            seeds = set(by_seed).intersection(*rivals)
+            cells[at] = [by_seed[seed] for seed in sorted(seeds)]
+    return {at: values for at, values in cells.items() if values}
+
+
+def summary(cells):
+    """Mean over the cells and the worst of them, for small and larger worlds, as Markdown."""
+    Ts, lines = sorted({at[0] for at in cells}), []
+    small, grid_world = list(SMALL), list(WORLDS)[-1]
+    middle = [w for w in WORLDS if w not in small and w != grid_world]
+    for some in (small, middle, [grid_world]):
+        lines.append(f"{'; '.join(some)}:\n")
+        lines.append("| mean, worst cell (seeds) | " + " | ".join(f"T={T:g}" for T in Ts) + " |")
+        lines.append("|---" * (len(Ts) + 1) + "|")
         for name in OURS + PEERS:
-            entries = []
-            for T in Ts:
-                means = {at: np.mean(v) for at, v in cells[name, T].items() if at[0] in some}
-                if not means:
-                    entries.append("")
-                    continue
-                worst = max(means, key=means.get)
-                mean = np.mean(list(means.values()))
-                entries.append(f"{mean:.3f}, {means[worst]:.3f} ({', '.join(worst)})")
-            print(f"| {name} | " + " | ".join(entries) + " |")
-    for T in Ts:
-        names = [n for n in OURS + PEERS if (n, T) in cells]
-        print(f"\nT = {T:,}\n\n| | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 1) + "|")
+            entries = [_entry(cells, T, some, name) for T in Ts]
+            lines.append(f"| {name} | " + " | ".join(entries) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def page(cells):
+    """Every cell, as Markdown."""
+    lines = [HEAD]
+    for T in sorted({at[0] for at in cells}):
+        names = [n for n in OURS + PEERS if any(at[0] == T and at[3] == n for at in cells)]
+        lines.append(f"## T = {T:,}\n\n| | seeds | " + " | ".join(names) + " |")
+        lines.append("|---" * (len(names) + 2) + "|")
         for world, against in itertools.product(WORLDS, ADVERSARIES):
-            found = [cells[n, T].get((world, against)) for n in names]
+            found = [cells.get((T, world, against, n)) for n in names]
             if found[0]:
-                entries = [f"{np.mean(v):.3f} ({len(v)})" if v else "" for v in found]
-                print(f"| {world}, {against} | " + " | ".join(entries) + " |")
+                entries = [f"{np.mean(v):.3f}" if v else "" for v in found]
+                lines.append(
+                    f"| {world}, {against} | {len(found[0])} | " + " | ".join(entries) + " |"
+                )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _entry(cells, T, some, name):
+    """Mean, the worst cell, and how many seeds."""
+    means = {at[1:3]: np.mean(v) for at, v in cells.items() if _is(at, T, some, name)}
+    if not means:
+        return ""
+    worst = max(means, key=means.get)
+    seeds = {len(v) for at, v in cells.items() if _is(at, T, some, name)}
+    count = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)}-{max(seeds)}"
+    mean = np.mean(list(means.values()))
+    return f"{mean:.3f}, {means[worst]:.3f} ({', '.join(worst)}; {count})"
+
+
+def _is(at, T, some, name):
+    return at[0] == T and at[1] in some and at[3] == name
 
 
 def speed(rounds):
@@ -172,7 +214,8 @@ def main():
     parser.add_argument("--speed", action="store_true")
     given = parser.parse_args()
     if given.speed:
-        return speed(rounds=3)
+        speed(rounds=3)
+        return
     done = {key(row) for row in load()}
     deadline = time.monotonic() + 60 * given.minutes
     for T in () if given.summary else given.episodes:
@@ -193,7 +236,9 @@ def main():
                     sys.exit("time is up; run again to go on")
                 writer.writerow(cell(name, world, against, T, seed))
                 file.flush()
-    return summary(load())
+    cells = cells_of(load())
+    print(summary(cells))
+    PAGE.write_text(page(cells))
 
 
 if __name__ == "__main__":

@@ -246,6 +246,27 @@ def test_a_floor_that_is_told_changes_nothing_and_one_that_is_not_everything():
     assert np.abs(plain - blind).max() > 0.05
 
 
+@pytest.mark.parametrize("k", [-1030, -3, 900])
+def test_a_power_of_two_of_losses_and_of_the_least_one_changes_nothing(k):
+    lower, losses = np.array([-3.0, 0.0, 0.25]), exact(80, 4) * 4.0 + 0.25
+    plain, _ = play(make(lower=lower, outliers=1), MDP, losses, seed=2)
+    scaled = make(lower=np.ldexp(lower, k), outliers=1)
+    policies, _ = play(scaled, MDP, np.ldexp(losses, k), seed=2)
+    assert np.array_equal(plain, policies)
+    assert np.all(scaled.thresholds > 0.0)
+
+
+def test_the_whole_range_of_floats_above_the_least_one():
+    largest = np.finfo(float).max
+    learner = make(lower=-largest)
+    sizes = np.array([-largest, -1.0, 0.0, 5e-324, 1e300, largest])
+    losses = np.random.default_rng(6).choice(sizes, (80, LAYERS.n_pairs))
+    policies, _ = play(learner, MDP, losses, seed=7)
+    assert np.all(np.isfinite(policies))
+    assert learner.thresholds.tolist() == [largest] * 3  # what is above is given as that
+    assert learner.certificate.unsolved == 0
+
+
 def test_rewards_of_a_known_largest_one():
     plain, told = make(lower=[-3.0, -2.0, -2.0]), make(best_reward=[3.0, 2.0, 2.0])
     losses = exact(60, 3) * [[-2.0]]
