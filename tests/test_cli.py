@@ -191,7 +191,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("list", "SCB") == 0
     said = capsys.readouterr().out
     assert said.startswith("SCB (learners): ")
-    assert "Multiplies the learning rate" in said
+    assert "Multiplies the paper's learning rate" in said
     assert call("list", "SBC") == 2
     assert "the nearest valid one is 'SCB'" in capsys.readouterr().err
 
@@ -245,7 +245,7 @@ def test_a_mistake_shows_no_traceback(file: Path) -> None:
     line = QUICK.split("\n").index("clip = [") + 1
     assert done.stderr.strip() == (
         f"unbounded: {file}, line {line}: learners[0].clip cannot be 'rage'; "
-        "the nearest valid one is 'range' (valid: scale, range, none)"
+        "the nearest valid one is 'range' (valid: range, scale, none)"
     )
     assert done.stdout == ""
 
