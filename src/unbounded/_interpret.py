@@ -45,6 +45,7 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
             function.__code__, namespace, function.__name__, function.__defaults__, closure or None
         )
         mirror.__kwdefaults__ = function.__kwdefaults__
+        mirror.__qualname__ = function.__qualname__
         _mirrors[function] = mirror  # before its names: functions may call themselves
         roots = {"unbounded", function.__module__.partition(".")[0]}
         for name in names & function.__globals__.keys():
