@@ -26,6 +26,7 @@ format: .venv/.lint
 	$(BIN)/ruff format
 
 bench: .venv/.bench .venv/.test  ## ratios against peers and references; needs gcc
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/bandits.py
 	$(BIN)/python benchmarks/many_arms.py
 	$(BIN)/python benchmarks/occupancy.py

@@ -120,9 +120,11 @@ PEERS = {
         policy.update(arm, 1.0)
     """,
     "pymab EXP3Policy": """
+        import numpy as np
         from pymab.policies import EXP3Policy
         policy = EXP3Policy(n_arms=10, gamma=0.1)
-        policy.select_action()
+        arm = policy.select_action(rng=np.random.default_rng(0))
+        policy.update(action=arm, reward=1.0)
     """,
     "MABWiser EpsilonGreedy": """
         from mabwiser.mab import MAB, LearningPolicy

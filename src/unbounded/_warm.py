@@ -72,9 +72,10 @@ def warm(
     Examples
     --------
     >>> import unbounded
-    >>> unbounded.warm("Uniform", progress=print)  # doctest: +SKIP
-    Uniform: 3.1 s
-    Warmed(directory=PosixPath('/root/.cache/unbounded/0123'), seconds={'Uniform': 3.1}, files=18)
+    >>> unbounded.warm("UCB1", "UCB2", progress=print)
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no learner 'UCB2'; there are AHB, AdaFTRL, ...
     """
     learners: dict[str, Any] = {**bandits.algorithms(), **mdps.algorithms()}
     unknown = [name for name in names if name not in learners]

@@ -111,10 +111,19 @@ def test_what_is_short_is_interpreted(auto):
     assert code.compilations == 0
 
 
-def test_what_is_long_is_compiled_at_once(auto):
+def test_what_is_long_is_compiled_soon(auto):
     code = Given(seconds=10.0)
-    assert play(Pace([code], 100_000), 100_000, 1e-3) <= 4
+    assert play(Pace([code], 100_000), 100_000, 1e-3) <= 100
     assert code.compilations == 1
+
+
+def test_a_slow_first_round_is_no_reason_to_compile(auto):
+    """It may have loaded something."""
+    code = Given(seconds=10.0)
+    pace = Pace([code], 1000)
+    assert play(pace, 4, 0.02) == 4
+    assert play(pace, 996, 1e-5) == 996
+    assert code.compilations == 0
 
 
 def test_what_is_kept_is_used(auto):

@@ -230,8 +230,9 @@ def play_compiled(
             if compiled:
                 advance(loops(spec), pointer(), words)
             else:
+                mirrors = interpreted_loops(spec), interpreted_pointer(pointer)
                 with pace.interpreting(words.size):
-                    advance(interpreted_loops(spec), interpreted_pointer(pointer), words)
+                    advance(*mirrors, words)
             t += words.size
         best = cumulative if followed is None else cumulative[:-1]
         scale = (loops if pace.compiled else interpreted_loops)(spec).scale(buffer)

@@ -65,6 +65,7 @@ class Pace:
         yield
         spent = time.thread_time() - began
         with self._lock:
+            known = self._seconds > 0.0  # a first few rounds tell little
             self._left -= rounds
             self._seconds = spent / rounds
             missing = [part for part in self._parts if not part.ready]
@@ -74,7 +75,7 @@ class Pace:
                 return
             needed = sum(part.seconds for part in missing)
             most = max((part.spent for part in missing), default=0.0)
-            if self._seconds * self._left > needed or most > needed:
+            if most > needed or (known and self._seconds * self._left > needed):
                 self._compile(missing)
 
     def _compile(self, parts: Sequence[Code]) -> None:
