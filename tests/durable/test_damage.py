@@ -95,7 +95,7 @@ def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(path, tmp_path):
             except DurableError as error:
                 print(error)
     """
-    above = [str(tmp_path), *(str(p) for p in tmp_path.parents if "pytest" in p.name)]
+    above = [str(tmp_path), *(str(p) for p in tmp_path.parents if "pytest" in str(p))]
     other = str(tmp_path / "new.db")
     text = textwrap.dedent(script).format(path=str(path), other=other, above=above)
     done = subprocess.run(

@@ -31,7 +31,7 @@ BAD_LOSSES = [
     (np.array([1.0]), TypeError, "real number"),
     (1j, TypeError, "real number"),
     (Decimal("NaN"), ValueError, "finite"),
-    (np.timedelta64(1), TypeError, "real number"),
+    (np.timedelta64(1, "s"), TypeError, "real number"),
 ]
 
 

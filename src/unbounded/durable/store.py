@@ -119,9 +119,13 @@ class Store:
                 f"{self.path} is on {kind}, where processes cannot share it safely: put it on a "
                 "local disk"
             )
-        if not (create or self.path.exists()):
+        try:
+            found, room = self.path.exists(), self.path.parent.is_dir()
+        except OSError as error:
+            raise DurableError(f"{self.path} cannot be reached: {error.strerror}") from error
+        if not (create or found):
             raise DurableError(f"there is no {self.path}: give Durable a learner to make it for")
-        if not self.path.parent.is_dir():
+        if not room:
             raise DurableError(f"there is no directory {self.path.parent}: make it first")
         with self.sentences():
             self._open()

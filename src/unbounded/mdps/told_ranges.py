@@ -55,6 +55,8 @@ def _each(
     name: str, value: float | Sequence[float] | None, layers: Layers
 ) -> Sequence[float | None]:
     """A number for every layer, or one for each; or none at all."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
         if len(value) != layers.horizon:
             raise ValueError(
