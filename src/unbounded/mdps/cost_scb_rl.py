@@ -40,7 +40,7 @@ from unbounded.core.occupancy.work import work_size
 from unbounded.core.powers import widths
 from unbounded.mdps import cost_profiles, markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
-from unbounded.mdps.told_ranges import checked_least
+from unbounded.mdps.told_ranges import as_given, checked_least
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -385,8 +385,7 @@ class CostSCBRL(MDPLearner):
         )  # fmt: skip
         kept = {
             "episodes": T or None, "delta": delta, "outliers": outliers, "kappa": params.kappa,
-            "lower": None if lower is None else least.tolist(),
-            "best_reward": None if best_reward is None else (0.0 - least).tolist(),
+            "lower": as_given(lower, least), "best_reward": as_given(best_reward, 0.0 - least),
             "tolerance": params.tolerance, **constants._asdict(),
         }  # fmt: skip
         self._begin(shape, params, arguments | kept, seed)

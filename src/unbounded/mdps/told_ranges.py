@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ def _each(
     """A number for every layer, or one for each; or none at all."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
         if len(value) != layers.horizon:
             raise ValueError(
                 f"{name} must be a number, or one for each of the {layers.horizon} layers; "
@@ -65,3 +66,10 @@ def _each(
             )
         return value
     return [value] * layers.horizon
+
+
+def as_given(value: float | Sequence[float] | None, checked: Vector) -> Any:
+    """What was ``checked``, in the form in which it was given: nothing, one number, or several."""
+    if value is None:
+        return None
+    return float(checked[0]) if np.ndim(value) == 0 else checked.tolist()

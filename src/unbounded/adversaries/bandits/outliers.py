@@ -15,6 +15,8 @@ from unbounded.play.adversary import Adversary
 def _comes(params: Any, state: Any, t: int) -> bool:
     """Whether round ``t`` is the one that was drawn from its part of the run."""
     count, rounds = int(params[2]), int(params[3])
+    if count == 0:
+        return False
     part = (t - 1) * count // rounds
     first = (part * rounds + count - 1) // count  # rounds before this part
     size = ((part + 1) * rounds + count - 1) // count - first
@@ -76,7 +78,7 @@ class Outliers(Adversary):
         shift: float = 0.0,
     ) -> None:
         super().__init__(scale=scale, shift=shift)
-        self.count = checked_count("count", count)
+        self.count = checked_count("count", count, least=0)
         self.height = checked_finite("height", height)
         self.gap = checked_within("gap", gap, 0.0, 0.5)
         self.best = checked_whole("best", best)
