@@ -3,8 +3,9 @@
 This follows no paper line by line. It is the standard model for normal observations, with the
 uniform prior and the first plays that Honda & Takemura (2014) give for Gaussian rewards, put on
 logarithms, of which they do not speak. The logarithms of an arm's losses are taken as normal with
-unknown mean and variance. With the uniform prior the mean's posterior after s losses is Student's: sqrt(s (s - 3) / Q) (mu - mean) has
-s - 3 degrees of freedom, Q being the sum of squared deviations. Each arm is played five times; then
+unknown mean and variance. With the uniform prior the mean's posterior after s losses is Student's:
+sqrt(s (s - 3) / Q) (mu - mean) has s - 3 degrees of freedom, Q being the sum of squared deviations.
+Each arm is played five times; then
 mu is drawn for every arm, and the arm with the least is played. Losses are ranked by their
 geometric means: the right thing for log-normal losses whose logarithms have similar variances.
 
