@@ -6,8 +6,8 @@ logarithms, of which they do not speak. The logarithms of an arm's losses are ta
 unknown mean and variance. With the uniform prior the mean's posterior after s losses is Student's:
 sqrt(s (s - 3) / Q) (mu - mean) has s - 3 degrees of freedom, Q being the sum of squared deviations.
 Each arm is played five times; then mu is drawn for every arm, and the arm with the least is played.
-Losses are ranked by their geometric means: the right thing for log-normal losses whose
-logarithms have similar variances.
+Losses are ranked by their geometric means: the right thing for log-normal losses whose logarithms
+have similar variances.
 
 The draws are a function of (stream, t, arm), as if they had been written down before the play, so
 that the arm of a round is certain. A loss of at most 0 is taken as the least positive one so far.
