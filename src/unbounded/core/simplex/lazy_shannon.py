@@ -77,7 +77,7 @@ def check(picture: Vector, table: Vector) -> None:
     require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
 
 
-@subroutine
+@kernel
 def add(picture: Vector, table: Vector, k: int, amount: float) -> None:
     """Let L_k grow by ``amount`` and correct the moments."""
     before, after = grow(table, k, amount)
@@ -89,7 +89,7 @@ def add(picture: Vector, table: Vector, k: int, amount: float) -> None:
         picture[CHANGES] += 1.0
 
 
-@subroutine
+@kernel
 def solve(picture: Vector, n: int, eta: float, beta: float) -> bool:
     """Find the normaliser for this ``eta``; return whether that was possible: if not, an `anchor`
     is due."""
@@ -133,7 +133,7 @@ def anchor(
     settle(picture, n, beta, M[0])
 
 
-@subroutine
+@kernel
 def draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """An arm drawn from (1 - beta) p + beta / n, and its probability."""
     k = explored(picture, table.size // RECORD, word)

@@ -93,7 +93,7 @@ def check(picture: Vector, table: Vector) -> None:
     require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
 
 
-@subroutine
+@kernel
 def add(picture: Vector, table: Vector, k: int, amount: float) -> tuple[float, float]:
     """Let L_k grow by ``amount`` and correct the moments; return L_k before and after."""
     before, after = grow(table, k, amount)
@@ -105,7 +105,7 @@ def add(picture: Vector, table: Vector, k: int, amount: float) -> tuple[float, f
     return before, after
 
 
-@subroutine
+@kernel
 def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tuple[bool, Anchor]:
     """Find x for this ``eta`` by Halley's method, as `ftrl.tsallis` does, on the series.
 
@@ -197,7 +197,7 @@ def anchor(
     return found
 
 
-@subroutine
+@kernel
 def draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """An arm drawn from (1 - beta) p + beta / n, and its probability."""
     k = explored(picture, table.size // RECORD, word)
