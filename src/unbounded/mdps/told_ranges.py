@@ -52,13 +52,9 @@ def checked_least(
     return np.array([checked_lower(low, reward) for low, reward in given])
 
 
-def _each(
-    name: str, value: float | Sequence[float] | None, layers: Layers
-) -> Sequence[float | None]:
+def _each(name: str, value: Any, layers: Layers) -> Sequence[float | None]:
     """A number for every layer, or one for each; or none at all."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
+    if np.ndim(value) > 0:
         if len(value) != layers.horizon:
             raise ValueError(
                 f"{name} must be a number, or one for each of the {layers.horizon} layers; "

@@ -16,7 +16,7 @@ from unbounded._jit import NotKeptError, can_keep, only_kept
 
 _SAID = 1.0  # seconds of waiting, after which one is told why
 # What compiling takes, as measured: seconds in any case, and per byte of Python's bytecode.
-_FIXED, _PER_BYTE = 2.0, 1e-3
+_FIXED, _PER_BYTE = 1.5, 5e-4
 
 _here = threading.local()
 _quiet = False

@@ -33,5 +33,5 @@ def test_they_come_at_any_time():
 def test_errors():
     with pytest.raises(ValueError, match="count must be at most the 10 rounds, got 11"):
         Outliers(11).params(4, 10)
-    with pytest.raises(ValueError, match="count must be at least 1"):
-        Outliers(0)
+    with pytest.raises(ValueError, match="count must be at least 0"):
+        Outliers(-1)
