@@ -41,7 +41,7 @@ try:
     from numba.core.serialize import dumps
     from numba.core.typing.templates import Signature, builtin_registry
 
-    from unbounded import _jit_link as link
+    import unbounded._jit_link as link
 
     MISSING = not hasattr(CompileResult, "_reduce") or not hasattr(CompileResult, "_rebuild")
 except ImportError:

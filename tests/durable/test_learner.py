@@ -21,7 +21,7 @@ def path(tmp_path):
 
 
 def made(path, **options):
-    return Durable(path, SCB(n_arms=3, seed=0), arms=["a", "b", "c"], **options)
+    return Durable(path, SCB(n_arms=3, profile="paper", seed=0), arms=["a", "b", "c"], **options)
 
 
 def same_bits(one, other):
@@ -31,7 +31,7 @@ def same_bits(one, other):
 
 def test_many_handles_play_as_one_learner_in_one_process(path):
     handles = [made(path)] + [Durable(path) for _ in range(3)]
-    alone, rng = SCB(n_arms=3, seed=0), np.random.default_rng(1)
+    alone, rng = SCB(n_arms=3, profile="paper", seed=0), np.random.default_rng(1)
     waiting = []
     for _ in range(300):
         handle = handles[rng.integers(4)]
@@ -53,7 +53,7 @@ def test_many_handles_play_as_one_learner_in_one_process(path):
 
 
 def test_a_file_that_is_closed_goes_on_where_it_was(path):
-    alone = SCB(n_arms=3, seed=0)
+    alone = SCB(n_arms=3, profile="paper", seed=0)
     for i in range(1200):  # across a snapshot, closed and not closed
         if i % 400 == 0:
             arms = made(path)
@@ -181,19 +181,19 @@ def test_waiting_ends_after_a_time_with_a_loss_or_without(path):
 def test_settings_and_names_must_agree(path):
     made(path).close()
     for learner, arms, match in [
-        (SCB(n_arms=3, rate=2.0), None, "rate=1.0, and not 2.0"),
-        (SCB(n_arms=4), None, "n_arms=3, and not 4"),
-        (SCB(n_arms=3), ["a", "b", "d"], r"has the arms \['a', 'b', 'c'\]"),
+        (SCB(n_arms=3, profile="paper", rate=2.0), None, "rate=1.0, and not 2.0"),
+        (SCB(n_arms=4, profile="paper"), None, "n_arms=3, and not 4"),
+        (SCB(n_arms=3, profile="paper"), ["a", "b", "d"], r"has the arms \['a', 'b', 'c'\]"),
     ]:
         with pytest.raises(ValueError, match=match):
             Durable(path, learner, arms=arms)
     with pytest.raises(DurableError, match=r"does not have a AdaHedge|it holds a SCB"):
         Durable(path, AdaHedge(n_arms=3))
-    assert Durable(path, SCB(n_arms=3, seed=5)).status().arms == ("a", "b", "c")
+    assert Durable(path, SCB(n_arms=3, profile="paper", seed=5)).status().arms == ("a", "b", "c")
 
 
 def test_a_learner_that_was_asked_may_begin_a_file_and_not_join_one(path):
-    learner = SCB(n_arms=3, seed=0)
+    learner = SCB(n_arms=3, profile="paper", seed=0)
     waiting = learner.ask()
     with pytest.raises(ValueError, match="outstanding"):
         Durable(path, learner)

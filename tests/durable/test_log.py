@@ -16,13 +16,15 @@ from unbounded.durable.log import COLUMNS
 
 @pytest.fixture
 def arms(tmp_path):
-    with Durable(tmp_path / "arms.db", SCB(n_arms=2, seed=0), arms=["a", "b"]) as arms:
+    with Durable(
+        tmp_path / "arms.db", SCB(n_arms=2, profile="paper", seed=0), arms=["a", "b"]
+    ) as arms:
         yield arms
 
 
 def test_the_log_has_what_happened(arms, tmp_path):
     began = datetime.now(UTC)
-    alone = SCB(n_arms=2, seed=0)
+    alone = SCB(n_arms=2, profile="paper", seed=0)
     first, second, third = arms.ask(key="one"), arms.ask(), arms.ask()
     arms.tell(second.id, loss=3.0)
     arms.tell(first.id, loss=-8.0)

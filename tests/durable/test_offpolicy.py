@@ -19,7 +19,12 @@ def frame(rows):
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def simulated(seed, *, cls=SCB, rounds=1000, drift=0.0, scale=1.0):
+def exploring(n, seed):
+    """Play of which there is enough of every arm: the default explores half as much."""
+    return SCB(n, profile="paper", seed=seed)
+
+
+def simulated(seed, *, cls=exploring, rounds=1000, drift=0.0, scale=1.0):
     """A log of three arms whose losses are skewed, and the plain average of each arm's mean."""
     learner, rng = cls(3, seed=seed), np.random.default_rng([seed, 1])
     noise = 0.3 * rng.standard_exponential(rounds)

@@ -56,7 +56,8 @@ def test_every_call_waits_for_the_disk_if_that_was_said(tmp_path, said, least, m
     assert least <= sum(map(int, calls)) <= most, done.stderr
 
 
-def test_many_may_make_the_file_at_once(tmp_path):
+@pytest.mark.parametrize("turn", range(20))
+def test_many_may_make_the_file_at_once(tmp_path, turn):
     opened, barrier = [], threading.Barrier(8)
 
     def make(i):

@@ -20,7 +20,8 @@ def test_lists_span_a_grid() -> None:
     assert len(cells) == 2 * 2 * (2 + 2) * 2
     assert len({cell.key for cell in cells}) == len(cells)
     assert cells[0].learner_settings == (
-        '{"ablation":false,"clip":"scale","mixing":1.0,"rate":2.0,"threshold":"lazy"}'
+        '{"ablation":false,"clip":"scale","mixing":null,"profile":"practical","rate":2.0,'
+        '"threshold":"lazy"}'
     )
 
 
@@ -28,7 +29,8 @@ def test_equal_settings_have_equal_keys_however_they_are_written() -> None:
     def keys(rate: str) -> list[str]:
         return [cell.key for cell in grid.cells(config.loads(TEXT.replace("rate = 2", rate)))]
 
-    assert keys("rate = 1") == keys("rate = 1.0") == keys("") == keys("rate = [1.0, 1.0]")
+    assert keys("rate = 1") == keys("rate = 1.0") == keys("rate = [1.0, 1.0]")
+    assert keys('threshold = "lazy"') == keys("")
     assert keys("rate = 1") != keys("rate = 2")
 
 

@@ -56,7 +56,8 @@ def test_what_is_written_is_read(store: Store) -> None:
     assert dict(frame.schema) == SCHEMA
     one = frame.row(0, named=True)
     assert one["learner_settings"] == (
-        '{"ablation":false,"clip":"scale","mixing":1.0,"rate":1.0,"threshold":"lazy"}'
+        '{"ablation":false,"clip":"scale","mixing":null,"profile":"practical","rate":null,'
+        '"threshold":"lazy"}'
     )
     assert one["seed"] == 0
     assert one["arms"] == 3

@@ -204,8 +204,8 @@ def test_short_simulations_compile_nothing(tmp_path):
         from unbounded.adversaries.mdps import Negative
         def refuse(kept, signature, target):
             if not getattr(_jit_cache._here, "only_kept", False):
-                raise AssertionError(f"{kept._qualname} would be compiled")
-            raise _jit_cache.NotKeptError(kept._qualname)
+                raise AssertionError(f"{kept.ours.qualname} would be compiled")
+            raise _jit_cache.NotKeptError(kept.ours.qualname)
         _jit_cache.Kept.load_overload = refuse
         for example in BANDITS:
             simulate(example.values[0].make(5), StochasticGap(), 30, seed=1)

@@ -33,7 +33,7 @@ def test_the_terminal_shows_the_state_and_the_losses_over_time(path):
     arms = played(path)
     status = arms.status()
     text = lines(look(path))  # while it is open
-    assert text[0].startswith("SCB(n_arms=3, clip='scale'")
+    assert text[0].startswith("SCB(n_arms=3, profile='practical', clip='range'")
     assert text[1] == (
         f"240 rounds told in epoch 0, 1 outstanding; scale {status.scale:.4g}, "
         f"{status.clipped} clipped"

@@ -115,7 +115,8 @@ def estimate(
     >>> from unbounded import SCB
     >>> from unbounded.durable import Durable, estimate
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     arms = Durable(f"{directory}/arms.db", SCB(n_arms=2, seed=0), arms=["old", "new"])
+    ...     learner = SCB(n_arms=2, profile="paper", seed=0)  # explores more
+    ...     arms = Durable(f"{directory}/arms.db", learner, arms=["old", "new"])
     ...     for t in range(600):
     ...         choice = arms.ask()
     ...         _ = arms.tell(choice.id, loss=5.0 + choice.arm + 0.1 * (t % 3))

@@ -142,10 +142,16 @@ class Store:
             check_same_thread=False,
         )
         try:
-            self._patiently(connection, "SELECT count(*) FROM sqlite_master")
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            # Another process may just be making the file: each may have to wait, and who sees the
+            # tables must see whose they are.
+            tables, application, version = (
+                self._patiently(connection, statement).fetchone()[0]
+                for statement in (
+                    "SELECT count(*) FROM sqlite_master",
+                    "PRAGMA application_id",
+                    "PRAGMA user_version",
+                )
+            )
             if application != _APPLICATION and (application or tables):
                 raise DurableError(f"{self.path} is another program's: give another file")
             if version > _VERSION:
@@ -155,8 +161,8 @@ class Store:
                 )
             if not self.read_only:
                 self._patiently(connection, "PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES}")
+            self._patiently(connection, f"PRAGMA synchronous = {self._synchronous}")
+            self._patiently(connection, f"PRAGMA wal_autocheckpoint = {_PAGES}")
         except BaseException:
             connection.close()
             raise
@@ -176,7 +182,7 @@ class Store:
     @property
     def empty(self) -> bool:
         """Whether nothing was made in the file yet."""
-        found = self._opened().execute("SELECT count(*) FROM sqlite_master").fetchone()
+        found = self._patiently(self._opened(), "SELECT count(*) FROM sqlite_master").fetchone()
         return bool(found[0] == 0)
 
     def _opened(self) -> sqlite3.Connection:
@@ -238,7 +244,7 @@ class Store:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
 
-    def _patiently(self, connection: sqlite3.Connection, statement: str) -> None:
+    def _patiently(self, connection: sqlite3.Connection, statement: str) -> sqlite3.Cursor:
         """Carry out what may have to wait for others.
 
         SQLite's own waiting begins with a millisecond and goes to a tenth of a second, where a
@@ -247,8 +253,7 @@ class Store:
         until, pause = 0.0, 5e-5
         while True:
             try:
-                connection.execute(statement)
-                return
+                return connection.execute(statement)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise

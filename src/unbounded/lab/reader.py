@@ -172,6 +172,8 @@ class _Reader:
             if value != TRUE:
                 self._fail(path, f'{where} must be numbers or "{TRUE}", got {_short(value)}')
             return value
+        if value is None:
+            self._fail(path, f"{where} cannot be None; leave it out")
         options = parameter.options
         if options and not (isinstance(value, str) and value in options):
             self._fail(path, f"{where} cannot be {_short(value)}; {nearest(value, options)}")

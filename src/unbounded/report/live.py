@@ -72,7 +72,7 @@ def lines(seen: Seen) -> list[str]:
     ...             _ = arms.tell(choice.id, loss=1.0 + choice.arm)
     ...     text = lines(look(f"{directory}/arms.db"))
     >>> text[1]
-    '50 rounds told in epoch 0, 0 outstanding; scale 2, 1 clipped'
+    '50 rounds told in epoch 0, 0 outstanding; scale 1, 1 clipped'
     """
     s = seen.status
     settings = ", ".join(f"{name}={value!r}" for name, value in s.settings.items())
