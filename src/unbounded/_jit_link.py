@@ -15,12 +15,16 @@ from copy import copy
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
+import numba
 from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
 from numba.core.environment import Environment, lookup_environment
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+
+if tuple(map(int, numba.__version__.split(".")[:2])) < (0, 63):
+    raise ImportError("before Numba 0.63 libraries of code do not know what must be prepared")
 
 # Code with a call by name is of use only where its callees are. Numba's own cache, of a function
 # that somebody else compiles around a kernel, does not know that, but keeps nothing that refers to
