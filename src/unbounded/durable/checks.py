@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
@@ -14,13 +15,13 @@ from unbounded.play.bandit_learner import Learner
 from unbounded.play.plan import Plan
 
 LONGEST_KEY = 500
+_UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what SQLite cannot keep, or no text can have
 
 
 def check_key(key: str) -> None:
     """Refuse what cannot be the key of a request."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or "\0" in key:
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or _UNFIT.search(key):
         raise ValueError(f"key must be a text of 1 to {LONGEST_KEY} letters, got {shown(key)}")
-    key.encode()  # a UnicodeEncodeError, which is a ValueError
 
 
 def checked_id(ticket: SupportsIndex | Choice | Plan) -> int:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_flag, checked_option, checked_positive, shown
+from unbounded._arguments import (
+    checked_flag,
+    checked_loss,
+    checked_option,
+    checked_positive,
+    shown,
+)
 from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
@@ -231,6 +237,8 @@ class Durable:
         if not isinstance(older_than, timedelta):
             raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
         limit = now() - older_than // timedelta(microseconds=1)
+        if loss is not None:
+            loss = checked_loss("loss", loss)
 
         def work(replica: Replica) -> int:
             told = None if loss is None else checked_feedback(replica.learner, {"loss": loss})
