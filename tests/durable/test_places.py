@@ -27,7 +27,7 @@ def mounts(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("/home/arms.db", None),
+        ("/data/arms.db", None),
         ("/mnt/share/arms.db", "nfs4"),
         ("/mnt/share/local/arms.db", None),
         ("/mnt/shared/arms.db", None),

@@ -15,7 +15,7 @@ NEEDED = ("starlette", "uvicorn_worker", "gunicorn")
 
 @pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in NEEDED) or not hasattr(os, "fork"),
-    reason="pip install 'unbounded[service]'",
+    reason="needs pip install 'unbounded[service]', and a system with fork",
 )
 @pytest.mark.parametrize(
     ("clients", "workers", "seconds"),

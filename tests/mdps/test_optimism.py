@@ -124,7 +124,7 @@ def test_simulations_refuse_the_rewards_that_tell_refuses(cls, in_python):
     class After(MDPAdversary):
         """Fine for four episodes, then a loss of ``scale`` for every pair."""
 
-        def fill(params, t, q, lay, out):  # noqa: N805
+        def fill(params, t, q, lay, out):  # noqa: N805 - a kernel, not a method
             out[:] = params[0] if t > 4 else -0.25
             out[0] = 0.0
 

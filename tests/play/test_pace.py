@@ -180,7 +180,7 @@ def test_what_others_wrote_is_compiled_first(monkeypatch):
     """It may count on integers that wrap around."""
 
     class Wraps(Adversary):
-        def fill(params, state, t, last_arm, q, out):  # noqa: N805
+        def fill(params, state, t, last_arm, q, out):  # noqa: N805 - a kernel, not a method
             word = t * 6364136223846793005
             for k in range(out.size):
                 word = word * 6364136223846793005 + 1442695040888963407

@@ -214,7 +214,9 @@ class Replica:
         if row.payload is not None:
             return _plan(self.learner, row)
         arm, name, probability = row.arm, row.name, row.probability
-        assert arm is not None and name is not None and probability is not None  # noqa: PT018
+        assert arm is not None  # without a plan it is a bandit's ask, and has all three
+        assert name is not None
+        assert probability is not None
         return Choice(id_of(row), arm, name, probability)
 
 
