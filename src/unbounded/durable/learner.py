@@ -21,10 +21,11 @@ from unbounded._arguments import (
 )
 from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
 from unbounded.durable.feedback import checked_feedback
+from unbounded.durable.journal import ASK, EXPIRE, TELL
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.session import Session, now, verified, versions
 from unbounded.durable.status import Status, status_of
-from unbounded.durable.store import ASK, EXPIRE, TELL, DurableError, Store
+from unbounded.durable.store import DurableError, Store
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.plan import Plan
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.durable.feedback import episode_of
+from unbounded.durable.journal import ARMS, ASK, TELL, Row
 from unbounded.durable.replica import id_of
-from unbounded.durable.store import ARMS, ASK, TELL, DurableError, Row, Store
+from unbounded.durable.store import DurableError, Store
 from unbounded.play.bandit_learner import Learner
 
 try:

@@ -15,7 +15,8 @@ import numpy as np
 
 from unbounded.durable.epochs import next_learner
 from unbounded.durable.feedback import Feedback, tell
-from unbounded.durable.store import ARMS, ASK, DurableError, Row, Snapshot, Store
+from unbounded.durable.journal import ARMS, ASK, Row, Snapshot
+from unbounded.durable.store import DurableError, Store
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.plan import Plan

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Self
+from typing import NoReturn, Self
 
+from unbounded.durable.journal import Row, Snapshot
 from unbounded.durable.places import network_file_system
 
 _APPLICATION = 0x756E6264  # "unbd", in the header of the file
@@ -37,9 +38,6 @@ CREATE TABLE snapshots (
 """
 _INSERT = f"INSERT INTO journal VALUES ({', '.join('?' * 14)})"
 
-ASK, TELL, EXPIRE, ARMS = range(4)
-"""What a row of the journal says. EXPIRE has a loss or none; ARMS begins an epoch."""
-
 
 class DurableError(RuntimeError):
     """Why the file of a durable learner cannot be used, and what to do."""
@@ -47,40 +45,6 @@ class DurableError(RuntimeError):
 
 class BusyError(DurableError):
     """Other processes kept the file for longer than the timeout; nothing was changed."""
-
-
-class Row(NamedTuple):
-    """One event of the journal, in the order in which all processes see them."""
-
-    n: int
-    kind: int
-    choice: int | None  # the id of the ask that is told or expired
-    at: int  # microseconds since 1970
-    key: str | None = None
-    epoch: int | None = None
-    arm: int | None = None
-    name: str | None = None
-    probability: float | None = None
-    loss: float | None = None
-    scale: float | None = None
-    clipped: int | None = None
-    payload: bytes | None = None
-    digest: bytes = b""
-
-    def digest_after(self, chain: bytes) -> bytes:
-        """The digest of this row, if ``chain`` is that of the row before it."""
-        text = "|".join(map(str, self[:-2]))
-        return hashlib.blake2b(
-            chain + (self.payload or b"") + text.encode(), digest_size=16
-        ).digest()
-
-
-class Snapshot(NamedTuple):
-    """Everything that is known after row ``n``, whose digest is ``chain``."""
-
-    n: int
-    chain: bytes
-    text: str
 
 
 class Store:

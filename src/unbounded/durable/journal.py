@@ -1,0 +1,43 @@
+"""What the file of a durable learner holds: the rows of its journal, and snapshots."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+ASK, TELL, EXPIRE, ARMS = range(4)
+"""What a row of the journal says. EXPIRE has a loss or none; ARMS begins an epoch."""
+
+
+class Row(NamedTuple):
+    """One event of the journal, in the order in which all processes see them."""
+
+    n: int
+    kind: int
+    choice: int | None  # the id of the ask that is told or expired
+    at: int  # microseconds since 1970
+    key: str | None = None
+    epoch: int | None = None
+    arm: int | None = None
+    name: str | None = None
+    probability: float | None = None
+    loss: float | None = None
+    scale: float | None = None
+    clipped: int | None = None
+    payload: bytes | None = None
+    digest: bytes = b""
+
+    def digest_after(self, chain: bytes) -> bytes:
+        """The digest of this row, if ``chain`` is that of the row before it."""
+        text = "|".join(map(str, self[:-2]))
+        return hashlib.blake2b(
+            chain + (self.payload or b"") + text.encode(), digest_size=16
+        ).digest()
+
+
+class Snapshot(NamedTuple):
+    """Everything that is known after row ``n``, whose digest is ``chain``."""
+
+    n: int
+    chain: bytes
+    text: str
