@@ -1,16 +1,14 @@
 """A durable learner: one order for all, each loss once, the same choice for the same key."""
 
-import asyncio
 import copy
 import os
-import threading
 from datetime import timedelta
 
 import numpy as np
 import pytest
 
 from unbounded import AHB, SCB, AdaHedge, IndependentSCB
-from unbounded.durable import BusyError, Durable, DurableError
+from unbounded.durable import Durable, DurableError
 
 LOSSES = [3.0, 1.0, 2.0]
 
@@ -224,95 +222,6 @@ def test_a_durable_learner_cannot_be_copied_and_a_closed_one_not_used(path):
     arms.close()
     with pytest.raises(DurableError, match="was closed here"):
         arms.ask()
-
-
-def test_threads_share_it(path):
-    arms = made(path)
-    told = []
-
-    def work():
-        for _ in range(25):
-            choice = arms.ask()
-            arms.tell(choice.id, loss=LOSSES[choice.arm])
-            assert arms.status().rounds > len(told) - 6
-            told.append(choice.id)
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(told)) == 150
-    assert arms.status().rounds == 150
-    assert arms.verify() == 300
-
-
-def test_asyncio_does_not_wait_for_the_file(path):
-    arms, other = made(path), Durable(path)
-
-    async def play():
-        ticks = 0
-
-        async def tick():
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.001)
-                ticks += 1
-
-        clock = asyncio.create_task(tick())
-        with other._session.store.writing():  # nobody else can write for a while
-            waits = asyncio.create_task(arms.aask(key="k"))
-            await asyncio.sleep(0.1)
-            assert not waits.done()
-        choice = await waits
-        assert await arms.aask(key="k") == choice
-        assert await arms.atell(choice.id, loss=1.0)
-        clock.cancel()
-        return ticks
-
-    assert asyncio.run(play()) > 10
-    assert other.status().rounds == 1
-
-
-def test_too_long_a_wait_is_an_error_and_changes_nothing(path):
-    arms, other = made(path, timeout=0.05), Durable(path)
-    with (
-        other._session.store.writing(),
-        pytest.raises(BusyError, match=r"in use by other processes for 0.05 s: call again"),
-    ):
-        arms.ask()
-    assert arms.status().rows == 0
-    with arms._session._lock, pytest.raises(BusyError, match="other threads"):
-        arms.ask()
-    assert arms.ask().id >> 20 == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_children_of_a_fork_play_on_together(path):
-    arms = made(path)
-    arms.tell(arms.ask().id, loss=1.0)
-    connection = arms._session.store._connection
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                for _ in range(20):
-                    choice = arms.ask()
-                    arms.tell(choice.id, loss=LOSSES[choice.arm])
-                # SQLite forbids any use of the parent's, to close it included.
-                status = int(arms._session.store._connection is connection)
-            finally:
-                os._exit(status)
-        children.append(child)
-    for _ in range(20):
-        arms.tell(arms.ask().id, loss=1.0)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-    assert arms.status().rounds == 81
-    assert arms.verify() == 162
-    assert arms.log()["id"].n_unique() == 81
 
 
 def test_a_refusal_of_the_learner_leaves_it_usable(path):
