@@ -9,17 +9,15 @@ docs/data/scb_rl is not played again. Resumable in the same way, with docs/data/
 The constants were chosen on other worlds and seeds, but for a last step: docs/one-sided-mdp.md.
 """
 
-import argparse
 import csv
 import itertools
-import sys
 import time
 from collections import defaultdict
 
 import numpy as np
 from scb_rl_table import ADVERSARIES as ALL
 from scb_rl_table import DATA as KNOWN
-from scb_rl_table import DOCS, FIELDS, FIRST_SEED, key, true_ranges
+from scb_rl_table import DOCS, key, parser_of, play_missing, true_ranges
 from scb_rl_table import WORLDS as SMALL
 
 from unbounded import worlds
@@ -201,40 +199,13 @@ def speed(rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
-    parser.add_argument("--seeds", type=int, default=3)
-    names = OURS + PEERS
-    parser.add_argument("--learners", nargs="+", default=names, choices=names)
-    parser.add_argument("--adversaries", nargs="+", default=list(ADVERSARIES), choices=ADVERSARIES)
-    parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this long")
-    parser.add_argument("--summary", action="store_true")
+    parser = parser_of(__doc__.splitlines()[0], OURS + PEERS, ADVERSARIES, WORLDS)
     parser.add_argument("--speed", action="store_true")
     given = parser.parse_args()
     if given.speed:
         speed(rounds=3)
         return
-    done = {key(row) for row in load()}
-    deadline = time.monotonic() + 60 * given.minutes
-    for T in () if given.summary else given.episodes:
-        path = DATA / f"{T}.csv"
-        new = not path.exists()
-        path.parent.mkdir(exist_ok=True)
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            for seed, world, against, name in itertools.product(
-                range(FIRST_SEED, FIRST_SEED + given.seeds), given.worlds, given.adversaries,
-                given.learners,
-            ):  # fmt: skip
-                if (name, world, against, T, seed) in done:
-                    continue
-                if time.monotonic() > deadline:
-                    sys.exit("time is up; run again to go on")
-                writer.writerow(cell(name, world, against, T, seed))
-                file.flush()
+    play_missing(given, DATA, {key(row) for row in load()}, cell)
     cells = cells_of(load())
     print(summary(cells))
     PAGE.write_text(page(cells))

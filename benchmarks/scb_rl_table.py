@@ -222,20 +222,24 @@ def _entry(values):
     return f"{np.mean(values):.2f} / {np.quantile(values, 0.9):.2f}" if values else ""
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(description, learners, adversaries, worlds):
+    """What one may choose of a table."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--learners", nargs="+", default=LEARNERS, choices=LEARNERS)
-    parser.add_argument("--adversaries", nargs="+", default=list(ADVERSARIES), choices=ADVERSARIES)
-    parser.add_argument("--worlds", nargs="+", default=list(WORLDS), choices=list(WORLDS))
+    parser.add_argument("--learners", nargs="+", default=learners, choices=learners)
+    parser.add_argument("--adversaries", nargs="+", default=list(adversaries), choices=adversaries)
+    parser.add_argument("--worlds", nargs="+", default=list(worlds), choices=list(worlds))
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this long")
     parser.add_argument("--summary", action="store_true")
-    given = parser.parse_args()
-    done = {key(row) for row in load()}
+    return parser
+
+
+def play_missing(given, data, done, cell):
+    """Play the cells that were chosen and are not ``done``, and write them into ``data``."""
     deadline = time.monotonic() + 60 * given.minutes
-    wanted = () if given.summary else given.episodes
-    for T, path in ((T, DATA / f"{T}.csv") for T in wanted):
+    for T in () if given.summary else given.episodes:
+        path = data / f"{T}.csv"
         new = not path.exists()
         path.parent.mkdir(exist_ok=True)
         with path.open("a", newline="") as file:
@@ -252,6 +256,11 @@ def main():
                     sys.exit("time is up; run again to go on")
                 writer.writerow(cell(name, world, against, T, seed))
                 file.flush()
+
+
+def main():
+    given = parser_of(__doc__.splitlines()[0], LEARNERS, ADVERSARIES, WORLDS).parse_args()
+    play_missing(given, DATA, {key(row) for row in load()}, cell)
     summary(load())
     PAGE.write_text(page(load()))
 
