@@ -167,6 +167,23 @@ def test_processes_that_compile_at_once_agree(package):
     assert run(package)[:2] == ["30.0", "1"]
 
 
+FOR_C = """
+import gc
+from numba import types
+from numba.core.environment import Environment
+from unbounded._jit import pointer
+from unbounded.bandits_of_test.callee import inner
+made = pointer(inner, types.float64(types.float64))
+gc.collect()
+print(made._cache_hits, any(name.endswith("whole") for name in Environment._memo))
+"""
+
+
+def test_what_machine_code_points_to_lives_as_long_as_the_code(package):
+    assert run(package, FOR_C) == ["0", "True"]
+    assert run(package, FOR_C) == ["1", "True"]
+
+
 @pytest.mark.parametrize(
     "name",
     [

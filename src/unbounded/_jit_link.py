@@ -32,6 +32,10 @@ if tuple(map(int, numba.__version__.split(".")[:2])) < (0, 63):
 _CALLS = "numba.dynamic.globals.calls_by_name"
 _ENVIRONMENT = "_ZN08NumbaEnv"
 
+# Machine code is never unloaded. Numba holds an environment only as long as what was compiled with
+# it, and a function for C lets go of that.
+_environments: set[Environment] = set()
+
 
 class Seen(CPUDispatcher):
     """What other kernels see of a kernel. Python cannot call it."""
@@ -178,6 +182,7 @@ def _wrapped(seen: Seen, signature: Any) -> Any:
     target.declare_env_global(module, fndesc.env_name)
     library.add_ir_module(module)
     environment = Environment.from_fndesc(fndesc)
+    _environments.add(environment)
     return result._replace(
         target_context=target,
         library=library,
@@ -199,6 +204,7 @@ def set_environments(library: Any) -> None:
         if variable.name.startswith(_ENVIRONMENT):
             environment = lookup_environment(variable.name)
             if environment is not None:
+                _environments.add(environment)
                 library.codegen.set_env(variable.name, environment)
 
 
@@ -217,8 +223,11 @@ def unpacked(target: Any, data: Any) -> Any:
     """What was compiled, as it is read from a file."""
     taken_in, reduced = data
     if not taken_in:
-        return CompileResult._rebuild(target, *reduced)
+        result = CompileResult._rebuild(target, *reduced)
+        _environments.update((result.environment, *result.referenced_envs))
+        return result
     code, fndesc, environment, signature, reload_init, environments = reduced
+    _environments.update((environment, *environments))
     library = TakenIn.unpacked(target.codegen(), code)
     library._reload_init.update(reload_init)
     for prepare in reload_init:
