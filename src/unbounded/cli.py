@@ -259,7 +259,7 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
             frame.write_parquet(content)
         else:
             raise lab.ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
-        write_whole(save, content.getbuffer())
+        write_whole(save, content.getvalue())
     return 0
 
 

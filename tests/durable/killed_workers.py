@@ -88,7 +88,11 @@ def kill(path: Path, kills: int, seed: int) -> None:
 
     running = {worker: start(worker) for worker in range(WORKERS)}
     for _ in range(kills):
-        time.sleep(rng.expovariate(1.0 / 0.02))
+        enough = written(path) + 1000  # some eight rounds: on a busy machine they take a while
+        give_up = time.monotonic() + 60.0
+        while written(path) < enough and time.monotonic() < give_up:
+            time.sleep(0.002)
+        time.sleep(rng.expovariate(1.0 / 0.01))
         worker = rng.randrange(WORKERS)
         os.kill(running[worker], signal.SIGKILL)
         os.waitpid(running[worker], 0)
@@ -96,6 +100,11 @@ def kill(path: Path, kills: int, seed: int) -> None:
     for child in running.values():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+def written(path: Path) -> int:
+    """How many characters the workers have written down."""
+    return sum(file.stat().st_size for file in path.parent.glob("worker-*.txt"))
 
 
 def acknowledged(path: Path) -> Iterator[list[Any]]:

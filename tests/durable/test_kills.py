@@ -20,4 +20,4 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path, kills):
     )
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
-    assert counts["told"] > kills // 4  # enough to lose; how many depends on the machine
+    assert counts["told"] > kills  # enough to lose

@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import socket
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -227,6 +228,17 @@ def test_a_write_that_fails_leaves_nothing(store: Store, full: None) -> None:
     with pytest.raises(StoreError, match=r"parquet cannot be written: No space left .*; free some"):
         store.write(rows((0, 0, 1)))
     assert list((store.directory / "results").iterdir()) == []
+
+
+@pytest.mark.usefixtures("full")
+def test_errors_of_writing_hold_no_view_of_a_buffer(store: Store) -> None:
+    """One in a cycle of garbage can crash Python 3.12.1."""
+    with pytest.raises(StoreError) as failed:
+        store.write(rows((0, 0, 1)))
+    frames = [frame for frame, _ in traceback.walk_tb(failed.tb)]
+    assert "write_whole" in [frame.f_code.co_name for frame in frames]
+    held = [value for frame in frames for value in frame.f_locals.values()]
+    assert not [value for value in held if isinstance(value, memoryview)]
 
 
 def test_without_room_files_stay_apart(store: Store, request: pytest.FixtureRequest) -> None:

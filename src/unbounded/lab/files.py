@@ -73,7 +73,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         os.close(descriptor)
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that it is there in full or not at all, whenever the process is killed."""
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PART}")
     with writing(path):

@@ -188,8 +188,10 @@ class Store:
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd", compression_level=1, statistics=False)
         cells = _hash(" ".join(sorted(set(frame["cell"].to_list()))).encode())
-        path = self._results / f"{cells}-{_hash(cells.encode(), buffer.getbuffer())}.parquet"
-        write_whole(path, buffer.getbuffer())
+        # Not a view: an error would hold it, and Python 3.12.1 cannot collect such garbage.
+        content = buffer.getvalue()
+        path = self._results / f"{cells}-{_hash(cells.encode(), content)}.parquet"
+        write_whole(path, content)
         return path
 
     def read(self, *, move: bool = False) -> pl.DataFrame:
@@ -297,7 +299,7 @@ def _frame(contents: list[bytes]) -> pl.DataFrame:
     return pl.read_parquet(contents) if contents else pl.DataFrame(schema=SCHEMA)
 
 
-def _hash(*contents: bytes | memoryview) -> str:
+def _hash(*contents: bytes) -> str:
     digest = hashlib.sha256()
     for content in contents:
         digest.update(content)

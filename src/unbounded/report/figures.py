@@ -69,14 +69,14 @@ def draw(report: Report, directory: Path) -> list[Path]:
     return written
 
 
-def _bytes(figure: Figure, form: str) -> memoryview:
+def _bytes(figure: Figure, form: str) -> bytes:
     """The file; without dates, so that equal rows make equal files."""
     buffer = io.BytesIO()
     if form == "svg":
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
     else:
         FigureCanvasPdf(figure).print_pdf(buffer, metadata={"CreationDate": None})
-    return buffer.getbuffer()
+    return buffer.getvalue()
 
 
 def _figure(report: Report, section: Section, chart: Chart) -> Figure:
