@@ -90,13 +90,17 @@ def interrupted_by_trace(user, after):
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = (
+        True  # Python 3.12 asks at settrace whether any frame wants it
+    )
     sys.settrace(trace)
     try:
-        user.play()
+        user.play(1000)
     except KeyboardInterrupt:
-        pass
+        return
     finally:
         sys.settrace(before)
+    pytest.fail("no interrupt came")
 
 
 def interrupted_by_signal(user, seconds):
