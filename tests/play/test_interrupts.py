@@ -90,9 +90,7 @@ def interrupted_by_trace(user, after):
         return trace
 
     before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = (
-        True  # Python 3.12 asks at settrace whether any frame wants it
-    )
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 asks for it at settrace
     sys.settrace(trace)
     try:
         user.play(1000)
