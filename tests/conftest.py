@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from functools import cache
 from typing import Any
 
 import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
 from bandit_examples import EXAMPLES, Example
 
