@@ -81,7 +81,7 @@ def test_a_file_system_without_room_loses_nothing(tmp_path):
 def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(path, tmp_path):
     made(path).close()
     script = """
-        import os, sys
+        import os, sys, urllib.parse  # what is imported later may not be readable
         from unbounded import SCB
         from unbounded.durable import Durable, DurableError
         from unbounded import bandits

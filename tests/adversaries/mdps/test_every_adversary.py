@@ -97,8 +97,8 @@ def test_the_scale_must_leave_losses_finite(cls):
 
 def test_settings_are_documented_and_shown(cls):
     parameters = inspect.signature(cls).parameters
-    documented = cls.__doc__.partition("Parameters")[2].partition("Examples")
-    assert all(f"\n    {name} : " in documented[0] for name in parameters)
+    documented = inspect.getdoc(cls).partition("Parameters")[2].partition("Examples")
+    assert all(f"\n{name} : " in documented[0] for name in parameters)
     assert ">>> " in documented[2]
     defaults = ", ".join(f"{name}={p.default!r}" for name, p in parameters.items())
     assert repr(cls()) == f"{cls.__name__}({defaults})"
