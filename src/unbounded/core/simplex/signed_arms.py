@@ -23,6 +23,7 @@ from unbounded.core.simplex.sampling import Law, new_law
 _LEAST = 2.0**-700  # of S; x / S, with x up to 2^260, stays finite
 _MOST = 2.0**300  # of estimates, and of S
 _NEAR = 0.5  # up to which z = x sqrt(p_k) / (2 S) is a small change
+_LITTLE = 0.01  # of the sum of p, that it leaves at the old normaliser
 
 
 class Arms(NamedTuple):
@@ -114,9 +115,10 @@ def add(arms: Arms, k: int, x: float) -> tuple[Arms, float]:
     if z > -_NEAR:
         new = root / (1.0 + z)
         S2 = anchor.S2 + (new * new - root * root)
-        S3 = anchor.S3 + (new * new * new - root * root * root)
-        S4 = anchor.S4 + (new * new * new * new - root * root * root * root)
-        start = within(anchor.x + halley_step(S2, S3, S4, 2.0) - base * inverse, n)
+        if S2 > _LITTLE:  # else the old normaliser is nothing to go by
+            S3 = anchor.S3 + (new * new * new - root * root * root)
+            S4 = anchor.S4 + (new * new * new * new - root * root * root * root)
+            start = within(anchor.x + halley_step(S2, S3, S4, 2.0) - base * inverse, n)
     found = tsallis(m, 2.0, Anchor(start, 0.0, 0.0, 0.0), p_next, law.room)
     tau = (found.x - anchor.x) + base * inverse
     if abs(z) <= _NEAR:
