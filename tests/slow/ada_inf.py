@@ -9,22 +9,30 @@ import numpy as np
 from slow.formulas import Player, bisect, mixed
 
 
-def smallest_of_potential(L: np.ndarray, S: float) -> tuple[np.ndarray, float]:
-    """p = argmin <L, p> - 4 S sum sqrt(p); and sqrt(p), from y with sum (2 S / (m + y))^2 = 1."""
+def roots(L: np.ndarray, S: float) -> np.ndarray:
+    """sqrt(p) of p = argmin <L, p> - 4 S sum sqrt(p)."""
     m = (L - L.min()) / (2.0 * S)
     y = bisect(lambda y: 1.0 - ((m + y) ** -2.0).sum(), 1.0, math.sqrt(L.size))
     return 1.0 / (m + y)
 
 
 def gap(L: np.ndarray, S: float, k: int, x: float) -> float:
-    """x p_k + Phi(L) - Phi(L + x e_k), as a Bregman divergence: nothing is subtracted."""
+    """x p_k + Phi(L) - Phi(L + x e_k), a Bregman divergence; where x is small, a bound on it."""
     n = L.size
     if S == 0.0:
         return x / n if x > 0.0 else -x * (1.0 - 1.0 / n)
     after = L.copy()
     after[k] += x
-    r, s = smallest_of_potential(L, S), smallest_of_potential(after, S)
-    return 2.0 * S * ((r - s) ** 2 / s).sum()
+    r, s = roots(L, S), roots(after, S)
+    z = x * r[k] / (2.0 * S)
+    if abs(z) > 0.25:
+        return 2.0 * S * ((r - s) ** 2 / s).sum()
+    T = (np.delete(r, k) ** 3).sum()
+    new = r[k] / (1.0 + z)
+    tau = (r[k] ** 2 - new**2) / (2.0 * (T + new**3))
+    left = z - tau * r[k]
+    at_tau = r[k] * left**2 / (1.0 + left) + tau**2 * T / (1.0 - max(tau, 0.0) * r.max())
+    return 2.0 * S * min(at_tau, r[k] * z**2 / (1.0 + z))
 
 
 def play(n: int, exploration: float | None = None, robust: bool = True, trim: int = 0) -> Player:
@@ -32,7 +40,7 @@ def play(n: int, exploration: float | None = None, robust: bool = True, trim: in
     L, S, W, B, told, t = np.zeros(n), 0.0, 0.0, 0.0, [], 1
     warm = 8 if robust else 1
     while True:
-        p = smallest_of_potential(L, S) ** 2 if S > 0.0 else np.full(n, 1.0 / n)
+        p = roots(L, S) ** 2 if S > 0.0 else np.full(n, 1.0 / n)
         q = mixed(p, a * n / (2.0 * a * n + math.sqrt(n * t)))
         arm, losses = yield q
         loss = losses[arm]

@@ -136,10 +136,10 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
             A, unit = furthest(v, B)
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
-        p_k = arms.p[arm]
+        r = signed_arms.root(arms, arm)
         arms, delta = signed_arms.add(arms, arm, l / q_k)
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))
-        w = p_k * math.sqrt(p_k) / (q_k * q_k)
+        w = r * r * r / (q_k * q_k)
         W += w
         if W > 0.0:
             u = max(v, min(smallest[1], B)) if params.robust else v
