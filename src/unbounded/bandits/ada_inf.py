@@ -274,8 +274,8 @@ class AdaINF(Learner):
         __name__,
         name="AdaINF",
         reference="docs/ada-inf.md",
-        guarantee="expected regret (max - min) (c sqrt(n T) + O(n^(3/4) T^(1/4) ...)) with c = 5.2 "
-        "for 10 arms and 5.5 for many, docs/ada-inf.md",
+        guarantee="expected regret (max - min) (5.48 sqrt(n T) + O(n^(3/4) T^(1/4) + n)), up to "
+        "logarithms in the lower order, docs/ada-inf.md",
         scale_free=True,
         shift_free=True,
         bound=bound,
