@@ -28,10 +28,10 @@ def gap(L: np.ndarray, S: float, k: int, x: float) -> float:
     if abs(z) > 0.25:
         return 2.0 * S * ((r - s) ** 2 / s).sum()
     T = (np.delete(r, k) ** 3).sum()
-    new = r[k] / (1.0 + z)
-    tau = (r[k] ** 2 - new**2) / (2.0 * (T + new**3))
-    left = z - tau * r[k]
-    at_tau = r[k] * left**2 / (1.0 + left) + tau**2 * T / (1.0 - max(tau, 0.0) * r.max())
+    tau = z * r[k] ** 2 / (r[k] ** 3 + T)
+    left = z * T / (r[k] ** 3 + T)
+    other = min(r.max(), math.sqrt(max(0.0, 1.0 - r[k] ** 2)))
+    at_tau = r[k] * left**2 / (1.0 + left) + tau**2 * T / (1.0 - max(tau, 0.0) * other)
     return 2.0 * S * min(at_tau, r[k] * z**2 / (1.0 + z))
 
 

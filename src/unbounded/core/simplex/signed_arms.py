@@ -116,8 +116,7 @@ def add(arms: Arms, k: int, x: float) -> tuple[Arms, float]:
         roots[k] = 0.0  # not subtracted from a sum of which the others may be a rounding error
         cubes = total(roots, law.room)
         new = r / (1.0 + z)
-        tau = z * new * (r + new) / (2.0 * (cubes + new * new * new))  # Newton's step
-        gap = 2.0 * S * gap_at(tau, z, r, cubes, -1.0 / anchor.x)
+        gap = 2.0 * S * near_gap(z, r, cubes, -1.0 / anchor.x)
         S2 = anchor.S2 + (new * new - r * r)
         S3 = anchor.S3 + (new * new * new - r * r * r)
         S4 = anchor.S4 + (new * new * new * new - r * r * r * r)
@@ -151,14 +150,17 @@ def _shift(M: Vector, k: int, x: float) -> float:
 
 
 @kernel
-def gap_at(tau: float, z: float, r: float, cubes: float, highest: float) -> float:
-    """A bound on the gap in units of 2 S, for any tau; or that for tau = 0, if it is less.
+def near_gap(z: float, r: float, cubes: float, highest: float) -> float:
+    """A bound on the gap of a small change, in units of 2 S: Lemma 1 at a good tau, or at 0.
 
     ``r`` is sqrt(p_k), ``cubes`` the sum of p_i^1.5 over the other arms, ``highest`` the largest
     sqrt(p).
     """
-    s = z - tau * r
-    others = tau * tau * cubes / (1.0 - max(tau, 0.0) * highest)
+    share = 1.0 / (r * r * r + cubes)
+    tau = z * r * r * share
+    s = z * cubes * share  # z - tau r, of which nothing may be left
+    other = min(highest, math.sqrt(max(0.0, 1.0 - r * r)))  # no other sqrt(p) is larger
+    others = tau * tau * cubes / (1.0 - max(tau, 0.0) * other)
     return min(r * s * s / (1.0 + s) + others, r * z * z / (1.0 + z))
 
 
