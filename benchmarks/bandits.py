@@ -182,7 +182,7 @@ def ada_inf_against_scb(turns: int) -> None:
         simulations: dict[str, Callable[[], object]] = {}
         asks: dict[str, Callable[[], object]] = {}
         for make in (SCB, AdaINF):
-            learner = make(n, seed=0)
+            learner, rows = make(n, seed=0), losses.tolist()
 
             def in_simulator(make=make, n=n, rounds=rounds, losses=losses):
                 simulate(
@@ -190,7 +190,7 @@ def ada_inf_against_scb(turns: int) -> None:
                     pseudo_regret=False, workers=1,
                 )  # fmt: skip
 
-            def by_asking(learner=learner, rows=losses.tolist()):
+            def by_asking(learner=learner, rows=rows):
                 for _ in range(30):
                     for row in rows:
                         choice = learner.ask()
