@@ -39,6 +39,7 @@ OUTLIER, OUTLIER_ARMS, OUTLIER_ROUNDS = 1e6, 10, 10_000
 Range = tuple[float, float]
 LEARNERS: dict[str, Callable[[int, Range], Learner]] = {
     "AdaINF": lambda n, told: AdaINF(n),
+    "AdaINF exploration 0.5": lambda n, told: AdaINF(n, exploration=0.5),
     "AdaINF exploration 1": lambda n, told: AdaINF(n, exploration=1.0),
     "AdaINF pure": lambda n, told: AdaINF(n, robust=False),
     "SCB": lambda n, told: SCB(n),
