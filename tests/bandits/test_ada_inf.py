@@ -19,6 +19,7 @@ from unbounded.adversaries import (
     Switch,
 )
 from unbounded.bandits import ada_inf
+from unbounded.bounds import bound_of
 from unbounded.core.simplex.signed_arms import near_gap
 
 # ------------------------------------------------------------------------------------- Lemma 1
@@ -319,6 +320,16 @@ def test_the_first_rounds_are_uniform_and_the_centre_is_their_lower_median():
     assert learner.scale == 0.5
 
 
+@pytest.mark.parametrize("a", [5e-324, 1e-200, 1e200, 1.7e308])
+def test_any_exploration_leaves_a_distribution(a):
+    learner = AdaINF(5, exploration=a, seed=0)
+    for loss in np.random.default_rng(0).normal(size=200).tolist():
+        learner.tell(learner.ask(), loss)
+    q = learner.probabilities()
+    assert abs(q.sum() - 1.0) < 1e-12
+    assert q.min() >= (0.0 if a < 1.0 else 0.1 * (1.0 - 1e-12))
+
+
 def test_late_losses_use_the_probability_of_their_ask():
     """The estimate has the q of the ask; gap and centre have the p and B of the tell."""
     params = ada_inf.Params(3, 0.5, False, 0)
@@ -399,6 +410,14 @@ def test_the_bound_is_the_formula_of_the_theorem(n, T, a):
     assert 7.0 + ada_inf.rank(T) <= robust <= 7.0 + ada_inf.rank(T) + 8.0 * h
     trimmed = ada_inf.bound(n, T, a, trim=2) - ada_inf.bound(n, T, a)
     assert trimmed == pytest.approx(3.0 / eps)
+
+
+@pytest.mark.parametrize("settings", [{}, {"robust": False}, {"exploration": 1.0, "trim": 2}])
+def test_the_report_draws_the_bound_of_the_settings(settings):
+    bound = bound_of("AdaINF", settings)
+    assert bound.of(10, 10**5, 0.1) == ada_inf.bound(10, 10**5, **settings)
+    leading = float(bound.text.split()[0])  # for many arms, with nothing of lower order
+    assert ada_inf.bound(10**4, 10**18, **settings) / 1e11 == pytest.approx(leading, rel=0.05)
 
 
 def test_the_leading_constant():

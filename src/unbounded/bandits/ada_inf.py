@@ -48,7 +48,7 @@ class State(NamedTuple):
     e: int
     largest: Vector  # (K,) the largest losses told, descending; filled up with -inf
     smallest: Vector  # (max(2, trim + 1),) the smallest ones, ascending; filled up with inf
-    arms: Arms  # estimates and S = 1 / eta, in units of 2^e; p_t and q_t
+    arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
@@ -95,9 +95,8 @@ def warm(params: Params) -> int:
 
 @kernel
 def exploring(params: Params, t: int) -> float:
-    """beta_t."""
-    an = params.a * params.n
-    return an / (2.0 * an + math.sqrt(params.n * t))
+    """beta_t, in a form in which no ``a`` is too large."""
+    return params.n / (2.0 * params.n + math.sqrt(params.n * t) / params.a)
 
 
 @kernel
