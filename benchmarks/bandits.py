@@ -3,7 +3,8 @@
 1. ask + tell against the Exp3 of River and of pymab;
 2. the simulator against the same loop in C (scb_loop.c, gcc -O3);
 3. cost per round against the number of arms;
-4. a fresh process: import and first decision with a warm cache.
+4. a fresh process: import and first decision with a warm cache;
+5. AdaINF against SCB, in the simulator and by ask + tell, in time of the processor.
 
 Every pair is timed in turns, and each figure is the median over the turns: machines are shared.
 """
@@ -22,26 +23,31 @@ from pathlib import Path
 
 import numpy as np
 
-from unbounded import SCB, SCBIX, Exp3, settings, simulate
+from unbounded import SCB, SCBIX, AdaINF, Exp3, settings, simulate
 from unbounded.adversaries import Replay
 
 settings.jit = "always"  # compiled code is what is measured
 
 
-def seconds(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
+Clock = Callable[[], float]
+
+
+def seconds(action: Callable[[], object], clock: Clock = time.perf_counter) -> float:
+    start = clock()
     action()
-    return time.perf_counter() - start
+    return clock() - start
 
 
-def interleaved(actions: dict[str, Callable[[], object]], turns: int) -> dict[str, list[float]]:
+def interleaved(
+    actions: dict[str, Callable[[], object]], turns: int, clock: Clock = time.perf_counter
+) -> dict[str, list[float]]:
     """Time each action once a turn, after a first time that does not count."""
     for action in actions.values():
         action()
     times: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(turns):
         for name, action in actions.items():
-            times[name].append(seconds(action))
+            times[name].append(seconds(action, clock))
     return times
 
 
@@ -169,6 +175,41 @@ def fresh_process(turns: int) -> None:
         print(f"   {name:<14} {statistics.median(values):.2f}")
 
 
+def ada_inf_against_scb(turns: int) -> None:
+    print("\n5. AdaINF / SCB, ns per round of the processor's time (median)")
+    for n, rounds in ((2, 100_000), (10, 100_000), (100, 30_000), (1000, 5000)):
+        losses = some_losses(n)
+        simulations: dict[str, Callable[[], object]] = {}
+        asks: dict[str, Callable[[], object]] = {}
+        for make in (SCB, AdaINF):
+            learner, rows = make(n, seed=0), losses.tolist()
+
+            def in_simulator(make=make, n=n, rounds=rounds, losses=losses):
+                simulate(
+                    make(n), Replay(losses), rounds, seed=0, checkpoints=[rounds],
+                    pseudo_regret=False, workers=1,
+                )  # fmt: skip
+
+            def by_asking(learner=learner, rows=rows):
+                for _ in range(30):
+                    for row in rows:
+                        choice = learner.ask()
+                        learner.tell(choice, row[choice.arm])
+
+            simulations[learner.spec.name] = in_simulator
+            asks[learner.spec.name] = by_asking
+        for what, actions, count in (
+            ("simulator", simulations, rounds),
+            ("ask + tell", asks, 30 * len(losses)),
+        ):
+            times = interleaved(actions, turns, time.process_time)
+            ns = {k: 1e9 * statistics.median(v) / count for k, v in times.items()}
+            print(
+                f"   n = {n:<5} {what:<11} SCB {ns['SCB']:7.0f}   AdaINF {ns['AdaINF']:7.0f}   "
+                f"ratio {ratio(times, 'AdaINF', 'SCB'):.2f}"
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=9)
@@ -177,3 +218,4 @@ if __name__ == "__main__":
     simulator_against_c(turns)
     cost_against_n(max(3, turns // 3))
     fresh_process(max(3, turns // 2))
+    ada_inf_against_scb(turns)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from unbounded._jit_files import CacheWarning
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
+from unbounded.bandits.ada_inf import AdaINF
 from unbounded.bandits.ada_tinf import AdaTINF
 from unbounded.bandits.ahb import AHB
 from unbounded.bandits.banker import Banker
@@ -102,6 +103,7 @@ __all__ = [
     "UOBREPS",
     "AdaFTRL",
     "AdaHedge",
+    "AdaINF",
     "AdaTINF",
     "Banker",
     "CacheWarning",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from unbounded.bandits import algorithms, cost_scb, cost_scb_ix, exp3_s, scb, scb_ix
+from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, exp3_s, scb, scb_ix
 
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
@@ -200,6 +200,19 @@ def _cost_scb_ix(given: dict[str, Any]) -> Bound:
     return Bound(text, "docs/one-sided.md, Theorem O5", of, "above", True, told)
 
 
+def _ada_inf(given: dict[str, Any]) -> Bound:
+    a, robust = given.get("exploration"), given.get("robust", True)
+    trim = given.get("trim", 0)
+    leading = 2.0 * a + 2.0 * math.hypot(1.0, 1.0 / a) if a else 1.0 + 2.0 * math.sqrt(5.0)
+    if trim > 0:
+        leading += (trim + 1.0) / (a or 0.5)
+    return Bound(
+        f"{leading:.3g} R √(nT) + ...",
+        "docs/ada-inf.md, Theorem 1",
+        lambda n, T, delta: ada_inf.bound(n, T, a, robust, trim),
+    )
+
+
 def _told(
     text: str, reference: str, of: Callable[[int, int, float], float], *, with_probability: bool
 ) -> Callable[[dict[str, Any]], Bound | None]:
@@ -297,6 +310,7 @@ def _simple(learner: str, text: str, reference: str) -> Callable[[dict[str, Any]
 
 
 _BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
+    "AdaINF": _ada_inf,
     "SCB": _scb,
     "SCBIX": _scb_ix,
     "CostSCB": _cost_scb,

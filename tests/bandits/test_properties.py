@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from unbounded import AHB, SCB, SCBIX, Learner
+from unbounded import AHB, SCB, SCBIX, AdaINF, Learner
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 extreme = st.sampled_from(
@@ -24,12 +24,18 @@ LEARNERS = [
     lambda n, seed: SCB(n, profile="paper", threshold="largest", seed=seed),
     lambda n, seed: SCBIX(n, profile="paper", seed=seed),
     lambda n, seed: SCBIX(n, delta=0.01, seed=seed),
+    lambda n, seed: AdaINF(n, seed=seed),
+    lambda n, seed: AdaINF(n, robust=False, seed=seed),
+    lambda n, seed: AdaINF(n, trim=1, seed=seed),
 ]
 
 
 def floor(learner: Learner) -> float:
     """beta_t / n, the least probability of an arm."""
-    n, t, mixing = learner.n_arms, learner.rounds + 1, learner.settings["mixing"]
+    n, t = learner.n_arms, learner.rounds + 1
+    if isinstance(learner, AdaINF):
+        return 1.0 / (2 * n + 2 * (n - 1) / n * math.sqrt(n * t)) if n > 1 else 1.0
+    mixing = learner.settings["mixing"]
     if isinstance(learner, SCB):
         return mixing / (2 * n + math.sqrt(n * t))
     delta = learner.settings["delta"]
@@ -97,7 +103,7 @@ TestAskAndTell = AskAndTell.TestCase
 
 
 @settings(deadline=None, max_examples=80)
-@given(st.lists(losses, min_size=1, max_size=40), st.integers(1, 6), st.integers(0, 5))
+@given(st.lists(losses, min_size=1, max_size=40), st.integers(1, 6), st.integers(0, 8))
 def test_any_losses_leave_a_distribution(values, n, which):
     makers = [*LEARNERS, lambda n, seed: AHB(n, seed=seed)]
     learner = makers[which](n, 0)
@@ -113,7 +119,7 @@ normal = st.floats(-1e6, 1e6).map(lambda x: math.ldexp(round(math.ldexp(x, 30)),
 
 
 @settings(deadline=None, max_examples=80)
-@given(st.lists(normal, min_size=1, max_size=40), st.integers(-900, 900), st.integers(0, 5))
+@given(st.lists(normal, min_size=1, max_size=40), st.integers(-900, 900), st.integers(0, 8))
 def test_powers_of_two_change_nothing(values, k, which):
     """Strong scale-freeness bit for bit, for any losses that stay normal floats."""
     makers = [*LEARNERS, lambda n, seed: AHB(n, seed=seed)]

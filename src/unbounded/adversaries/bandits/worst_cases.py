@@ -1,13 +1,19 @@
-"""Adversaries that separate range clipping from scale clipping, after programs found by a search.
+"""Adversaries that cost one learner much, after programs found by a search.
 
-The search is benchmarks/adversary_search.py; what it says about the learners is in
+Four separate range clipping from scale clipping, two were found against `AdaINF`. The searches are
+benchmarks/adversary_search.py and benchmarks/signed.py; what they say about the learners is in
 docs/which-learner.md. The programs were simplified and rounded by hand; the reasons given for their
 effect are conjectures.
 """
 
 from __future__ import annotations
 
-from unbounded.adversaries.bandits.program import PUNISH_LAST, Phase, Program
+from unbounded.adversaries.bandits.program import (
+    PUNISH_LAST,
+    REWARD_UNLIKELIEST,
+    Phase,
+    Program,
+)
 
 
 def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
@@ -22,6 +28,10 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
     - "late scale": small losses for half of the time, then large ones with another best arm, after
       which the offset of scale clipping forgets slowly.
     - "offset": the losses are far from 0 compared with their differences.
+    - "reward the unlikely": the least likely arm of each round has no loss. What is learned about
+      an arm is wrong as soon as it is acted upon; learners that are told the range suffer most.
+    - "turns good late": the unlikely arm is rewarded and the first arm learned; then the last arm,
+      of which nothing good is known, becomes the best, and who finds it is punished.
 
     Examples
     --------
@@ -41,9 +51,16 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
     locked = Phase(level=0.14, gap=0.06, noise=1.0, size=48.0, spike_rate=0.9)
     small = Phase(end=0.5, level=0.4, gap=0.4, size=0.05)
     large = Phase(best=0.99, level=0.5, gap=0.5)
+    unlikely = Phase(level=1.0, gap=0.1, reaction=REWARD_UNLIKELIEST)
+    first = Phase(
+        end=0.4, level=0.45, gap=0.34, noise=0.85, reaction=REWARD_UNLIKELIEST, trigger=0.6
+    )
+    last = Phase(best=0.99, level=0.26, gap=0.16, noise=0.13, reaction=PUNISH_LAST, trigger=0.27)
     return {
         "punish confident": (Program([confident]), (0.0, 1.0)),
         "lock-in": (Program([quiet, punished, locked]), (0.0, 48.0)),
         "late scale": (Program([small, large]), (0.0, 0.5)),
         "offset": (Program([Phase(best=0.99, level=0.92, gap=0.39)]), (0.53, 0.92)),
+        "reward the unlikely": (Program([unlikely]), (0.0, 1.0)),
+        "turns good late": (Program([first, last]), (0.0, 1.0)),
     }

@@ -1,0 +1,311 @@
+"""AdaINF: scale-free and shift-free bandit for losses of either sign (docs/ada-inf.md).
+
+FTRL with the 1/2-Tsallis entropy on losses less a centre B, which is learned and the same for all
+arms, so that nothing need be clipped; the learning rate follows the mixability gaps that were paid.
+This algorithm is the library's own. Its parts are known: reduced variance (Zimmert & Seldin 2021),
+rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, AdaFTRL).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded._arguments import checked_count, checked_flag, checked_positive
+from unbounded._jit import kernel
+from unbounded.core.arrays import Vector
+from unbounded.core.legal import require
+from unbounded.core.powers import capped, ldexp
+from unbounded.core.simplex import sampling, signed_arms
+from unbounded.core.simplex.signed_arms import Arms
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.contract import BanditSpec
+from unbounded.play.seeds import Seed
+
+WARM = 8  # rounds before there is a centre; 1 where it need not be robust
+MOST_RANKS = 64
+_UP = 0.25  # m_t = 1 + up sqrt(t)
+_LARGEST_UNIT = 1100  # 2^1025 is more than the range of finite losses; 2^-1074 is the least one
+_MOST_WEIGHT = 2.0**500  # more than the sum of weights can be
+_HALF = 2.0**1022  # differences of what is smaller are finite
+
+
+class Params(NamedTuple):
+    n: int
+    a: float  # beta_t = a n / (2 a n + sqrt(n t))
+    robust: bool  # whether losses above the m_t-th largest one are clipped
+    trim: int  # losses below the smallest one but ``trim`` are clipped; 0: nothing is
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    B: float  # the centre, as losses are told
+    W: float  # the sum of the weights that B is a mean with
+    A: float  # the largest |v - B| so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
+    e: int
+    largest: Vector  # (K,) the largest losses told, descending; filled up with -inf
+    smallest: Vector  # (max(2, trim + 1),) the smallest ones, ascending; filled up with inf
+    arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        n, t, arms = params.n, self.t, self.arms
+        largest, smallest = self.largest, self.smallest
+        require(np.all(largest[1:] <= largest[:-1]), "the largest losses are in no order")
+        require(np.all(smallest[1:] >= smallest[:-1]), "the smallest losses are in no order")
+        for values in (largest, smallest):
+            seen = np.isfinite(values).sum()
+            require(seen == min(t - 1, values.size), "there were no so many losses")
+        require(t == 1 or (largest[0] < np.inf and smallest[0] > -np.inf), "a loss is infinite")
+        require(self.clipped < t, "there are no so many losses")
+        if t > warm(params):
+            require(smallest[0] <= self.B <= largest[0], "the centre is not within the losses")
+        else:
+            require(self.B == 0.0 and self.A == 0.0, "there is no centre yet")
+        require(0.0 <= self.W <= _MOST_WEIGHT, "there are no such weights")
+        require(self.A == 0.0 or 0.5 <= self.A < 1.0, "the scale has no such size")
+        require(abs(self.e) <= _LARGEST_UNIT, "the scale has no such unit")
+        require(n == 1 or (self.A > 0.0) == (arms.S > 0.0), "the scale does not fit the rate")
+        arms.check(exploring(params, t) if arms.S > 0.0 else 0.0)
+
+
+def init(params: Params) -> State:
+    """Nothing was told, and q_1 is uniform."""
+    return State(
+        t=1,
+        clipped=0,
+        B=0.0,
+        W=0.0,
+        A=0.0,
+        e=0,
+        largest=np.full(MOST_RANKS if params.robust else 1, -math.inf),
+        smallest=np.full(max(2, params.trim + 1), math.inf),
+        arms=signed_arms.new_arms(params.n),
+    )
+
+
+@kernel
+def warm(params: Params) -> int:
+    """How many rounds there is no centre."""
+    return WARM if params.robust else 1
+
+
+@kernel
+def exploring(params: Params, t: int) -> float:
+    """beta_t, in a form in which no ``a`` is too large."""
+    return params.n / (2.0 * params.n + math.sqrt(params.n * t) / params.a)
+
+
+@kernel
+def rank(t: int) -> int:
+    """m_t: how many losses may be larger than the one that losses are clipped at."""
+    return 1 + int(min(MOST_RANKS - 1.0, _UP * math.sqrt(t)))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with q_t."""
+    sampling.fill(state.arms.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw k_t from q_t; the memo is q_{t,k}."""
+    arm, q_k = sampling.draw(state.arms.law, word)
+    return arm, q_k, q_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
+    n = params.n
+    t, clipped, B, W, A, e, largest, smallest, arms = state
+    if t > warm(params) and n > 1:
+        v = loss
+        if params.robust:
+            v = min(v, max(largest[rank(t) - 1], B))
+        if params.trim > 0:
+            v = max(v, min(smallest[params.trim], B))
+        clipped += v != loss
+        l = distance(v, B, e)
+        if abs(l) > A:
+            A, unit = furthest(v, B)
+            arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
+            l, e = math.copysign(A, l), unit
+        r = signed_arms.root(arms, arm)
+        arms, delta = signed_arms.add(arms, arm, l / q_k)
+        S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))
+        w = r * r * r / (q_k * q_k)
+        W += w
+        if W > 0.0:
+            u = max(v, min(smallest[1], B)) if params.robust else v
+            B = towards(B, u, w / W)
+        if S > 0.0:
+            arms = signed_arms.solve(arms, S, exploring(params, t + 1))  # for the next round
+    insert(largest, smallest, loss)
+    if t == warm(params):
+        B = largest[t // 2]  # the lower median
+    return State(t + 1, clipped, B, W, A, e, largest, smallest, arms)
+
+
+@kernel
+def distance(v: float, B: float, e: int) -> float:
+    """v - B in units of 2^e; it may be infinite, and then has the right sign."""
+    if max(abs(v), abs(B)) < _HALF:
+        return ldexp(v - B, -e)
+    return ldexp(0.5 * v - 0.5 * B, 1 - e)
+
+
+@kernel
+def furthest(v: float, B: float) -> tuple[float, int]:
+    """|v - B| as a mantissa and an exponent."""
+    if max(abs(v), abs(B)) < _HALF:
+        return math.frexp(abs(v - B))
+    A, unit = math.frexp(abs(0.5 * v - 0.5 * B))
+    return A, unit + 1
+
+
+@kernel
+def towards(B: float, v: float, share: float) -> float:
+    """B, moved by a share of the way to v, and never beyond it."""
+    if max(abs(v), abs(B)) < _HALF:
+        moved = B + share * (v - B)
+    else:
+        moved = 2.0 * (0.5 * B + share * (0.5 * v - 0.5 * B))
+    return min(max(moved, min(B, v)), max(B, v))
+
+
+@kernel
+def insert(largest: Vector, smallest: Vector, loss: float) -> None:
+    """Put a loss into its place among the extreme ones."""
+    k = largest.size - 1
+    if loss > largest[k]:
+        while k > 0 and largest[k - 1] < loss:
+            largest[k] = largest[k - 1]
+            k -= 1
+        largest[k] = loss
+    k = smallest.size - 1
+    if loss < smallest[k]:
+        while k > 0 and smallest[k - 1] > loss:
+            smallest[k] = smallest[k - 1]
+            k -= 1
+        smallest[k] = loss
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The largest distance of a loss, as it was clipped, from the centre of its round."""
+    return capped(state.A, state.e)
+
+
+def usual_exploration(n: int) -> float:
+    """The default of a: 1 for two arms, about 1/2 for many."""
+    return n / (2.0 * (n - 1.0)) if n > 1 else 1.0
+
+
+def bound(
+    n: int, T: int, exploration: float | None = None, robust: bool = True, trim: int = 0
+) -> float:
+    """Theorem 1 of docs/ada-inf.md for losses of range 1, with the best kappa."""
+    a = usual_exploration(n) if exploration is None else exploration
+    root = math.sqrt(n * T)
+    h = 4.0 * (math.sqrt(n) - 1.0)
+    reach = root / a + 2.0 * n  # 1 / eps_T
+    beta = n / reach
+    S = 0.5 * math.sqrt(reach / (1.0 - beta))  # S*
+    weight = 0.92 * math.sqrt(reach)  # no w_t is larger
+    squares = (1.0 - 1.0 / math.sqrt(n)) * (n * T + 4.0 * a * n * root)
+    squares += h * weight * (1.0 + math.log(T + 4.0 * a * root) + (4.0 if robust else 0.0))
+    learning = math.inf
+    for j in range(120):
+        kappa = 1.1**j
+        early, c = kappa * h * S + reach, 1.0 / (1.0 - 0.5 / kappa)
+        learning = min(learning, 4.0 + 2.0 * math.sqrt(early * early + c * squares))
+    first = (WARM + rank(T)) if robust else 1.0
+    low = (trim + 1.0) * reach if trim > 0 else 0.0
+    return first + 2.0 * a * (1.0 - 1.0 / n) * root + learning + low
+
+
+class AdaINF(Learner):
+    """Bandit for losses of either sign whose range is not known.
+
+    Gains and losses, scores, returns: where neither end of the range is known, this learns about
+    as fast as learners that are told the range. Where a least possible loss is known (costs,
+    seconds, errors), `CostSCB` is better. It touches every arm in every round: with thousands of
+    arms, `SCB` is faster.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    exploration : float, optional
+        a in the share of uniform exploration, a n / (2 a n + sqrt(n t)); n / (2 (n - 1)) by
+        default. Less of it is cheaper, unless an arm that was bad for long turns good.
+    robust : bool
+        Whether rare huge losses count no more than the m-th largest one, m = 1 + sqrt(t) / 4 up to
+        64. False gives the algorithm of the theorem without its additions.
+    trim : int
+        How many rare losses far *below* the others are to be ignored for ever; 0 by default,
+        because such a loss may as well be a hidden good arm.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    ``clipped`` counts the losses that counted less than they were. The first eight rounds (one
+    without ``robust``) are played at random.
+
+    Examples
+    --------
+    >>> from unbounded import AdaINF
+    >>> learner = AdaINF(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5e9, -1e9, 4e9][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="AdaINF",
+        reference="docs/ada-inf.md",
+        guarantee="expected regret (max - min) (5.48 sqrt(n T) + O(n^(3/4) T^(1/4) + n)), up to "
+        "logarithms in the lower order, docs/ada-inf.md",
+        scale_free=True,
+        shift_free=True,
+        bound=bound,
+        examples=(
+            {},
+            {"robust": False},
+            {"robust": False, "exploration": 1.0},
+            {"trim": 2},
+        ),
+    )
+
+    _remedy = "where such losses say nothing about their arms, make the learner with trim=1 or more"
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        exploration: float | None = None,
+        robust: bool = True,
+        trim: SupportsIndex = 0,
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        if exploration is not None:
+            exploration = checked_positive("exploration", exploration)
+        robust = checked_flag("robust", robust)
+        trim = checked_count("trim", trim, least=0)
+        a = usual_exploration(n_arms) if exploration is None else exploration
+        self._start(Params(n_arms, a, robust, trim), locals(), seed)
+        self._watching = trim > 0
+
+    def _tenfold(self) -> tuple[float, float]:
+        B, far = self._scalar("B"), 10.0 * self.scale
+        return B - far, math.inf if self._params.robust else B + far
