@@ -18,7 +18,8 @@ from unbounded.report.model import Chart, Report, Section
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-_SCRIPTS = ("basics.js", "curves.js", "tables.js", "page.js")  # one function, in this order
+# One function, in this order.
+_SCRIPTS = ("basics.js", "curves.js", "tables.js", "saves.js", "page.js")
 
 
 def _web(name: str) -> str:
@@ -73,7 +74,12 @@ def embedded(report: Report) -> str:
 
 
 def _contents(sections: Sequence[Section]) -> str:
-    entries = (f'<li><a href="#{s.id}">{escape(s.title)}</a></li>' for s in sections)
+    entries = (
+        f'<li><a href="#{s.id}">{escape(s.title)}</a>'
+        + (f"<p>{escape(s.answer)}</p>" if s.answer else "")
+        + "</li>"
+        for s in sections
+    )
     return f'<nav aria-label="Contents"><ol>{"".join(entries)}</ol></nav>'
 
 
@@ -85,6 +91,7 @@ def _section(section: Section, i: int, heading: str) -> str:
         [
             f'<section id="{anchor}" class="experiment" data-section="{i}">',
             f"<{heading}>{escape(section.title)}</{heading}>",
+            f'<p class="answer">{escape(section.answer)}</p>' if section.answer else "",
             f'<div class="claim">{claim}</div>' if claim else "",
             f'<ul class="warning">{warnings}</ul>' if warnings else "",
             '<div class="legend" role="group" aria-label="Learners shown"></div>',
