@@ -26,8 +26,8 @@ def _web(name: str) -> str:
     return (files("unbounded.report") / "web" / name).read_text(encoding="utf-8")
 
 
-def html(report: Report) -> str:
-    """The page."""
+def html(report: Report, *, every: float | None = None) -> str:
+    """The page; it loads itself again after ``every`` seconds, if that is given."""
     style = _web("page.css")
     script = "\n".join(['"use strict";', "(() => {", *map(_web, _SCRIPTS), "})();"])
     several = len(report.sections) > 1
@@ -36,6 +36,7 @@ def html(report: Report) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "" if every is None else f'<meta http-equiv="refresh" content="{every:g}">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(report.title)}</title>",
         f"<style>{style}</style></head><body>",
@@ -119,14 +120,16 @@ def _chart(chart: Chart, i: int, j: int) -> str:
 def _origin(section: Section) -> str:
     """Where the numbers come from."""
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in section.facts)
+    text = f"<pre>{escape(section.experiment)}</pre>"
+    opened = f"<details><summary>The experiment</summary>{text}</details>"
+    experiment = opened if section.experiment else ""
     made = "".join(f"<dt>versions</dt><dd>{escape(text)}</dd>" for text in section.versions)
     return "\n".join(
         [
             '<div class="origin"><h3>Where the numbers come from</h3>',
             f"<pre>{escape(section.command)}</pre>",
             f"<dl>{facts}{made}</dl>",
-            "<details><summary>The experiment</summary>",
-            f"<pre>{escape(section.experiment)}</pre></details>",
+            experiment,
             _details(
                 "Learners and adversaries, with all settings",
                 ["name on this page", "settings", "reference"],

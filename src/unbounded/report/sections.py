@@ -17,13 +17,14 @@ from unbounded.report.labels import Known, Variant, brief, learner_names, settin
 from unbounded.report.model import Chart, Report, Section
 from unbounded.report.ranking import answer, ranking
 from unbounded.report.source import Results
+from unbounded.report.versus import versus
 from unbounded.report.views import charts
 
 _MOST_LINES = 12  # of warnings of one kind
 
 
-def assembled(found: Sequence[Results], directory: Path) -> Report:
-    """A report with a section for each experiment."""
+def assembled(found: Sequence[Results], directory: Path, *, compare: bool = False) -> Report:
+    """A report with a section for each experiment, after one that compares two."""
     names = [
         learner_names(_learners(results), known(results.experiment.kind, "learners"))
         for results in found
@@ -34,11 +35,16 @@ def assembled(found: Sequence[Results], directory: Path) -> Report:
         _section(results, {variant: place[label] for variant, label in own.items()}, own, labels)
         for results, own in zip(found, names, strict=True)
     ]
+    if compare:
+        every = {variant: place[label] for own in names for variant, label in own.items()}
+        for results, section in zip(found, sections, strict=True):
+            section.title += f" ({results.directory})"
+        sections.insert(0, versus(found, every))
     for i, section in enumerate(sections):  # two experiments may have one name
         if any(section.id == before.id for before in sections[:i]):
             section.id = f"{section.id}-{i + 1}"
     several = f"{directory.resolve().name}: {len(sections)} experiments"
-    title = sections[0].title if len(sections) == 1 else several
+    title = sections[0].title if len(sections) == 1 or compare else several
     return Report(title, labels, _looks(len(labels), sections), sections)
 
 
