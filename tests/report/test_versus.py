@@ -9,9 +9,10 @@ import pytest
 
 pytest.importorskip("polars")
 
+from scipy.stats import t as student
+
 import report_helpers as helpers
 from report_helpers import CLOSE
-from scipy.stats import t as student
 from unbounded import cli, lab
 from unbounded.lab import StoreError
 from unbounded.report import contents, report

@@ -20,8 +20,8 @@ from unbounded.report.watch import watch
 def watched(tmp_path):
     """What is served of a directory, and the thread that serves it."""
     addresses = Queue()
-    thread = threading.Thread(target=watch, args=(tmp_path / "out",),
-                              kwargs={"ready": addresses.put, "every": 2.5}, daemon=True)  # fmt: skip
+    given = {"ready": addresses.put, "every": 2.5}
+    thread = threading.Thread(target=watch, args=(tmp_path / "out",), kwargs=given, daemon=True)
     thread.start()
     port = int(addresses.get(timeout=30).rstrip("/").rpartition(":")[2])
 

@@ -34,8 +34,8 @@ def versus(found: Sequence[Results], ids: Mapping[Variant, int]) -> Section:
     chart = Chart(
         "versus", f"{names[1]} against {names[0]}",
         f"Mean {data.regret} at the last round, divided by {data.norm}, in each case that both "
-        "runs have, and the mean of the differences replicate by replicate with Student's 95% interval; "
-        f"below 0, {names[1]} has less.",
+        "runs have, and the mean of the differences replicate by replicate with Student's 95% "
+        f"interval; below 0, {names[1]} has less.",
         "table" if rows else "none",
         columns=[
             Column("learner", "learner"), Column("difference"), Column("95% interval", "interval"),
