@@ -129,9 +129,9 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 
 CLOSE = {"rel": 1e-7, "abs": 1e-12}  # the page keeps 8 digits
 VIEWS = {
-    "sizes": ["time", "rounds", "arms", "scale", "shift", "slopes", "thresholds", "heatmap",
-              "bounds", "paired"],
-    "tails": ["time", "slopes", "quantiles", "thresholds", "bounds", "paired"],
+    "sizes": ["ranking", "time", "rounds", "arms", "scale", "shift", "slopes", "thresholds",
+              "heatmap", "bounds", "paired"],
+    "tails": ["ranking", "time", "slopes", "quantiles", "thresholds", "bounds", "paired"],
 }  # fmt: skip
 
 

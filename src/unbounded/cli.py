@@ -91,6 +91,7 @@ def _app() -> App:
     app.command(_run, name="run")
     app.command(_show, name="show")
     app.command(_report, name="report")
+    app.command(_watch, name="watch")
     app.command(_list, name="list")
     app.command(_inspect, name="inspect")
     app.command(_warm, name="warm")
@@ -263,26 +264,52 @@ def _show(directory: Path, *, save: Path | None = None) -> int:
     return 0
 
 
-def _report(directory: Path, *, output: Path | None = None, figures: bool = True) -> int:
+def _report(
+    directory: Path,
+    other: Path | None = None,
+    *,
+    output: Path | None = None,
+    figures: bool = True,
+) -> int:
     """Make one self-contained page, and figures for print, of what is stored.
 
     Parameters
     ----------
     directory
         As given to ``run`` as ``--out``, or a directory of several such.
+    other
+        Another run of the same or a similar experiment, to be compared with the first.
     output
-        The page: DIRECTORY/report.html by default. Figures go into ``figures`` beside it.
+        The page: DIRECTORY/report.html by default, OTHER/versus.html for two. Figures go into a
+        directory beside it.
     figures
         Whether to write figures (SVG and PDF) too.
     """
     from unbounded.report import report
 
-    written = report(directory, output=output, figures=figures)
+    written = report(directory, other, output=output, figures=figures)
     if written.figures:
         print(f"{len(written.figures)} figures: {written.figures[0].parent}")
     if written.without_figures:
         print(written.without_figures)
     print(f"The page: {written.page}")
+    return 0
+
+
+def _watch(directory: Path, *, port: int = 0) -> int:
+    """Show the report in a browser on this machine while the experiment runs.
+
+    Parameters
+    ----------
+    directory
+        As given to ``run`` as ``--out``; it need not exist yet.
+    port
+        Of the loopback interface; by default one that is free.
+    """
+    from unbounded.report.watch import watch
+
+    watch(directory, port=port, ready=lambda address: print(f"Open {address}", flush=True))
+    print("Nothing is missing any more.")
     return 0
 
 

@@ -5,12 +5,15 @@ Without a browser these tests are skipped; with UNBOUNDED_REQUIRE_BROWSER=1 that
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
+from xml.etree import ElementTree
 
 import pytest
 
@@ -164,10 +167,10 @@ def test_every_chart_is_drawn_without_a_complaint(opened, reported):
 
 def test_hover_tells_the_right_numbers(opened, reported):
     found = helpers.embedded(reported / "report.html")
-    curves = found["sections"][1]["charts"][0]["panels"][0]["series"]
+    curves = found["sections"][1]["charts"][1]["panels"][0]["series"]
     here = chart("time", "tails")
     assert opened.count(f"{here} .tip:not([hidden])") == 0
-    opened.hover(f"{here} .plot > svg", 0.97, 0.3)
+    opened.hover(f"{here} .plot > svg", 0.9, 0.3)
     assert opened.texts(f"{here} .tip div") == ["round t = 400"]
     rows = opened.run(
         "return [...document.querySelectorAll(arguments[0])]"
@@ -317,4 +320,101 @@ def test_text_is_text(browser, reported, tmp_path):
     assert browser.run("return document.title") == "whole"
     assert browser.count("img") == 0
     assert evil in browser.texts("#sizes .legend button")[0]
+    assert browser.complaints() == []
+
+
+SAVED = """
+    const [selector, done] = arguments, made = URL.createObjectURL;
+    URL.createObjectURL = (blob) => { blob.text().then(done); return made.call(URL, blob); };
+    HTMLAnchorElement.prototype.click = () => {}; // nothing is written to a disk
+    document.querySelector(selector).click();
+    URL.createObjectURL = made;
+"""
+
+
+def test_charts_give_their_numbers_and_their_drawing_away(opened, reported):
+    opened.driver.set_script_timeout(30)
+    found = helpers.embedded(reported / "report.html")
+    series = found["sections"][1]["charts"][1]["panels"][0]["series"]
+    text = opened.driver.execute_async_script(SAVED, f'{chart("time", "tails")} [data-save="csv"]')
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == sum(len(s["x"]) for s in series)
+    assert float(rows[-1]["mean"]) == series[-1]["mean"][-1]
+    assert rows[0]["learner"] == found["learners"][series[0]["learner"]]
+    assert (rows[0]["T"], rows[0]["n"]) == ("400", "3")
+    heat = opened.driver.execute_async_script(SAVED, f'{chart("heatmap")} [data-save="csv"]')
+    assert heat.count("\n") == 1 + len(found["sections"][0]["learners"])
+    drawing = opened.driver.execute_async_script(SAVED, f'{chart("time")} [data-save="svg"]')
+    root = ElementTree.fromstring(drawing)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "var(" not in drawing  # it stands without the page's style
+    assert opened.complaints() == []
+
+
+def test_one_choice_for_all_charts(opened):
+    def shown():
+        views = ("time", "arms", "slopes", "paired", "thresholds")
+        return {view: opened.run(
+            "return [...document.querySelectorAll(arguments[0])].map((s) => s.value)",
+            f"{chart(view)} .controls select") for view in views}  # fmt: skip
+
+    assert not all("SpikeLeastLikely" in values for values in shown().values())
+    opened.run(
+        "const s = document.querySelector(arguments[0]); s.value = 'SpikeLeastLikely';"
+        "s.dispatchEvent(new Event('change'))", '#sizes [data-filter="adversary"]',
+    )  # fmt: skip
+    assert all("SpikeLeastLikely" in values for values in shown().values())
+    assert opened.complaints() == []
+
+
+def test_names_stand_at_the_ends_of_curves(browser, reported):
+    names = f"{chart('time')} .plot > svg > text.name"
+    browser.open(reported / "report.html", width=1200)
+    found = browser.run(
+        "return [...document.querySelectorAll(arguments[0])].map((t) => t.firstChild.data)", names
+    )
+    assert sorted(found) == ["SCB", "SCB profile=pap…", "TsallisINF", "Uniform"]
+    browser.open(reported / "report.html", width=380)  # no room
+    assert browser.texts(names) == []
+
+
+def test_tips_stay_in_the_window(browser, reported):
+    browser.open(reported / "report.html")
+    here = f"{chart('time')} .plot > svg"
+    browser.hover(here, 0.5, 0.5)
+    browser.run(
+        "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "scrollBy(0, b.top - innerHeight + 60)",
+        here,
+    )  # only its upper edge is seen
+    box = browser.run(
+        "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [b.left, b.top, b.width]", here,
+    )  # fmt: skip
+    move = {"type": "mouseMoved", "x": box[0] + 0.6 * box[2], "y": box[1] + 30}
+    browser.driver.execute_cdp_cmd("Input.dispatchMouseEvent", move)
+    top, bottom = browser.run(
+        "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+        "return [b.top, b.bottom - innerHeight]", f"{chart('time')} .tip",
+    )  # fmt: skip
+    assert top >= 0
+    assert bottom <= 1
+
+
+def test_time_begins_where_curves_part(browser, reported, tmp_path):
+    made = contents(reported)
+    shown = next(one for one in made.sections[0].charts if one.view == "time")
+    for panel in shown.panels:
+        panel.bounds = []
+        for k, series in enumerate(panel.series):
+            series.x = [1.0, 10.0, 100.0, 1000.0, 10000.0]
+            series.mean = series.median = [-1.0, -1.0, -1.0 + k, 2.0 * k, 3.0 * k]
+            series.low = series.high = series.mean
+    (tmp_path / "page.html").write_text(page.html(made), encoding="utf-8")
+    browser.open(tmp_path / "page.html")
+    labels = f"{chart('time')} .plot > svg > text"
+    assert "Before 100 the curves differ" in browser.texts(f"{chart('time')} .plot")[0]
+    assert "10" not in browser.texts(labels)
+    browser.click(f"{chart('time')} button.link")
+    assert "10" in browser.texts(labels)
     assert browser.complaints() == []

@@ -23,7 +23,7 @@ def test_figures_of_numbers_of_any_size(reported, tmp_path, y):
             series.mean = series.low = series.high = y
         else:
             series.mean, series.low, series.high = y[:1], y[1:2], y[2:]
-    assert len(draw(made, tmp_path)) == 8
+    assert len(draw(made, tmp_path)) == 10
 
 
 @pytest.mark.parametrize(

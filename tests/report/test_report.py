@@ -17,7 +17,7 @@ from unbounded import cli
 from unbounded.lab import config
 from unbounded.report import report
 
-FIGURES = ("time", "slopes", "quantiles", "thresholds")  # of the experiment "tails"
+FIGURES = ("ranking", "time", "slopes", "quantiles", "thresholds")  # of the experiment "tails"
 
 
 def test_command_line(reported, tmp_path, capsys, monkeypatch):
@@ -52,7 +52,7 @@ def test_two_experiments_of_one_name(reported, tmp_path):
     for name in ("a", "b"):
         shutil.copytree(reported / "tails", tmp_path / name)
     written = report(tmp_path)
-    assert len(set(written.figures)) == 2 * 8
+    assert len(set(written.figures)) == 2 * 10
     text = written.page.read_text(encoding="utf-8")
     assert all(f'<section id="{name}"' in text for name in ("tails", "tails-2"))
 

@@ -16,7 +16,8 @@ def test_every_view_that_an_experiment_may_ask_for_is_the_function_of_its_name()
     assert tuple(views.VIEWS) == experiment.VIEWS
     for name, make in views.VIEWS.items():
         assert make.__name__ == name
-        assert make.__module__ in ("unbounded.report.curves", "unbounded.report.comparisons")
+        assert make.__module__.removeprefix("unbounded.report.") in (
+            "ranking", "curves", "comparisons")  # fmt: skip
 
 
 def test_the_views_that_the_data_ask_for(found):
@@ -26,7 +27,7 @@ def test_the_views_that_the_data_ask_for(found):
 
 def test_the_views_that_mdps_ask_for():
     data = prepared(helpers.mdp_rows(), helpers.MDP_LEARNERS, 5)
-    asked_for = "time states actions slopes explored reach heatmap paired"
+    asked_for = "ranking time states actions slopes explored reach heatmap paired"
     assert [chart.view for chart in views.charts(data)] == asked_for.split()
 
 

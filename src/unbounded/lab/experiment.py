@@ -10,8 +10,8 @@ import msgspec
 from unbounded.lab.names import Kind
 
 VIEWS = (
-    "time", "rounds", "arms", "states", "actions", "scale", "shift", "slopes", "quantiles",
-    "thresholds", "explored", "reach", "heatmap", "bounds", "paired",
+    "ranking", "time", "rounds", "arms", "states", "actions", "scale", "shift", "slopes",
+    "quantiles", "thresholds", "explored", "reach", "heatmap", "bounds", "paired",
 )  # fmt: skip
 """What a report can show of an experiment, in the order in which it does by itself."""
 

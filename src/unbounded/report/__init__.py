@@ -30,6 +30,7 @@ class Written(NamedTuple):
 
 def report(
     directory: str | os.PathLike[str],
+    other: str | os.PathLike[str] | None = None,
     *,
     output: str | os.PathLike[str] | None = None,
     figures: bool = True,
@@ -40,9 +41,12 @@ def report(
     ----------
     directory : path
         Results as `run` leaves them, or a directory of several such.
+    other : path, optional
+        Results of another run of the same or a similar experiment: the page then begins with the
+        differences to ``directory``, replicate by replicate.
     output : path, optional
-        The page; by default ``report.html`` in ``directory``. The figures go into ``figures``
-        beside it.
+        The page; by default ``report.html`` in ``directory``, or ``versus.html`` in ``other``.
+        The figures go into ``figures`` or ``versus-figures`` beside it.
     figures : bool
         Whether to write figures, as SVG and PDF. They need matplotlib.
 
@@ -63,11 +67,13 @@ def report(
     ...     written.page.name, written.page.read_text(encoding="utf-8")[:15]
     ('report.html', '<!doctype html>')
     """
-    target = Path(directory) / "report.html" if output is None else Path(output)
-    made = contents(directory)
+    usual = Path(directory) / "report.html" if other is None else Path(other) / "versus.html"
+    target = usual if output is None else Path(output)
+    made = contents(directory, other)
     with writing(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, page.html(made).encode(errors="backslashreplace"))
+    place = "figures" if other is None else "versus-figures"
     if not figures:
         return Written(target, [], "")
     try:
@@ -75,15 +81,22 @@ def report(
     except ImportError as error:
         missing = f"no figures: {error.name} is missing: pip install 'unbounded[plot]'"
         return Written(target, [], missing)
-    return Written(target, draw(made, target.parent / "figures"), "")
+    return Written(target, draw(made, target.parent / place), "")
 
 
-def contents(directory: str | os.PathLike[str]) -> Report:
+def contents(
+    directory: str | os.PathLike[str], other: str | os.PathLike[str] | None = None
+) -> Report:
     """The numbers of a report, before they are drawn."""
-    found = [read(path) for path in directories(directory)]
+    both = [directory] if other is None else [directory, other]
+    found = [read(path) for one in both for path in directories(one)]
+    if other is not None and len(found) != 2:
+        raise StoreError(
+            "two runs are compared one experiment at a time: give the directories of one each"
+        )
     if all(results.frame.height == 0 for results in found):
         raise StoreError(
             f"no results are stored in {directory}: `unbounded run {found[0].file} --out "
             f"{found[0].directory}` makes them"
         )
-    return assembled(found, Path(directory))
+    return assembled(found, Path(directory), compare=other is not None)

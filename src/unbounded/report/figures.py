@@ -24,9 +24,9 @@ from unbounded.report.model import Chart, Panel, Report, Section
 MOST_PANELS = 6  # of a figure; the page has the others
 WIDTH = 7.0  # inches, of a text column
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c0589a", "#b98300", "#3a9bd9", "#55585c")
+_COLOURS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
-_MARKERS = ("o", "s", "^", "D")
+_MARKERS = ("o", "s", "^", "D", "v")
 _ROW, _COLUMN = 40, 28  # letters in a line of the names of rows and of columns
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STYLE = {
@@ -160,13 +160,13 @@ class Looks:
     def colour(self, learner: int) -> str:
         return _COLOURS[self._looks[learner] % len(_COLOURS)]
 
-    def cycle(self, learner: int) -> int:
-        return self._looks[learner] // len(_COLOURS) % len(_DASHES)
+    def marker(self, learner: int) -> str:
+        return _MARKERS[self._looks[learner] % len(_MARKERS)]
 
     def line(self, learner: int) -> dict[str, Any]:
-        k = self.cycle(learner)
+        dash = _DASHES[self._looks[learner] % len(_DASHES)]
         return {
-            "color": self.colour(learner), "linestyle": _DASHES[k], "marker": _MARKERS[k],
+            "color": self.colour(learner), "linestyle": dash, "marker": self.marker(learner),
             "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
         }  # fmt: skip
 
@@ -267,7 +267,7 @@ def _dots(place: Axes, chart: Chart, panel: Panel, look: Looks, names: Sequence[
         [low], [middle], [high] = (_placed(part, log) for part in (s.low, s.mean, s.high))
         place.plot([low, high], [row, row], color=look.colour(s.learner), linewidth=1.6)
         place.plot([middle], [row], color=look.colour(s.learner), markersize=4.5,
-                   marker=_MARKERS[look.cycle(s.learner)])  # fmt: skip
+                   marker=look.marker(s.learner))  # fmt: skip
     if panel.reference is not None:
         [at] = _placed([panel.reference], log)
         place.axvline(at, color="#666666", linewidth=0.8, linestyle="--", zorder=1)

@@ -130,6 +130,7 @@ def live_report(seen: Seen) -> Report:
     section = Section(
         id="live",
         title=f"{seen.status.algorithm} in {seen.path.name}",
+        answer="",
         claim=[],
         facts=_facts(seen),
         warnings=[],

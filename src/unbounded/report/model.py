@@ -86,6 +86,7 @@ class Section(msgspec.Struct, omit_defaults=True):
 
     id: str
     title: str
+    answer: str
     claim: list[str]
     facts: list[list[str]]
     warnings: list[str]

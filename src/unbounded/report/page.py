@@ -18,15 +18,16 @@ from unbounded.report.model import Chart, Report, Section
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-_SCRIPTS = ("basics.js", "curves.js", "tables.js", "page.js")  # one function, in this order
+# One function, in this order.
+_SCRIPTS = ("basics.js", "curves.js", "tables.js", "saves.js", "page.js")
 
 
 def _web(name: str) -> str:
     return (files("unbounded.report") / "web" / name).read_text(encoding="utf-8")
 
 
-def html(report: Report) -> str:
-    """The page."""
+def html(report: Report, *, every: float | None = None) -> str:
+    """The page; it loads itself again after ``every`` seconds, if that is given."""
     style = _web("page.css")
     script = "\n".join(['"use strict";', "(() => {", *map(_web, _SCRIPTS), "})();"])
     several = len(report.sections) > 1
@@ -35,6 +36,7 @@ def html(report: Report) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        "" if every is None else f'<meta http-equiv="refresh" content="{every:g}">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(report.title)}</title>",
         f"<style>{style}</style></head><body>",
@@ -73,7 +75,12 @@ def embedded(report: Report) -> str:
 
 
 def _contents(sections: Sequence[Section]) -> str:
-    entries = (f'<li><a href="#{s.id}">{escape(s.title)}</a></li>' for s in sections)
+    entries = (
+        f'<li><a href="#{s.id}">{escape(s.title)}</a>'
+        + (f"<p>{escape(s.answer)}</p>" if s.answer else "")
+        + "</li>"
+        for s in sections
+    )
     return f'<nav aria-label="Contents"><ol>{"".join(entries)}</ol></nav>'
 
 
@@ -85,6 +92,7 @@ def _section(section: Section, i: int, heading: str) -> str:
         [
             f'<section id="{anchor}" class="experiment" data-section="{i}">',
             f"<{heading}>{escape(section.title)}</{heading}>",
+            f'<p class="answer">{escape(section.answer)}</p>' if section.answer else "",
             f'<div class="claim">{claim}</div>' if claim else "",
             f'<ul class="warning">{warnings}</ul>' if warnings else "",
             '<div class="legend" role="group" aria-label="Learners shown"></div>',
@@ -112,14 +120,16 @@ def _chart(chart: Chart, i: int, j: int) -> str:
 def _origin(section: Section) -> str:
     """Where the numbers come from."""
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in section.facts)
+    text = f"<pre>{escape(section.experiment)}</pre>"
+    opened = f"<details><summary>The experiment</summary>{text}</details>"
+    experiment = opened if section.experiment else ""
     made = "".join(f"<dt>versions</dt><dd>{escape(text)}</dd>" for text in section.versions)
     return "\n".join(
         [
             '<div class="origin"><h3>Where the numbers come from</h3>',
             f"<pre>{escape(section.command)}</pre>",
             f"<dl>{facts}{made}</dl>",
-            "<details><summary>The experiment</summary>",
-            f"<pre>{escape(section.experiment)}</pre></details>",
+            experiment,
             _details(
                 "Learners and adversaries, with all settings",
                 ["name on this page", "settings", "reference"],

@@ -14,15 +14,17 @@ from unbounded.lab.display import span_of
 from unbounded.lab.names import known
 from unbounded.report.data import prepared
 from unbounded.report.labels import Known, Variant, brief, learner_names, settings_of, thousands
-from unbounded.report.model import Report, Section
+from unbounded.report.model import Chart, Report, Section
+from unbounded.report.ranking import answer, ranking
 from unbounded.report.source import Results
+from unbounded.report.versus import versus
 from unbounded.report.views import charts
 
 _MOST_LINES = 12  # of warnings of one kind
 
 
-def assembled(found: Sequence[Results], directory: Path) -> Report:
-    """A report with a section for each experiment."""
+def assembled(found: Sequence[Results], directory: Path, *, compare: bool = False) -> Report:
+    """A report with a section for each experiment, after one that compares two."""
     names = [
         learner_names(_learners(results), known(results.experiment.kind, "learners"))
         for results in found
@@ -30,13 +32,19 @@ def assembled(found: Sequence[Results], directory: Path) -> Report:
     labels = list(dict.fromkeys(label for own in names for label in own.values()))
     place = {label: i for i, label in enumerate(labels)}
     sections = [
-        _section(results, {variant: place[label] for variant, label in own.items()}, own)
+        _section(results, {variant: place[label] for variant, label in own.items()}, own, labels)
         for results, own in zip(found, names, strict=True)
     ]
+    if compare:
+        every = {variant: place[label] for own in names for variant, label in own.items()}
+        for results, section in zip(found, sections, strict=True):
+            section.title += f" ({results.directory})"
+        sections.insert(0, versus(found, every))
     for i, section in enumerate(sections):  # two experiments may have one name
         if any(section.id == before.id for before in sections[:i]):
             section.id = f"{section.id}-{i + 1}"
-    title = sections[0].title if len(sections) == 1 else directory.resolve().name
+    several = f"{directory.resolve().name}: {len(sections)} experiments"
+    title = sections[0].title if len(sections) == 1 or compare else several
     return Report(title, labels, _looks(len(labels), sections), sections)
 
 
@@ -55,11 +63,19 @@ def _learners(results: Results) -> list[Variant]:
     return [(name, text or "") for name, text in kinds.unique(maintain_order=True).iter_rows()]
 
 
-def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Variant, str]) -> Section:
+def _section(
+    results: Results,
+    ids: Mapping[Variant, int],
+    names: Mapping[Variant, str],
+    labels: Sequence[str],
+) -> Section:
     e, frame = results.experiment, results.frame
     own = _learners(results)
     data = prepared(frame, ids, e.replicates)
     drawn = charts(data, e.views) if frame.height else []
+    first = ranking(data) if frame.height else ""
+    if isinstance(first, Chart) and e.views and "ranking" not in e.views:
+        drawn.insert(0, first)  # a page begins with what it says
     settings = [_described(variant, names[variant], known(e.kind, "learners")) for variant in own]
     for variant, name in zip(data.adversaries, data.names["adversary"], strict=True):
         settings.append(_described(variant, name, known(e.kind, "adversaries")))
@@ -68,6 +84,7 @@ def _section(results: Results, ids: Mapping[Variant, int], names: Mapping[Varian
     return Section(
         id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
         title=e.title or e.name,
+        answer=answer(data, first, labels),
         claim=[" ".join(part.split()) for part in re.split(r"\n\s*\n", e.claim) if part.strip()],
         facts=_facts(results),
         warnings=_warnings(results),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from unbounded.lab import experiment
-from unbounded.report import comparisons, curves
+from unbounded.report import comparisons, curves, ranking
 from unbounded.report.data import Data
 from unbounded.report.model import Chart
 
 VIEWS: Mapping[str, Callable[[Data], Chart | str]] = {
-    name: getattr(curves if hasattr(curves, name) else comparisons, name)
+    name: next(getattr(room, name) for room in (ranking, curves, comparisons) if name in vars(room))
     for name in experiment.VIEWS
 }
 """Each makes a chart, or says what it would need: the function of that name."""

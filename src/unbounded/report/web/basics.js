@@ -28,13 +28,14 @@ const MARKERS = [
   (r) => `M${-r},${-r}H${r}V${r}H${-r}Z`,
   (r) => `M0,${-1.3 * r}L${1.2 * r},${r}H${-1.2 * r}Z`,
   (r) => `M0,${-1.4 * r}L${1.4 * r},0L0,${1.4 * r}L${-1.4 * r},0Z`,
+  (r) => `M0,${1.3 * r}L${1.2 * r},${-r}H${-1.2 * r}Z`,
 ];
 const colour = (i) => `var(--c${data.looks[i] % COLOURS})`;
-const cycle = (i) => Math.floor(data.looks[i] / COLOURS) % DASHES.length;
-const marker = (i, r = 3) => MARKERS[cycle(i)](r);
+const dash = (i) => DASHES[data.looks[i] % DASHES.length]; // not by colour alone
+const marker = (i, r = 3) => MARKERS[data.looks[i] % MARKERS.length](r);
 const swatch = (i) =>
   svg("svg", { width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" },
-    svg("path", { d: "M1,6H25", class: "curve", style: `stroke:${colour(i)}`, "stroke-dasharray": DASHES[cycle(i)] }),
+    svg("path", { d: "M1,6H25", class: "curve", style: `stroke:${colour(i)}`, "stroke-dasharray": dash(i) }),
     svg("path", { d: marker(i, 3.2), transform: "translate(13,6)", style: `fill:${colour(i)}` }));
 const key = (i) => html("span", { class: "key" }, swatch(i), data.learners[i]);
 const visible = (i) => !shown.hidden.has(i);

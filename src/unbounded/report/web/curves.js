@@ -13,9 +13,12 @@ function drawLines(plot, chart, view) {
   if (view.said) view.said();
   const fits = (v) => v !== null && v !== undefined && (!log || v > 0);
 
-  const xs = [...new Set(panel.series.flatMap((s) => s.x))].sort((a, b) => a - b);
-  const middles = series.flatMap(centre).filter(fits);
-  const edges = shown.bands ? series.flatMap((s) => [...s.low, ...s.high]).filter(fits) : [];
+  const every = [...new Set(panel.series.flatMap((s) => s.x))].sort((a, b) => a - b);
+  const begin = chart.view === "time" && !log && !view.whole ? parting(panel.series, every, centre) : every[0];
+  const xs = every.filter((v) => v >= begin);
+  const drawn = (s, values) => values.filter((_, i) => s.x[i] >= begin);
+  const middles = series.flatMap((s) => drawn(s, centre(s))).filter(fits);
+  const edges = shown.bands ? series.flatMap((s) => [...drawn(s, s.low), ...drawn(s, s.high)]).filter(fits) : [];
   let low = Math.min(...middles, ...edges), high = Math.max(...middles, ...edges);
   if (log && middles.length) low = Math.max(low, Math.min(...middles) / 20); // a band may go down to 0
   const limits = lines.flatMap((b) => b.y);
@@ -31,7 +34,10 @@ function drawLines(plot, chart, view) {
   const bottom = height - 40, top = 24;
   const y = (log ? logarithmic : linear)(low, high, bottom, top);
   const yTicks = y.ticks(6);
-  const left = 14 + 7 * Math.max(3, ...yTicks.map((v) => tick(v).length)), right = width - 12;
+  const left = 14 + 7 * Math.max(3, ...yTicks.map((v) => tick(v).length));
+  const ends = width >= 520 && series.length <= 10; // whether there is room for names there
+  const room = Math.floor(Math.min(24, Math.max(...series.map((s) => data.learners[s.learner].length)), width * 0.03));
+  const right = width - (ends && series.length ? 7 * room + 16 : 12);
   const [x0, x1] = chart.x.scale === "steps" ? [0, 1] : padded(xs[0], xs[xs.length - 1], chart.x.scale === "log");
   const x = chart.x.scale === "steps" ? steps(xs, left, right)
     : (chart.x.scale === "log" ? logarithmic : linear)(x0, x1, left, right);
@@ -64,25 +70,37 @@ function drawLines(plot, chart, view) {
     groups.set(s.learner, group);
     inside.append(group);
     if (shown.bands) {
-      const there = s.x.map((_, i) => i).filter((i) => fits(s.high[i]) && s.low[i] !== null);
+      const there = s.x.map((_, i) => i).filter((i) => s.x[i] >= begin && fits(s.high[i]) && s.low[i] !== null);
       const up = there.map((i) => `${x(s.x[i])},${y(s.high[i])}`);
       const down = there.map((i) => `${x(s.x[i])},${log && s.low[i] <= low ? bottom + 4 : y(s.low[i])}`).reverse();
       if (there.length > 1) group.append(svg("polygon", { class: "band", points: [...up, ...down].join(" "), style: `fill:${colour(s.learner)}` }));
     }
   }
+  const from = (v) => v === null || v === undefined || v >= begin;
   for (const b of lines) {
-    groups.get(b.learner)?.append(svg("path", { class: "bound", d: path(b.x, b.y, x, y, fits), style: `stroke:${colour(b.learner)}` }));
+    groups.get(b.learner)?.append(svg("path", { class: "bound", d: path(b.x, b.y, x, y, fits, from), style: `stroke:${colour(b.learner)}` }));
   }
   for (const s of series) {
     const group = groups.get(s.learner), values = centre(s);
-    group.append(svg("path", { class: "curve", d: path(s.x, values, x, y, fits), style: `stroke:${colour(s.learner)}`, "stroke-dasharray": DASHES[cycle(s.learner)] }));
+    group.append(svg("path", { class: "curve", d: path(s.x, values, x, y, fits, from), style: `stroke:${colour(s.learner)}`, "stroke-dasharray": dash(s.learner) }));
     if (s.x.length <= 24) s.x.forEach((v, i) => {
-      if (fits(values[i])) group.append(svg("path", { class: "point", d: marker(s.learner), transform: `translate(${x(v)},${y(values[i])})`, style: `fill:${colour(s.learner)}` }));
+      if (from(v) && fits(values[i])) group.append(svg("path", { class: "point", d: marker(s.learner), transform: `translate(${x(v)},${y(values[i])})`, style: `fill:${colour(s.learner)}` }));
     });
+  }
+  if (ends) {
+    const names = series.map((s) => {
+      const last = centre(s).findLastIndex(fits);
+      return { s, at: last < 0 ? null : [x(s.x[last]), y(centre(s)[last])] };
+    }).filter((one) => one.at);
+    apart(names, top, bottom);
+    for (const { s, at, line } of names) root.append(svg("text", { class: "name", x: right + 8, y: line + 4, style: `fill:${colour(s.learner)}` },
+      shortened(data.learners[s.learner], room), svg("title", {}, data.learners[s.learner])));
   }
   const guide = svg("line", { class: "guide", y1: top, y2: bottom, visibility: "hidden" });
   root.append(guide);
   plot.replaceChildren(root);
+  if (begin > every[0]) plot.append(html("p", { class: "aside" }, `Before ${whole(begin)} the curves differ by less than a hundredth of what they do later. `,
+    html("button", { type: "button", class: "link", onclick: () => { view.whole = true; drawLines(plot, chart, view); } }, "From the beginning")));
   if (!series.length) plot.append(html("p", { class: "aside" }, "No learner is selected."));
   if (above.length) plot.append(html("p", { class: "aside" },
     "Above the axis: " + above.map((b) => `bound of ${data.learners[b.learner]} (${text(Math.min(...b.y), 3)} to ${text(Math.max(...b.y), 3)})`).join(", ") + "."));
@@ -103,10 +121,27 @@ function drawLines(plot, chart, view) {
   });
 }
 
-function path(xs, ys, x, y, fits) {
+// The first x from which curves can be told apart: the last before it that is not worth drawing.
+function parting(series, xs, centre) {
+  const spread = xs.map((v) => {
+    const there = series.map((s) => centre(s)[s.x.indexOf(v)]).filter((m) => m !== null && m !== undefined);
+    return there.length > 1 ? Math.max(...there) - Math.min(...there) : 0;
+  });
+  const most = Math.max(...spread), first = spread.findIndex((d) => d > 0.01 * most);
+  return first > 0 && xs.length - first >= 3 ? xs[first] : xs[0];
+}
+const shortened = (name, room) => (name.length > room ? `${name.slice(0, Math.max(room - 1, 1))}…` : name);
+// Lines of text, one for each name: near its place, and not across another.
+function apart(names, top, bottom) {
+  const each = 14;
+  names.sort((a, b) => a.at[1] - b.at[1]);
+  names.forEach((one, i) => { one.line = Math.max(one.at[1], i ? names[i - 1].line + each : top); });
+  for (let i = names.length - 1, limit = bottom; i >= 0; i--, limit = names[i + 1].line - each) names[i].line = Math.min(names[i].line, limit);
+}
+function path(xs, ys, x, y, fits, from) {
   let d = "", pen = false;
   xs.forEach((v, i) => {
-    if (!fits(ys[i])) { pen = false; return; }
+    if (!from(v) || !fits(ys[i])) { pen = false; return; }
     d += `${pen ? "L" : "M"}${x(v).toFixed(2)},${y(ys[i]).toFixed(2)}`;
     pen = true;
   });
@@ -150,6 +185,9 @@ function hover(plot, root, width, height, guide, groups, xs, x, at) {
     const side = px + 14 + tip.offsetWidth <= plot.clientWidth ? px + 14 : px - 14 - tip.offsetWidth;
     tip.style.left = `${Math.max(Math.min(side, room), Math.min(0, room))}px`;
     tip.style.top = `${side < 0 ? height * k - 30 : 20}px`;
+    const box = tip.getBoundingClientRect();
+    const past = Math.max(box.bottom - window.innerHeight, 0) || Math.min(box.top, 0); // of the window
+    if (past) tip.style.top = `${tip.offsetTop - past}px`;
   }
   function hide() {
     now = -1;
@@ -215,14 +253,15 @@ function drawDots(plot, chart, view) {
     const y = top + each * (i + 0.5) + 2, name = data.learners[s.learner];
     const group = svg("g", { class: "learner", "data-learner": s.learner });
     group.append(svg("text", { class: "name", x: left - 12, y: y + 4, "text-anchor": "end" },
-      name.length > room ? `${name.slice(0, room - 1)}…` : name, svg("title", {}, name)));
+      shortened(name, room), svg("title", {}, name)));
     const [m, a, b] = [s.mean[0], s.low[0], s.high[0]];
     if (fits(b) && a !== null) group.append(svg("line", { x1: Math.max(fits(a) ? x(a) : left, left), x2: x(b), y1: y, y2: y,
       style: `stroke:${colour(s.learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }));
     if (fits(m)) group.append(svg("path", { class: "point", d: marker(s.learner, 4.5), transform: `translate(${x(m)},${y})`, style: `fill:${colour(s.learner)}` }));
     else group.append(svg("text", { x: left + 4, y: y + 4 }, m === null ? "not defined" : text(m)));
     group.append(svg("rect", { x: 0, y: y - each / 2, width, height: each, fill: "transparent" },
-      svg("title", {}, `${name}: ${text(m)}, ${chart.band} ${text(a)} to ${text(b)}, ${whole(s.replicates)} replicates`)));
+      svg("title", {}, `${name}: ${text(m)}, ${chart.band} ${text(a)} to ${text(b)}, ${whole(s.replicates)} replicates` +
+        (panel.columns ? `, against ${panel.columns[panel.series.indexOf(s)]}` : ""))));
     root.append(group);
   });
   plot.replaceChildren(root);

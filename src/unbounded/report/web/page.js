@@ -48,6 +48,11 @@ function mount(figure, section, chart) {
     controls.append(button);
     view.said = () => { button.textContent = view.isLog ? "linear axis" : "log axis"; };
   }
+  const save = (form, content) => html("button", { type: "button", "data-save": form, title: `Save as ${form.toUpperCase()}`,
+    onclick: () => saveAs(`${section.id}-${chart.view}.${form}`, content()) }, form.toUpperCase());
+  const saves = html("span", { class: "saves" }, save("csv", () => commaSeparated(chart, view, plot)));
+  if (chart.kind === "lines" || chart.kind === "dots") saves.append(save("svg", () => standalone(plot.querySelector("svg"))));
+  controls.append(saves);
   let redrawNumbers = () => {};
   if (chart.kind === "lines" || chart.kind === "dots") {
     const place = html("div", {});
@@ -60,6 +65,11 @@ function mount(figure, section, chart) {
     figure.append(details);
   }
   redraws.push(draw);
+  section.choosers.push((name, value) => {
+    if (!chart.panels.some((panel) => panel.keys[name] === value)) return;
+    view.panel = nearestPanel(name, value);
+    settle();
+  });
   settle();
   let width = plot.clientWidth;
   new ResizeObserver(() => {
@@ -68,19 +78,23 @@ function mount(figure, section, chart) {
 }
 
 function numbersOf(chart, panel) {
-  const dots = chart.kind === "dots";
-  const median = panel.series.some((s) => s.median && s.median.length);
-  const head = ["learner", ...(dots ? [] : [chart.x.label]), dots ? chart.x.label : median ? "mean" : "value",
-    ...(median ? ["median"] : []), "from", "to", "replicates"];
-  const rows = panel.series.flatMap((s) => s.mean.map((m, i) => [
-    data.learners[s.learner], ...(dots ? [] : [whole(s.x[i])]), text(m, 5), ...(median ? [text(s.median[i], 5)] : []),
-    text(s.low[i], 5), text(s.high[i], 5), whole(s.replicates || 0)]));
+  const [head, rows] = numbersIn(chart, panel, (v) => text(v, 5), whole);
   return html("div", { class: "scroll", tabindex: 0 },
     html("table", {},
       html("caption", { class: "aside" }, `${describe(panel)}; from and to: ${chart.band}`),
       html("thead", {}, html("tr", {}, ...head.map((h, i) => html("th", { scope: "col", class: i ? "n" : "" }, h)))),
       html("tbody", {}, ...rows.map((row) => html("tr", {}, ...row.map((c, i) =>
         i ? html("td", { class: "n" }, c) : html("th", { scope: "row" }, c)))))));
+}
+function numbersIn(chart, panel, number, count) {
+  const dots = chart.kind === "dots";
+  const median = panel.series.some((s) => s.median && s.median.length);
+  const head = ["learner", ...(dots ? [] : [chart.x.label]), dots ? chart.x.label : median ? "mean" : "value",
+    ...(median ? ["median"] : []), "from", "to", "replicates", ...(panel.columns ? ["against"] : [])];
+  const rows = panel.series.flatMap((s, k) => s.mean.map((m, i) => [
+    data.learners[s.learner], ...(dots ? [] : [count(s.x[i])]), number(m), ...(median ? [number(s.median[i])] : []),
+    number(s.low[i]), number(s.high[i]), count(s.replicates || 0), ...(panel.columns ? [panel.columns[k]] : [])]));
+  return [head, rows];
 }
 const describe = (panel) => Object.entries(panel.keys).map(([k, v]) => `${k} ${v}`).join(", ");
 
@@ -122,6 +136,8 @@ function mountLegend(place, section) {
   } }, "all");
   options.append(every);
   place.append(...buttons, options);
+  const chosen = filters(section);
+  if (chosen.length) place.append(html("div", { class: "controls filters" }, ...chosen));
   const draw = () => {
     for (const button of buttons) button.setAttribute("aria-pressed", String(visible(+button.dataset.learner)));
     every.textContent = section.learners.every(visible) ? "hide all" : "show all";
@@ -130,10 +146,23 @@ function mountLegend(place, section) {
   redraws.push(draw);
   draw();
 }
+// One choice for all charts of a section: what at least two of them can choose from.
+function filters(section) {
+  const charts = section.charts.filter((chart) => chart.panels);
+  const names = [...new Set(charts.flatMap((chart) => chart.panels.flatMap((panel) => Object.keys(panel.keys))))];
+  return names.flatMap((name) => {
+    const values = [...new Set(charts.flatMap((chart) => chart.panels.map((panel) => panel.keys[name])))].filter((v) => v !== undefined);
+    const able = charts.filter((chart) => new Set(chart.panels.map((panel) => panel.keys[name])).size > 1);
+    if (values.length < 2 || able.length < 2) return [];
+    const select = html("select", { "data-filter": name, onchange: () => { for (const choose of section.choosers) choose(name, select.value); } },
+      html("option", { value: "" }, "as chosen below"), ...values.map((value) => html("option", { value }, value)));
+    return [html("label", {}, `${name} of all charts`, select)];
+  });
+}
 const redrawAll = () => { for (const redraw of redraws) redraw(); };
 
 for (const place of document.querySelectorAll("section.experiment")) {
-  const section = data.sections[+place.dataset.section];
+  const section = { ...data.sections[+place.dataset.section], id: place.id, choosers: [] };
   mountLegend(place.querySelector(".legend"), section);
   for (const figure of place.querySelectorAll("figure.chart")) {
     mount(figure, section, section.charts[+figure.dataset.chart]);

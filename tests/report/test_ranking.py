@@ -1,0 +1,105 @@
+"""The ranking, again from the Parquet files; and what the sentence says of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("polars")
+
+from scipy.stats import t as student
+
+import report_helpers as helpers
+from report_helpers import CLOSE
+from unbounded import lab
+from unbounded.report import contents
+from unbounded.report.data import prepared
+from unbounded.report.ranking import answer, ranking
+
+
+def worst(found, learner, keys):
+    """The adversaries against which the mean is largest, and the values there."""
+    n, T = int(keys["n"]), int(keys["T"].replace(",", ""))
+    cases = {}
+    for adversary in helpers.ADVERSARIES:
+        rows = found.rows["sizes"].rows(learner, keys | {"adversary": adversary}, round=T)
+        cases[adversary] = rows["relative_regret"] / math.sqrt(n * T)
+    most = max(values.mean() for values in cases.values())
+    there = [name for name, values in cases.items() if math.isclose(values.mean(), most)]
+    return there, cases[there[0]]
+
+
+def test_ranking(found):
+    chart = found.charts["sizes"]["ranking"]
+    assert len(chart["panels"]) == 4
+    for panel in chart["panels"]:
+        means = []
+        for series, against in zip(panel["series"], panel["columns"], strict=True):
+            where, values = worst(found, found.names[series["learner"]], panel["keys"])
+            half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+            assert series["mean"] == [pytest.approx(values.mean(), **CLOSE)]
+            assert series["low"] == [pytest.approx(values.mean() - half, rel=1e-6)]
+            assert series["high"] == [pytest.approx(values.mean() + half, rel=1e-6)]
+            assert against in where  # another scale is the same case
+            means += series["mean"]
+        assert means == sorted(means)
+        assert len(means) == 4
+
+
+def test_the_sentence_says_what_the_ranking_shows(reported, found):
+    section = contents(reported).sections[0]
+    chart = section.charts[0]
+    best, second = chart.panels[chart.start].series[:2]
+    assert chart.panels[chart.start].keys == {"n": "8", "T": "1,200"}
+    assert section.answer.startswith(
+        f"{found.names[best.learner]} has the smallest worst-case regret (against "
+        f"{chart.panels[chart.start].columns[0]}) of 4 learners: {best.mean[0]:.3g} × "
+        "range · √(nT), n = 8, T = 1,200. "
+        f"Next is {found.names[second.learner]} with {second.mean[0]:.3g}"
+    )
+    doubtful = ", which the replicates do not tell from it."
+    assert section.answer.endswith(doubtful) == (best.high[0] >= second.low[0])
+
+
+def test_who_was_told_the_range_is_named(tmp_path):
+    told = {
+        "learners": [{"name": "Uniform"}, {"name": "TsallisINF", "loss_range": [0.0, 1.0]}],
+        "adversaries": [{"name": "StochasticGap", "gap": 0.4}],
+        "arms": 2, "rounds": 2000, "replicates": 4, "checkpoints": 2,
+    }  # fmt: skip
+    lab.run(told, out=tmp_path, engine="serial")
+    section = contents(tmp_path).sections[0]
+    assert "has the smallest mean regret against StochasticGap of 2 learners" in section.answer
+    assert "was told the range of the losses; of those that were not, Uniform is" in section.answer
+
+
+def test_only_cases_that_all_have_met_count():
+    rows = helpers.mdp_rows()
+    data = prepared(rows, helpers.MDP_LEARNERS, 5)
+    chart = ranking(data)
+    assert [s.replicates for s in chart.panels[0].series] == [5, 5]
+    easy = rows.filter((rows["learner"] == "SCBRL") | (rows["actions"] == 4))
+    short = ranking(prepared(easy, helpers.MDP_LEARNERS, 5))
+    values = [
+        max(
+            np.mean(mine / (4 * math.sqrt(4 * 100)))
+            for world in (1, 2)
+            for rows in [helpers.mdp_values(i, actions=4, round=100)]
+            for mine in [rows["relative_pseudo_regret"][_is(rows, world)]]
+        )
+        for i in (0, 1)
+    ]
+    assert sorted(s.mean[0] for s in short.panels[0].series) == pytest.approx(sorted(values))
+
+
+def _is(rows, world):
+    return np.array([f'"seed": {world}' in text for text in rows["world_settings"]])
+
+
+def test_one_learner_has_no_rank():
+    rows = helpers.mdp_rows()
+    data = prepared(rows.filter(rows["learner"] == "SCBRL"), helpers.MDP_LEARNERS, 5)
+    assert ranking(data) == "needs two learners"
+    assert answer(data, ranking(data), ["SCBRL", "UOBREPS"]) == ""
