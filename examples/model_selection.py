@@ -34,7 +34,7 @@ from river import (
 from unbounded import CostSCB
 from unbounded.adapters.river import ScaleFree
 
-SEEDS, PASSES = 30, 3
+SEEDS, PASSES = 20, 3
 SCALES = (1.0, 1e-6, 1e6)
 
 

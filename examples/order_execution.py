@@ -2,12 +2,13 @@
 
     python examples/order_execution.py
 
-A million euros are to be sold in four hours, in units of 250,000: nothing, one unit or all that is left
-in each hour; what is left in the last hour is sold then. Prices and volumes are those of EUR/USD in 2017, by
-the hour (gym-anytrading). A loss is the shortfall against the price at arrival, plus an assumed cost
-of impact: 100 dollars times the square of the units, divided by the hour's volume over its median. The state is
-what is left and whether the hour before was a busy one. An episode begins at an hour drawn at random, so that
-6,221 overlapping windows make 10,000 episodes; all policies get the same ones.
+A million euros are to be sold in four hours, in units of 250,000: nothing, one unit or all that
+is left in each hour; what is left in the last hour is sold then. Prices and volumes are those of
+EUR/USD in 2017, by the hour (gym-anytrading). A loss is the shortfall against the price at
+arrival, plus an assumed cost of impact: 100 dollars times the square of the units, over the
+square root of the hour's volume (in units of the median). The state is what is left and whether
+the hour before was a busy one. An episode begins at an hour drawn at random, so that 6,221
+overlapping windows make 10,000 episodes; all policies get the same ones.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def market() -> Market:
         rows = [(float(row["Close"]), float(row["Volume"])) for row in csv.DictReader(file)]
     price, volume = np.array(rows).T
     usual = np.median(volume)
-    return Market(price, IMPACT * usual / volume, volume > usual)
+    return Market(price, IMPACT * np.sqrt(usual / volume), volume > usual)
 
 
 def sold(hour: int, left: int, action: int) -> int:

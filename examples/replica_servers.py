@@ -17,7 +17,7 @@ TIMEOUT = 0.5  # seconds, after which a client gives up
 
 
 async def _serve(began: float, duration: float, ports: Any) -> None:
-    rng, servers = random.Random(1), []
+    rng = random.Random(1)
 
     def handler(medians: tuple[float, float]) -> Callable[..., Any]:
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,8 +32,7 @@ async def _serve(began: float, duration: float, ports: Any) -> None:
 
         return handle
 
-    for medians in MEDIANS:
-        servers.append(await asyncio.start_server(handler(medians), "127.0.0.1", 0))
+    servers = [await asyncio.start_server(handler(both), "127.0.0.1", 0) for both in MEDIANS]
     ports.send([server.sockets[0].getsockname()[1] for server in servers])
     await asyncio.sleep(3600.0)
 
