@@ -107,9 +107,8 @@ def play(
     learner : MDPLearner
         Made for ``env.layers`` and ``env.action_space.n``.
     env : LayeredEnv or Layered
-    episodes : int
-    seed : int, optional
-        Of the environment.
+    episodes, seed : int
+        How many, and the seed of the environment.
     progress : callable, optional
         Called with the number of episodes played and ``episodes``, after each.
 
