@@ -28,7 +28,7 @@ from unbounded import SCB, CostSCB, EpsilonGreedy, Learner, LogThompson
 
 N = 4
 LIVE, TICK, PER_POLICY = 40.0, 0.02, 3  # seconds; of the recorder; requests at a time
-ROUNDS, BETWEEN, BLOCK, REPLICATES = 20_000, 0.005, 25, 20
+ROUNDS, BETWEEN, BLOCK, REPLICATES = 10_000, 0.005, 25, 20
 
 
 class Policy(Protocol):

@@ -80,7 +80,7 @@ def main() -> None:
         axes.plot(years, middle, color=colour, label=name)
         axes.fill_between(years, low, high, color=colour, alpha=0.15, lw=0)
     axes.set(xlabel="year", ylabel="earned, thousands of dollars")
-    axes.set_title("Stock picking: nobody beats chance by much (median of 30 seeds, 80% band)")
+    axes.set_title("Stock picking: nobody beats chance (median of 30 seeds, 80% band)")
     axes.legend(frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
     finish("stock_picking", figure, table(["", f"dollars earned, mean of {SEEDS} seeds"], rows))
