@@ -14,6 +14,7 @@ overlapping windows make 10,000 episodes; all policies get the same ones.
 from __future__ import annotations
 
 import csv
+import random
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -149,10 +150,11 @@ def scb_rl(seed: int) -> MDPLearner:
 
 
 def main() -> None:
-    best = hindsight(market())
+    best, chance = hindsight(market()), random.Random(0)
     rules = {
         "one unit every hour (TWAP)": lambda hour, s: ONE,
         "all at once": lambda hour, s: ALL,
+        "at random": lambda hour, s: chance.randrange(3),
         "best rule in hindsight": best,
     }
     rates = (1.0, 8.0, 64.0)
