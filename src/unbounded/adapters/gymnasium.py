@@ -24,9 +24,9 @@ MOST = 5_000_000  # transitions that a learner may have to keep
 class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     """An environment with discrete observations and actions as a layered problem.
 
-    Each time step is a layer. An episode that ends early goes on in a state of its own at no reward,
-    so that all have ``horizon`` steps; one that would go on is cut off. What leads where is not
-    asked; states that are never reached do no harm but to the size.
+    Each time step is a layer. An episode that ends early goes on in a state of its own, at no
+    reward, so that all have ``horizon`` steps; one that would go on is cut off. What leads where is
+    not asked; states that are never reached do no harm but to the size.
 
     Parameters
     ----------
