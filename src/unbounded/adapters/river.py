@@ -1,0 +1,138 @@
+"""A learner as a bandit policy of River: `pip install "unbounded[river]"`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+from river import bandit, base, metrics
+
+from unbounded._arguments import checked_loss, shown
+from unbounded.bandits.cost_scb import CostSCB
+from unbounded.bandits.scb import SCB
+from unbounded.play.bandit_learner import Choice, Learner
+
+_KEPT = 1000  # pulls of an arm that may wait for their rewards
+
+
+class ScaleFree(bandit.base.Policy):
+    """Any learner of this package as a policy of River.
+
+    Parameters
+    ----------
+    learner : type
+        The learner's class.
+    settings : mapping, optional
+        Its settings; the number of arms and the seed apart, which it gets from River.
+    reward_obj : statistic, metric or distribution, optional
+        What River keeps for each arm, `river.stats.Mean` by default. What is learned in a round is
+        its value after that round alone: the reward itself, or for `river.metrics.MAE` the absolute
+        error. Metrics of which less is better are losses.
+    burn_in : int
+        How often each arm is pulled first. Burn-in rewards are kept in River's statistics; a
+        learner weighs each reward by the probability with which it chose the arm, and these it did
+        not choose.
+    seed : int, optional
+        For the choices.
+
+    Notes
+    -----
+    Arms are those of the first pull, in whatever order later pulls name them. A reward goes to the
+    newest pull of its arm that has none yet; pulls without a reward are no harm.
+
+    Examples
+    --------
+    >>> from unbounded.adapters.river import ScaleFree
+    >>> policy = ScaleFree(seed=0)
+    >>> for _ in range(1000):
+    ...     arm = policy.pull(["a", "b", "c"])
+    ...     policy.update(arm, {"a": -5e8, "b": 5e8, "c": 0.0}[arm])
+    >>> policy.ranking[0], policy._counts["b"] > 800
+    ('b', True)
+    """
+
+    def __init__(
+        self,
+        learner: type[Learner] = SCB,
+        settings: Mapping[str, Any] | None = None,
+        reward_obj: Any = None,
+        burn_in: int = 0,
+        seed: int | None = None,
+    ) -> None:
+        if not (isinstance(learner, type) and issubclass(learner, Learner)):
+            raise TypeError(f"learner must be a class like SCB, not {shown(learner)}")
+        if learner.spec.feedback == "full":
+            raise ValueError(f"{learner.spec.name} needs the rewards of all arms: take SCB")
+        super().__init__(reward_obj=reward_obj, burn_in=burn_in)
+        self.learner = learner
+        self.settings = settings
+        self.seed = seed
+        self._arms: list[Hashable] = []
+        self._playing: Learner | None = None
+        self._waiting: dict[Hashable, deque[Choice]] = {}
+
+    def _pull(self, arm_ids: Sequence[Any]) -> Any:
+        playing = self._playing_with(arm_ids)
+        if not playing.spec.delayed:  # it can wait for one reward only
+            for arm, choices in self._waiting.items():
+                self._drop(arm, len(choices))
+        choice = playing.ask()
+        arm = self._arms[choice.arm]
+        if len(self._waiting[arm]) == _KEPT:
+            self._drop(arm, 1)
+        self._waiting[arm].append(choice)
+        return arm
+
+    def _playing_with(self, arm_ids: Sequence[Any]) -> Learner:
+        """The learner, made when the arms are known."""
+        arms = list(arm_ids)
+        if self._playing is None:
+            if len(set(arms)) != len(arms):
+                raise ValueError(f"arms must differ from one another, got {shown(arms)}")
+            settings = dict(self.settings or {})
+            self._playing = self.learner(n_arms=len(arms), seed=self.seed, **settings)
+            self._arms, self._waiting = arms, {arm: deque() for arm in arms}
+        elif arms != self._arms and (len(arms) != len(self._arms) or set(arms) != set(self._arms)):
+            raise ValueError(
+                f"the arms were {shown(self._arms)} and are now {shown(arms)}: clone() the policy "
+                "to begin again with other arms"
+            )
+        return self._playing
+
+    def _drop(self, arm: Hashable, count: int) -> None:
+        assert self._playing is not None
+        for _ in range(count):
+            self._playing.forget(self._waiting[arm].popleft())
+
+    def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
+        """Report the reward of an arm.
+
+        Parameters
+        ----------
+        arm_id
+            The arm.
+        reward_args, reward_kwargs
+            What ``reward_obj.update`` takes: a reward, or for metrics a truth and a prediction.
+        """
+        loss = self._loss(reward_args, reward_kwargs)
+        super().update(arm_id, *reward_args, **reward_kwargs)
+        if waiting := self._waiting.get(arm_id):
+            assert self._playing is not None
+            self._playing.tell(waiting.pop(), loss)
+
+    def _loss(self, reward_args: Any, reward_kwargs: Any) -> float:
+        alone = self.reward_obj.clone()
+        alone.update(*reward_args, **reward_kwargs)
+        value = checked_loss("reward", alone.get())
+        less_is_better = isinstance(alone, metrics.base.Metric) and not alone.bigger_is_better
+        return value if less_is_better else -value
+
+    def __repr__(self) -> str:
+        # River's table of arms needs an arm.
+        return super().__repr__() if self._rewards else base.Base.__repr__(self)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"seed": 1}
+        yield {"learner": CostSCB, "settings": {"outliers": "sqrt"}, "seed": 1}

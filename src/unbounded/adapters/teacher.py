@@ -1,0 +1,90 @@
+"""A learner as a teacher: which task should a student practise next?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsIndex
+
+from unbounded.bandits.scb import SCB
+from unbounded.core.arrays import Vector
+from unbounded.play.bandit_learner import Choice, Learner
+
+
+class Teacher:
+    """Choose tasks for a student, and learn from how much each was worth.
+
+    It takes the place of the Exp3 and Exp3.S teachers of curricula, without the running least and
+    largest rewards that those need: rewards, like gains in score, may be of any size and sign.
+
+    Parameters
+    ----------
+    n_tasks : int
+        The number of tasks. Thousands are no problem.
+    learner : type
+        The learner's class.
+    settings : mapping, optional
+        Its settings; the number of arms and the seed apart.
+    seed : int, optional
+        For the choices.
+
+    Attributes
+    ----------
+    learner : Learner
+        The learner itself, to be saved, for example.
+
+    Notes
+    -----
+    `SCB` learns which task is worth most over the whole time. Where that changes again and again
+    and the range of the rewards is known, ``learner=Exp3S`` with its ``switches`` follows.
+
+    Examples
+    --------
+    >>> from unbounded.adapters.teacher import Teacher
+    >>> teacher = Teacher(n_tasks=4, seed=0)
+    >>> for _ in range(1000):
+    ...     task = teacher.sample()
+    ...     teacher.update(task, reward=[0.0, -3e4, 2e5, 1e3][task])
+    >>> int(teacher.probabilities().argmax())
+    2
+    """
+
+    def __init__(
+        self,
+        n_tasks: SupportsIndex,
+        learner: type[Learner] = SCB,
+        settings: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.learner = learner(n_arms=n_tasks, seed=seed, **dict(settings or {}))
+        self._waiting: dict[int, list[Choice]] = {}
+
+    def sample(self) -> int:
+        """Choose a task."""
+        choice = self.learner.ask()
+        self._waiting.setdefault(choice.arm, []).append(choice)
+        return choice.arm
+
+    def update(self, index: SupportsIndex, reward: float) -> None:
+        """Report what a sampled task was worth; late and out of order is fine.
+
+        Parameters
+        ----------
+        index : int
+            The task.
+        reward : float
+            Any finite number; higher is better.
+        """
+        waiting = self._waiting.get(int(index))
+        if not waiting:
+            raise ValueError(f"task {index} was not sampled, or its reward was reported before")
+        self.learner.tell(waiting[0], reward=reward)
+        del waiting[0]
+        if not waiting:
+            del self._waiting[int(index)]
+
+    def probabilities(self) -> Vector:
+        """The distribution that the next `sample` draws from."""
+        return self.learner.probabilities()
+
+    def __repr__(self) -> str:
+        return f"Teacher({self.learner!r})"

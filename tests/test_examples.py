@@ -1,0 +1,115 @@
+"""The parts of the case studies from which their figures follow."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def _examples_can_be_imported(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    yield
+    for path in EXAMPLES.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+def test_intervals_and_tables():
+    import gallery
+
+    assert gallery.interval([1.0, 3.0]) == pytest.approx((2.0, 1.96))
+    assert gallery.said([1.0, 3.0]) == "2.0 ± 2.0"
+    assert gallery.table(["a", "b"], [["x", "1"]]) == "| a | b |\n| --- | ---: |\n| x | 1 |"
+
+
+def test_makespans_of_a_small_shop():
+    from operator_selection import Schedule, insert_best, take_any
+
+    durations = np.array([[3.0, 2.0], [2.0, 4.0]])
+    machines = np.array([[0, 1], [0, 1]])
+    orders = set(itertools.permutations([0, 0, 1, 1]))
+    spans = {
+        order: Schedule((durations, machines), np.array(order)).objective() for order in orders
+    }
+    assert spans[0, 0, 1, 1] == 9.0  # machine 0: 0-3, 3-5; machine 1: 3-5, 5-9
+    assert min(spans.values()) == 8.0  # the other job first: 0-2, 2-5; 2-6, 6-8
+    shop = (np.ones((4, 4)), np.array([np.roll(range(4), k) for k in range(4)]))
+    rng = np.random.default_rng(0)
+    state = Schedule(shop, np.repeat(np.arange(4), 4))
+    repaired = insert_best(take_any(state, rng), rng)
+    assert sorted(repaired.order) == sorted(state.order)
+
+
+def test_the_rule_in_hindsight_is_the_best_rule():
+    import order_execution as execution
+
+    rng = np.random.default_rng(0)
+    busy = np.arange(402) % 2 == 0  # so that the hour before tells what comes
+    price = 1.2 + 0.001 * rng.standard_normal(402).cumsum()
+    data = execution.Market(price, np.where(busy, 50.0, 800.0), busy)
+
+    def cost(rule):
+        windows = range(len(price) - execution.HOURS)
+        return np.mean([sum(execution.episode(data, first, rule)[2]) for first in windows])
+
+    best = cost(execution.hindsight(data))
+    for _ in range(100):
+        actions = rng.integers(3, size=(execution.HOURS, max(execution.LAYERS)))
+        assert cost(lambda hour, s, actions=actions: int(actions[hour, s])) > best
+
+
+def test_everything_is_sold_and_only_what_is_possible_happens():
+    import order_execution as execution
+
+    rng = np.random.default_rng(0)
+    prices = np.full(50, 1.0)
+    data = execution.Market(prices, np.full(50, 100.0), rng.random(50) < 0.5)
+    possible = execution.support()
+    sizes = [execution.LAYERS[0]] + [a * 3 * b for a, b in itertools.pairwise(execution.LAYERS)]
+    tables = np.split(possible, np.cumsum(sizes)[:-1])
+    for first in range(40):
+        states, actions, losses = execution.episode(data, first, lambda h, s: int(rng.integers(3)))
+        assert sum(np.sqrt(np.array(losses) / 100.0)) == execution.UNITS
+        for hour in range(execution.HOURS - 1):
+            shape = (execution.LAYERS[hour], 3, execution.LAYERS[hour + 1])
+            step = (states[hour], actions[hour], states[hour + 1])
+            assert tables[hour + 1].reshape(shape)[step]
+
+
+def test_answers_are_told_when_they_come():
+    import replica_selection as replicas
+
+    class Watch:
+        def __init__(self):
+            self.t, self.told_at = 0, []
+
+        def choose(self):
+            self.t += 1
+            return self.t % 4, self.t - 1
+
+        def told(self, server, ticket, seconds):
+            due = ticket * replicas.BETWEEN + seconds
+            now = self.t * replicas.BETWEEN
+            assert due <= now < due + 1.1 * replicas.BETWEEN
+            self.told_at.append(ticket)
+
+    seconds = np.random.default_rng(0).exponential(0.02, size=(500, 4))
+    watch = Watch()
+    waited = replicas.replay(watch, seconds)
+    assert waited.tolist() == [seconds[t, (t + 1) % 4] for t in range(500)]
+    assert watch.told_at != sorted(watch.told_at)
+
+
+def test_a_policy_that_breaks_has_infinite_error():
+    from model_selection import played
+    from river import bandit
+
+    errors = np.tile([[1e9, 2e9]], (200, 1))
+    assert played(bandit.Exp3(0.5, seed=0), errors) == np.inf
+    assert 1e9 < played(bandit.RandomPolicy(seed=0), errors) < 2e9
