@@ -2,11 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo docs test test-all lint format bench clean
 
 demo: .venv/.demo  ## a two-minute tour that ends in a page: out/tour/report.html
 	$(BIN)/unbounded run experiments/tour
 	$(BIN)/unbounded report out/tour
+
+docs: .venv/.docs  ## the site, out/site/index.html: without warnings, all links of its own checked
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs out/site
+	$(BIN)/python docs/links.py out/site
 
 test: .venv/.test  ## the tests, doctests included
 	$(BIN)/python -m pytest -n auto

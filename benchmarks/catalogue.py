@@ -5,8 +5,8 @@
     python benchmarks/catalogue.py --arms 10 --learners AHB SCB     # only some of the cells
 
 Replicates are paired: with equal seeds every learner meets the same losses (adversaries that react
-to the learner apart). Each finished cell is one line of docs/data/catalogue.csv, so that a run that
-was stopped goes on where it was; delete lines to play them again.
+to the learner apart). Each finished cell is one line of docs/results/data/catalogue.csv, so that a
+run that was stopped goes on where it was; delete lines to play them again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from catalogue_cells import ADVERSARIES, COSTS, LEARNERS, REPLICATES, ROUNDS, SE
 
 from unbounded import simulate
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-DATA = DOCS / "data" / "catalogue.csv"
-PAGE = DOCS / "catalogue.md"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+DATA = RESULTS / "data" / "catalogue.csv"
+PAGE = RESULTS / "catalogue.md"
 ARMS = (10, 100)
 ROWS = COSTS | ADVERSARIES
 
@@ -238,7 +238,7 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
         "range is that of all losses of all arms; with a star, where the learner has a part in it,",
         "the range within which the adversary stays. The numbers behind the tables:",
         "[data/catalogue.csv](data/catalogue.csv). What follows from them:",
-        "[which-learner.md](which-learner.md).", "",
+        "[which-learner.md](../guide/which-learner.md).", "",
         "After a learner's name stands what it was told: the range of the losses, the number of",
         "rounds T, the least possible loss (lower), the largest variance or second moment of an",
         "arm (moment), or the losses of all arms. For Student t, Pareto and log-normal losses the",

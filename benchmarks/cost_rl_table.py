@@ -5,8 +5,9 @@
     python benchmarks/cost_rl_table.py --summary          # only print what is there
 
 The three small worlds are those of benchmarks/scb_rl_table.py, with the same seeds: what stands in
-docs/data/scb_rl is not played again. Resumable in the same way, with docs/data/cost_rl/T.csv.
-The constants were chosen on other worlds and seeds, but for a last step: docs/one-sided-mdp.md.
+docs/results/data/scb_rl is not played again. Resumable in the same way, with
+docs/results/data/cost_rl/T.csv. The constants were chosen on other worlds and seeds, but for a last
+step: docs/theory/one-sided-mdp.md.
 """
 
 import csv
@@ -17,7 +18,7 @@ from collections import defaultdict
 import numpy as np
 from scb_rl_table import ADVERSARIES as ALL
 from scb_rl_table import DATA as KNOWN
-from scb_rl_table import DOCS, key, parser_of, play_missing, true_ranges
+from scb_rl_table import RESULTS, key, parser_of, play_missing, true_ranges
 from scb_rl_table import WORLDS as SMALL
 
 from unbounded import worlds
@@ -28,14 +29,14 @@ from unbounded.mdps.uniform_policy import UniformPolicy
 from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.play.simulate_mdp import simulate_mdp
 
-DATA = DOCS / "data" / "cost_rl"
-PAGE = DOCS / "cost-rl-table.md"
+DATA = RESULTS / "data" / "cost_rl"
+PAGE = RESULTS / "cost-rl-table.md"
 HEAD = """# CostSCBRL: the whole table
 
-Made by `python benchmarks/cost_rl_table.py` from [data/cost_rl](data/cost_rl) and
-[data/scb_rl](data/scb_rl); do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over the
+Made by `python benchmarks/cost_rl_table.py` from `docs/results/data/cost_rl` and
+`docs/results/data/scb_rl`; do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over the
 seeds that all learners of a row have played (`theory`: fewer). What follows from it:
-[one-sided-mdp.md](one-sided-mdp.md#4-measured).
+[one-sided-mdp.md](../theory/one-sided-mdp.md#4-measured).
 """
 OURS = ("CostSCBRL", "CostSCBRL, told T", "CostSCBRL, theory")
 PEERS = ("SCB-RL practical", "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")

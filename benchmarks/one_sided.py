@@ -1,4 +1,4 @@
-"""Costs: where one-sided clipping is good and where it is bad; the tables of docs/one-sided.md.
+"""Costs: where one-sided clipping is good and bad; the tables of docs/theory/one-sided.md.
 
     python benchmarks/one_sided.py [replicas bad late tails growth] [--replicates 50]
 

@@ -1,6 +1,6 @@
 """Learners beside those of River, pymab and SMPyBandits, and beside their authors' own code.
 
-    python benchmarks/peers.py --bandits-lab DIRECTORY --umab DIRECTORY     # writes docs/peers.md
+    python benchmarks/peers.py --bandits-lab DIRECTORY --umab DIRECTORY   # docs/results/peers.md
 
 SMPyBandits: ``pip install --no-deps SMPyBandits``; its ``Policies`` package does not import with
 current SciPy, so that the single files are loaded from its directory. The directories are copies of
@@ -23,7 +23,7 @@ from peers_authors import ahb_section, umab_g_section
 
 from unbounded import Exp3Auer, TsallisINF
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "peers.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "peers.md"
 N, ROUNDS, GAMMA = 4, 300, 0.1
 
 

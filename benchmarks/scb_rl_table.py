@@ -3,9 +3,10 @@
     python benchmarks/scb_rl_table.py --episodes 1000 10000 --seeds 5
     python benchmarks/scb_rl_table.py --summary          # only print what is there
 
-Resumable: every cell (learner, world, adversary, T, seed) is one line of docs/data/scb_rl/T.csv,
-written when it is done, and is not computed again; delete lines to play them again. At the end
-docs/scb-rl-table.md is written. Nothing was tuned on these worlds and seeds.
+Resumable: every cell (learner, world, adversary, T, seed) is one line of
+docs/results/data/scb_rl/T.csv, written when it is done, and is not computed again; delete lines to
+play them again. At the end docs/results/scb-rl-table.md is written. Nothing was tuned on these
+worlds and seeds.
 """
 
 import argparse
@@ -42,14 +43,14 @@ from unbounded.mdps.uniform_policy import UniformPolicy
 from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.play.simulate_mdp import simulate_mdp
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-DATA = DOCS / "data" / "scb_rl"
-PAGE = DOCS / "scb-rl-table.md"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+DATA = RESULTS / "data" / "scb_rl"
+PAGE = RESULTS / "scb-rl-table.md"
 HEAD = """# SCB-RL: the whole table
 
-Made by `python benchmarks/scb_rl_table.py` from [data/scb_rl](data/scb_rl); do not edit.
+Made by `python benchmarks/scb_rl_table.py` from `docs/results/data/scb_rl`; do not edit.
 Exact regret / (sum_h l_inf,h S sqrt(A T)): mean / 90% quantile over seeds. Adversaries with a star
-watch the learner. What follows from it: [scb-rl.md](scb-rl.md#regret).
+watch the learner. What follows from it: [scb-rl.md](../guide/scb-rl.md#regret).
 """
 FIELDS = (
     "learner", "world", "adversary", "T", "seed", "regret", "explored", "solves", "fallbacks",

@@ -7,7 +7,7 @@
 
 Regret is realised, divided by range × sqrt(nT), where the range is that of the adversary's
 construction; learners that are told a range are told this one. Each finished cell is one line of
-docs/data/signed.csv, so that a run that was stopped goes on where it was.
+docs/results/data/signed.csv, so that a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from unbounded import AHB, SCB, AdaINF, CostSCB, Learner, TsallisINF, TsallisINF
 from unbounded.adversaries import Phase, Program, Replay
 from unbounded.adversaries.bandits.program import NO_REACTION, REWARD_UNLIKELIEST
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-DATA, PAGE = DOCS / "data" / "signed.csv", DOCS / "signed.md"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+DATA, PAGE = RESULTS / "data" / "signed.csv", RESULTS / "signed.md"
 ARMS, ROUNDS, BLOCK, BLOCKS = (2, 10, 100), (10_000, 100_000), 25, 20
 PROGRAMS_SEED, SEARCH_SEED, PLAY_SEED = 20_261_117, 71, 4_000_000
 REPLICATES = 4  # of each random program

@@ -1,6 +1,6 @@
 """How soon one can play: fresh processes, each with an empty cache, beside ``import numba``.
 
-    python benchmarks/start.py [--turns 5] [--page docs/start.md]
+    python benchmarks/start.py [--turns 5] [--page docs/guide/starting.md]
 
 Every figure is CPU seconds of a process from its beginning, so that other load does not count, or
 a ratio to those of a process that only imports Numba, measured in the same turn. The peers

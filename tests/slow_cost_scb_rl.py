@@ -1,4 +1,4 @@
-"""CostSCBRL from its page, docs/one-sided-mdp.md: sorting, numpy and cvxpy, no kernel."""
+"""CostSCBRL from its page, docs/theory/one-sided-mdp.md: sorting, numpy and cvxpy, no kernel."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
-"""Every entry of docs/errata.md has a test of its name: E7 has a ``test_e7_...``."""
+"""Every entry of docs/theory/errata.md has a test of its name: E7 has a ``test_e7_...``."""
 
 import re
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-ERRATA = TESTS.parent / "docs" / "errata.md"
+ERRATA = TESTS.parent / "docs" / "theory" / "errata.md"
 
 
 def entries():
@@ -23,9 +23,9 @@ def test_every_erratum_has_a_test_of_its_name():
     for path in TESTS.rglob("test_*.py"):
         tested |= names(path.read_text(encoding="utf-8"))
     missing = [entry for entry in entries() if entry not in tested]
-    assert not missing, f"docs/errata.md has entries without a test: {missing}"
+    assert not missing, f"docs/theory/errata.md has entries without a test: {missing}"
     unknown = tested - set(entries())
-    assert not unknown, f"tests bear numbers that docs/errata.md does not have: {unknown}"
+    assert not unknown, f"tests bear numbers that docs/theory/errata.md does not have: {unknown}"
 
 
 def test_the_entries_are_found():
@@ -41,7 +41,7 @@ def test_names_are_read_as_they_are_written():
 
 
 def test_comments_refer_to_entries_that_there_are():
-    """`erratum E15` in the code and `docs/errata.md#e15` anywhere."""
+    """`erratum E15` in the code and `docs/theory/errata.md#e15` anywhere."""
     known = set(entries())
     for path in (TESTS.parent / "src").rglob("*.py"):
         text = path.read_text(encoding="utf-8")

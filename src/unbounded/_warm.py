@@ -46,7 +46,7 @@ def warm(
 ) -> Warmed:
     """Compile what learners need, and keep it: for images, clusters and continuous integration.
 
-    Whoever then finds this cache starts at once; see `docs/containers.md`.
+    Whoever then finds this cache starts at once; see `docs/guide/containers.md`.
 
     Parameters
     ----------

@@ -132,14 +132,14 @@ def _scb(given: dict[str, Any]) -> Bound | None:
             factor = f"({exploring + 4.0 / rate:.3g} + {rate:.3g} s)"
         return Bound(
             f"{factor} R √(nT) + ({2.0 / mixing:.3g}n + 1) R",
-            "docs/range-clipping.md, Theorem 1",
+            "docs/theory/range-clipping.md, Theorem 1",
             lambda n, T, delta: scb.range_bound(n, T, rate, mixing),
         )
     if (clip, rate, mixing) != scb.PAPER:
         return None
     return Bound(
         "27 ℓ∞ √(nT) + 2n ℓ∞",
-        "docs/range-clipping.md, section 7; Chen & Zhang 2024, Theorem 1",
+        "docs/theory/range-clipping.md, section 7; Chen & Zhang 2024, Theorem 1",
         lambda n, T, delta: scb.scale_bound(n, T),
         "scale",
     )
@@ -152,7 +152,7 @@ def _scb_ix(given: dict[str, Any]) -> Bound | None:
     factor = 4.0 / (2.0 - mixing) + 2.5 + 2.0 * mixing
     return Bound(
         f"{factor:.3g} R √(nT ln n) + R √(nT/ln n) ln(3/δ) + ...",
-        "docs/range-clipping.md, Theorem 2",
+        "docs/theory/range-clipping.md, Theorem 2",
         lambda n, T, delta: scb_ix.range_bound(n, T, delta, mixing),
         with_probability=True,
     )
@@ -183,7 +183,7 @@ def _cost_scb(given: dict[str, Any]) -> Bound:
 
     text = f"{4.0 / rate + rate:.3g} M √(nT) + ..."
     theorem = "O1" if by_scale else "O3"
-    return Bound(text, f"docs/one-sided.md, Theorem {theorem}", of, "above", False, told)
+    return Bound(text, f"docs/theory/one-sided.md, Theorem {theorem}", of, "above", False, told)
 
 
 def _cost_scb_ix(given: dict[str, Any]) -> Bound:
@@ -197,7 +197,7 @@ def _cost_scb_ix(given: dict[str, Any]) -> Bound:
     text = "4 M √(nT ln n) + M √(nT/ln n) ln(2/δ) + ..."
     if tuned is not None:
         text = f"4 M √(nT ln(n/{tuned:g})) + ..."
-    return Bound(text, "docs/one-sided.md, Theorem O5", of, "above", True, told)
+    return Bound(text, "docs/theory/one-sided.md, Theorem O5", of, "above", True, told)
 
 
 def _ada_inf(given: dict[str, Any]) -> Bound:
@@ -208,7 +208,7 @@ def _ada_inf(given: dict[str, Any]) -> Bound:
         leading += (trim + 1.0) / (a or 0.5)
     return Bound(
         f"{leading:.3g} R √(nT) + ...",
-        "docs/ada-inf.md, Theorem 1",
+        "docs/theory/ada-inf.md, Theorem 1",
         lambda n, T, delta: ada_inf.bound(n, T, a, robust, trim),
     )
 

@@ -1,4 +1,4 @@
-"""docs/ada-inf.md, line by line: its lemma, its proof, its theorem, each with a control."""
+"""docs/theory/ada-inf.md, line by line: its lemma, its proof, its theorem, each with a control."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_replicas_with_timeouts(timeouts):
 
 
 def test_where_the_tails_differ_outliers_are_what_matters():
-    """docs/one-sided.md: then "sqrt" prefers an arm with a bad mean, and should not be used."""
+    """docs/theory/one-sided.md: there "sqrt" prefers an arm with a bad mean: not to be used."""
     tails = np.array([0.01] + [0.001] * 7)  # the second is best in the mean
     assert share_of(1, "sqrt", tails) < 0.1
     assert share_of(1, 0, tails) > 0.2

@@ -1,4 +1,4 @@
-"""Late feedback with a proof (docs/one-sided.md, Theorem O6), and the controls that fail."""
+"""Late feedback with a proof (docs/theory/one-sided.md, Theorem O6), and the controls that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errata of the bandit part (docs/errata.md) that no other test bears the number of.
+"""Errata of the bandit part (docs/theory/errata.md) that no other test bears the number of.
 
 Where an entry is about a proof, its claim is tested: what is used holds, what is printed does not.
 """

@@ -1,6 +1,6 @@
 """Who is scale-free and who is shift-free: found by playing, and kept as a page of the docs.
 
-``PYTHONPATH=tests python tests/bandits/test_invariance.py`` writes docs/invariance.md again.
+``PYTHONPATH=tests python tests/bandits/test_invariance.py`` writes docs/results/invariance.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from bandit_examples import EXAMPLES, Example
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "invariance.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "invariance.md"
 ROUNDS, N = 150, 5
 EXACT, ROUNDING, NO = "bit for bit", "to rounding", "no"
 _HEAD = f"""# Who is scale-free, who is shift-free
@@ -97,7 +97,7 @@ def line(example: Example) -> str:
 
 def test_the_page_says_what_happens(example):
     assert line(example) in PAGE.read_text(encoding="utf-8").splitlines(), (
-        "what happens is not what docs/invariance.md says: run "
+        "what happens is not what docs/results/invariance.md says: run "
         "`PYTHONPATH=tests python tests/bandits/test_invariance.py`, and look at the difference"
     )
 

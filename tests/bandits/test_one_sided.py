@@ -1,4 +1,4 @@
-"""docs/one-sided.md, line by line: its lemmas, its theorems, each with a control that fails."""
+"""docs/theory/one-sided.md, line by line: its lemmas and theorems, each with a control."""
 
 from __future__ import annotations
 

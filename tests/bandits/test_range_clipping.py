@@ -1,4 +1,4 @@
-"""docs/range-clipping.md, line by line: its inequalities, its lemmas, its theorems."""
+"""docs/theory/range-clipping.md, line by line: its inequalities, its lemmas, its theorems."""
 
 from __future__ import annotations
 

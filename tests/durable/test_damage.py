@@ -175,7 +175,7 @@ def test_a_truncated_file_is_refused_and_a_backup_recovers(path, tmp_path):
             used(path)
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
-    # The recipe of docs/production.md: the three files away, the backup in their place.
+    # The recipe of docs/guide/production.md: the three files away, the backup in their place.
     shutil.copy(tmp_path / "backup.db", path)
     assert used(path).rows == 602
 

@@ -1,4 +1,4 @@
-"""CostSCBRL: against a slow implementation, and what docs/one-sided-mdp.md proves of it."""
+"""CostSCBRL: against a slow implementation, and what docs/theory/one-sided-mdp.md proves of it."""
 
 import itertools
 import warnings

@@ -1,4 +1,4 @@
-"""SCB-RL where it departs from the paper's text: docs/errata.md."""
+"""SCB-RL where it departs from the paper's text: docs/theory/errata.md."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Statistics of SCB-RL that take minutes; their figures are in docs/scb-rl.md."""
+"""Statistics of SCB-RL that take minutes; their figures are in docs/guide/scb-rl.md."""
 
 import numpy as np
 import pytest

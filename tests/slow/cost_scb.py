@@ -1,4 +1,4 @@
-"""CostSCB: scale-free bandit for costs (docs/one-sided.md, section 1)."""
+"""CostSCB: scale-free bandit for costs (docs/theory/one-sided.md, section 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CostSCB-IX: bandit for costs with a high-probability bound (docs/one-sided.md, Theorem O5)."""
+"""CostSCB-IX: costs, with a high-probability bound (docs/theory/one-sided.md, Theorem O5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AdaINF: scale-free and shift-free bandit for losses of either sign (docs/ada-inf.md).
+"""AdaINF: scale-free and shift-free bandit for losses of either sign (docs/theory/ada-inf.md).
 
 FTRL with the 1/2-Tsallis entropy on losses less a centre B, which is learned and the same for all
 arms, so that nothing need be clipped; the learning rate follows the mixability gaps that were paid.
@@ -209,7 +209,7 @@ def usual_exploration(n: int) -> float:
 def bound(
     n: int, T: int, exploration: float | None = None, robust: bool = True, trim: int = 0
 ) -> float:
-    """Theorem 1 of docs/ada-inf.md for losses of range 1, with the best kappa."""
+    """Theorem 1 of docs/theory/ada-inf.md for losses of range 1, with the best kappa."""
     a = usual_exploration(n) if exploration is None else exploration
     root = math.sqrt(n * T)
     h = 4.0 * (math.sqrt(n) - 1.0)
@@ -272,9 +272,9 @@ class AdaINF(Learner):
     spec = BanditSpec.of(
         __name__,
         name="AdaINF",
-        reference="docs/ada-inf.md",
+        reference="docs/theory/ada-inf.md",
         guarantee="expected regret (max - min) (5.48 sqrt(n T) + O(n^(3/4) T^(1/4) + n)), up to "
-        "logarithms in the lower order, docs/ada-inf.md",
+        "logarithms in the lower order, docs/theory/ada-inf.md",
         scale_free=True,
         shift_free=True,
         bound=bound,

@@ -3,7 +3,7 @@
 Exponential weights whose rate follows AdaHedge's mixability gap, on payoffs y = -loss centred
 by the mean of one pull of each arm. Strongly scale-free and shift-free; its bound has a factor
 sqrt(ln n) more than SCB's. Read in the paper (JMLR 24(13), (8) and Theorem 7), and compared with
-its authors' code, which departs from it (docs/peers.md).
+its authors' code, which departs from it (docs/results/peers.md).
 """
 
 from __future__ import annotations

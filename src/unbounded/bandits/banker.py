@@ -1,7 +1,7 @@
 """Scale-free Banker-OMD with a log barrier (Huang, Dai & Huang 2023, Algorithm 4), no delays.
 
-As read in the paper (PMLR 202); docs/errata.md, O1, says how others differ. Losses far outside of
-what was seen are skipped. Without delays the action scales
+As read in the paper (PMLR 202); docs/theory/errata.md, O1, says how others differ. Losses far
+outside of what was seen are skipped. Without delays the action scales
 sigma_t = max(sqrt((3 + D_t) / ln(3 + D_t / B_t^2)) / sqrt(n ln T), 2 B_t) never decrease, and the
 algorithm is FTRL with 1 / eta_t = sigma_t on the losses that were kept. (A skipped round leaves its
 savings available: read literally, the pseudo-code would lose them and restart from uniform, which

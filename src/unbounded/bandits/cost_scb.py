@@ -1,4 +1,4 @@
-"""CostSCB: scale-free bandit for costs, losses with a known least value (docs/one-sided.md).
+"""CostSCB: scale-free bandit for costs, losses with a known least value (docs/theory/one-sided.md).
 
 FTRL with the 1/2-Tsallis entropy on losses that are clipped at the m-th largest one seen so far.
 With a least value known, that clipping errs on one side only, so that no exploration is needed.
@@ -37,7 +37,7 @@ from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
 TUNINGS = ("paid", "scale")
-PAID, SCALE = range(2)  # tunings B and A of docs/one-sided.md
+PAID, SCALE = range(2)  # tunings B and A of docs/theory/one-sided.md
 LATE = ("usual", "proved")
 MOST_RANKS = 2048  # K of outliers="sqrt"
 MOST_SQUARES = 2.0**500  # what V and Z, in units of 4^e, never reach
@@ -164,13 +164,13 @@ def scale(params: Params, state: State) -> float:
 
 
 def paid_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
-    """Theorem O3 for losses in [lower, lower + 1]: docs/one-sided.md."""
+    """Theorem O3 for losses in [lower, lower + 1]: docs/theory/one-sided.md."""
     learning = (4.0 / rate + rate) * math.sqrt(n * (T + 1.0)) + 1.0 + 0.5 * math.log(T + 1.0)
     return learning + m + nu * n * math.log1p(T / n)
 
 
 def scale_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
-    """Theorem O1 for losses in [lower, lower + 1]: docs/one-sided.md."""
+    """Theorem O1 for losses in [lower, lower + 1]: docs/theory/one-sided.md."""
     return (4.0 / rate + rate) * math.sqrt(n * T) + m + nu * n * math.log1p(T / n)
 
 
@@ -225,7 +225,7 @@ class CostSCB(Learner):
     spec = BanditSpec.of(
         __name__,
         name="CostSCB",
-        reference="docs/one-sided.md",
+        reference="docs/theory/one-sided.md",
         guarantee="expected regret 4 M sqrt(n T) + O(n M log T) for losses in [lower, lower + M], "
         "Theorem O3",
         scale_free=True,

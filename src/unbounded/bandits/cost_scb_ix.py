@@ -1,4 +1,4 @@
-"""CostSCB-IX: bandit for costs with a high-probability bound (docs/one-sided.md, Theorem O5).
+"""CostSCB-IX: costs, with a high-probability bound (docs/theory/one-sided.md, Theorem O5).
 
 `CostSCB` with the Shannon entropy and as much implicit exploration (Neu 2015) as makes the bound
 hold for realised regret, with high probability. Clipped at the m-th largest loss seen so far, for
@@ -97,7 +97,7 @@ def scale(params: Params, state: State) -> float:
 
 
 def bound(n: int, T: int, delta: float, m: int = 1) -> float:
-    """Theorem O5 with iota = ln n, for losses in [lower, lower + 1]: docs/one-sided.md."""
+    """Theorem O5 with iota = ln n, for losses in [lower, lower + 1]: docs/theory/one-sided.md."""
     log_n, log_2 = math.log(n), math.log(2.0 / delta)
     return 4.0 * math.sqrt(n * T * log_n) + (math.sqrt(n * T / log_n) + 1.0) * log_2 + m
 
@@ -145,7 +145,7 @@ class CostSCBIX(Learner):
     spec = BanditSpec.of(
         __name__,
         name="CostSCBIX",
-        reference="docs/one-sided.md",
+        reference="docs/theory/one-sided.md",
         guarantee="regret M (4 sqrt(n T ln n) + sqrt(n T / ln n) ln(2/delta) + ln(2/delta) + 1) "
         "with probability 1 - delta for losses in [lower, lower + M], Theorem O5",
         scale_free=True,

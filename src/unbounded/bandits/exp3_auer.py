@@ -2,7 +2,8 @@
 
 For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n and w_k *= exp(gamma x / (n p_k)), with
 gamma = min(1, sqrt(n ln n / ((e - 1) T))). The paper's text was not at hand: the update is the one
-that River, pymab and SMPyBandits implement (docs/peers.md), gamma and the bound are reconstructed.
+that River, pymab and SMPyBandits implement (docs/results/peers.md), gamma and the bound are
+reconstructed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 FTRL with the 1/2-Tsallis entropy on losses that are clipped to what has been seen so far. The
 clipping threshold starts at 0, so the scale of the losses need not be known. By default with the
-constants of the library's own theorem (docs/range-clipping.md), which work better.
+constants of the library's own theorem (docs/theory/range-clipping.md), which work better.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Constants(NamedTuple):
     mixing: float  # a
 
 
-# Theorem 1 of docs/range-clipping.md has 2 a + 1/a + 4/c + c before sqrt(n T): 7 for these, and 8
-# for a = c = 1. Half the exploration makes the worst cases milder.
+# Theorem 1 of docs/theory/range-clipping.md has 2 a + 1/a + 4/c + c before sqrt(n T): 7 for these,
+# and 8 for a = c = 1. Half the exploration makes the worst cases milder.
 PRACTICAL = Constants("range", 2.0, 0.5)
 PAPER = Constants("scale", 1.0, 1.0)
 PROFILES = {"practical": PRACTICAL, "paper": PAPER}
@@ -47,7 +47,7 @@ PROFILES = {"practical": PRACTICAL, "paper": PAPER}
 
 class Params(NamedTuple):
     n: int
-    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
+    clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     mixing: float  # multiplies beta_t; 1 is the paper's
     rate: float  # c: eta_t = c / (W sqrt(t)); the paper has 1
@@ -104,14 +104,14 @@ def scale(params: Params, state: State) -> float:
 
 
 def scale_bound(n: int, T: int) -> float:
-    """Theorem 1 with explicit constants, over l_inf: docs/range-clipping.md, section 7."""
+    """Theorem 1 with explicit constants, over l_inf: docs/theory/range-clipping.md, section 7."""
     return 27.0 * math.sqrt(n * T) + 2.0 * n
 
 
 def range_bound(
     n: int, T: int, rate: float = PRACTICAL.rate, mixing: float = PRACTICAL.mixing
 ) -> float:
-    """The theorem of range clipping, over max - min: docs/range-clipping.md, section 4."""
+    """The theorem of range clipping, over max - min: docs/theory/range-clipping.md, section 4."""
     x = math.sqrt(T / n)
     growth = rate if rate <= 2.0 else rate * (1.0 + math.log1p(x) / x)
     exploring = 2.0 * mixing + 1.0 / mixing
@@ -166,8 +166,8 @@ class SCB(Learner):
         __name__,
         name="SCB",
         reference="Chen & Zhang 2024, Algorithm 1",
-        guarantee="expected regret (max - min) (7 sqrt(n T) + 4 n + 1), docs/range-clipping.md; "
-        "with profile='paper' O(l_inf (n + sqrt(n T))), Theorem 1",
+        guarantee="expected regret (max - min) (7 sqrt(n T) + 4 n + 1), "
+        "docs/theory/range-clipping.md; with profile='paper' O(l_inf (n + sqrt(n T))), Theorem 1",
         scale_free=True,
         bound=range_bound,
         examples=(

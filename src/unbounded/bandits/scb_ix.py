@@ -2,9 +2,9 @@
 
 SCB with the Shannon entropy, and with implicit exploration (Neu 2015) in the estimator, which
 makes the regret bound hold with high probability and not only in expectation (Theorem 2). By
-default with range clipping and half the exploration (docs/range-clipping.md). The paper's proof
-needs beta_t <= 1/2; its own schedule, as printed, exceeds that for t < 3 n ln n: the proof covers
-``beta_cap=0.5`` only (erratum E9).
+default with range clipping and half the exploration (docs/theory/range-clipping.md). The paper's
+proof needs beta_t <= 1/2; its own schedule, as printed, exceeds that for t < 3 n ln n: the proof
+covers ``beta_cap=0.5`` only (erratum E9).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PROFILES = {"practical": PRACTICAL, "paper": PAPER}
 
 class Params(NamedTuple):
     n: int
-    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md; NONE: an ablation
+    clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     mixing: float  # multiplies beta_t; 1 is the paper's
     iota: float  # ln n; ln(n / delta) in the delta-aware schedule
@@ -102,7 +102,7 @@ def scale(params: Params, state: State) -> float:
 
 def range_bound(n: int, T: int, delta: float, mixing: float = PRACTICAL.mixing) -> float:
     """What realised regret over max - min does not exceed with probability 1 - delta, with
-    range clipping and iota = ln n: docs/range-clipping.md, section 5."""
+    range clipping and iota = ln n: docs/theory/range-clipping.md, section 5."""
     log_n, log_3 = math.log(n), math.log(3.0 / delta)
     kappa = 4.0 / (2.0 - mixing) + 1.0 + 2.0 * mixing  # stability, bias and mixing, over gamma_t
     reach = max(2.0 * n, math.sqrt(n * n + n * T / log_n)) / mixing
@@ -114,9 +114,9 @@ def range_bound(n: int, T: int, delta: float, mixing: float = PRACTICAL.mixing) 
 class SCBIX(Learner):
     """SCB with implicit exploration: regret bounded with high probability.
 
-    By default with range clipping, which has a theorem of its own (docs/range-clipping.md). Where a
-    least possible loss is known, `CostSCBIX` is better. With ``profile="paper"`` the paper's proof
-    covers ``beta_cap=0.5``, not the default (erratum E9).
+    By default with range clipping, which has a theorem of its own (docs/theory/range-clipping.md).
+    Where a least possible loss is known, `CostSCBIX` is better. With ``profile="paper"`` the
+    paper's proof covers ``beta_cap=0.5``, not the default (erratum E9).
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class SCBIX(Learner):
         name="SCBIX",
         reference="Chen & Zhang 2024, Algorithm 2",
         guarantee="regret O((max - min) (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
-        "with probability 1 - delta, docs/range-clipping.md; with profile='paper' l_inf for "
+        "with probability 1 - delta, docs/theory/range-clipping.md; with profile='paper' l_inf for "
         "max - min, Theorem 2",
         scale_free=True,
         examples=(

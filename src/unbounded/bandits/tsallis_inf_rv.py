@@ -2,7 +2,7 @@
 
 Tsallis-INF that estimates the deviation of a loss from B_i = 1/2 where the arm is likely enough
 that this keeps the estimate from becoming too negative: the leading constant halves. As read in the
-paper (JMLR 22(28)); for its bound see docs/errata.md, O3.
+paper (JMLR 22(28)); for its bound see docs/theory/errata.md, O3.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 FTRL with a log barrier. Only the negative side is clipped, at -2 C, and unlikely arms are lifted
 by 1 / rho at the expense of the likeliest. Written after the code of the authors' experiments, with
-which it agrees in every probability but for the precision of the normaliser (docs/peers.md); the
-paper's text was not at hand, so its theorem's constants are not quoted. C starts at a number that
-has the unit of a loss, so that q_t does change with the scale of the losses.
+which it agrees in every probability but for the precision of the normaliser
+(docs/results/peers.md); the paper's text was not at hand, so its theorem's constants are not
+quoted. C starts at a number that has the unit of a loss, so that q_t does change with the scale of
+the losses.
 """
 
 from __future__ import annotations

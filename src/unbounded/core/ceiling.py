@@ -1,9 +1,9 @@
 """One-sided clipping: losses of at least ``lower``, clipped at the m-th largest one told so far.
 
 The comparator's clipping error is then at most 0, and the learner's is the sum of the m largest
-losses that it was told (docs/one-sided.md, Lemma 6). Losses are kept and compared as they were
-told; what is made of them is in units of 2^e, where e is the exponent of the largest threshold so
-far. So any finite float64 is a legal loss, nothing overflows, and multiplying every loss (and
+losses that it was told (docs/theory/one-sided.md, Lemma 6). Losses are kept and compared as they
+were told; what is made of them is in units of 2^e, where e is the exponent of the largest threshold
+so far. So any finite float64 is a legal loss, nothing overflows, and multiplying every loss (and
 ``lower``) by a power of two changes ``e`` and nothing else. What a learner keeps in units of 2^e it
 multiplies by `unit_factor` when the threshold has changed.
 """

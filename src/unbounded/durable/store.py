@@ -358,7 +358,7 @@ def _digest(snapshot: Snapshot) -> bytes:
     return hashlib.blake2b(chain + f"{n}|{text}".encode(), digest_size=16).digest()
 
 
-_DAMAGED = "is damaged: restore it from a backup, docs/production.md says how"
+_DAMAGED = "is damaged: restore it from a backup, docs/guide/production.md says how"
 _REASONS = {
     sqlite3.SQLITE_BUSY: "is in use by other processes: call again, or give a longer timeout",
     sqlite3.SQLITE_LOCKED: "is in use by other processes: call again, or give a longer timeout",
@@ -372,5 +372,5 @@ _REASONS = {
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_ERROR: _DAMAGED,  # a table is missing
     sqlite3.SQLITE_NOTADB: "is not the file of a durable learner, or is damaged: give another "
-    "file, or restore it from a backup, docs/production.md says how",
+    "file, or restore it from a backup, docs/guide/production.md says how",
 }

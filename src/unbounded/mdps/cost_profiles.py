@@ -1,4 +1,4 @@
-"""The two named sets of constants of CostSCBRL: docs/one-sided-mdp.md."""
+"""The two named sets of constants of CostSCBRL: docs/theory/one-sided-mdp.md."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """CostSCBRL: scale-free learner for MDPs with costs, losses of a known least value.
 
 FTRL over the occupancy measures of a confidence set, on losses that are clipped at the m-th largest
-one seen so far in their layer (docs/one-sided-mdp.md). With a least value known, that clipping errs
-on one side only, so that there is no exploration phase and nothing is mixed in:
+one seen so far in their layer (docs/theory/one-sided-mdp.md). With a least value known, that
+clipping errs on one side only, so that there is no exploration phase and nothing is mixed in:
 
     L_hat += min(l, C_h)/(u + gamma_h) on visited pairs,   u: upper occupancy bounds,
     q~ = argmin over Delta(boxes) of <q, L_hat> + sum_h w_h sum q ln q,   w_h = C_h/eta_h,
@@ -295,7 +295,7 @@ class CostSCBRL(MDPLearner):
         scale of the largest loss but these.
     profile : {"practical", "theory"}
         Defaults of the next four arguments: what works, or what the theorem is proved for. See
-        docs/one-sided-mdp.md.
+        docs/theory/one-sided-mdp.md.
     rate, implicit, width : float
         Multiply the learning rate, the implicit exploration and the width of the confidence set.
     skip : float
@@ -329,7 +329,7 @@ class CostSCBRL(MDPLearner):
     spec = MDPSpec.of(
         __name__,
         name="CostSCBRL",
-        reference="docs/one-sided-mdp.md",
+        reference="docs/theory/one-sided-mdp.md",
         act=markov_play.act,
         distribution=markov_play.distribution,
         solves="solves",

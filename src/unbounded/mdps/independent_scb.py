@@ -33,7 +33,7 @@ _LARGEST = sys.float_info.max
 
 
 class Params(NamedTuple):
-    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md
+    clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md
 
 
 class State(NamedTuple):

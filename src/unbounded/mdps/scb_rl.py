@@ -38,7 +38,7 @@ from unbounded.play.seeds import Seed
 
 
 class Params(NamedTuple):
-    clip: int  # SCALE: the paper's; RANGE: docs/range-clipping.md
+    clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     literal: bool  # forget thresholds and counts of the exploration phase, as printed (E28)
     search: rf_elp.Params
@@ -156,7 +156,7 @@ class SCBRL(MDPLearner):
         Total number of episodes T, exploration included; more than the number of states.
     delta : float, default 0.05
     profile : {"practical", "theory"}
-        Defaults of the arguments below: what works, or the paper's. See docs/scb-rl.md.
+        Defaults of the arguments below: what works, or the paper's. See docs/guide/scb-rl.md.
     literal : bool, default False
         Forget thresholds and counts of the exploration phase, as printed (erratum E28).
     clip : {"range", "scale"}

@@ -1,8 +1,8 @@
 """What the lazy samplers share: a picture of many arms, taken at an anchor, and exploration.
 
 `lazy_tsallis` and `lazy_shannon` say what is in the picture, when it is too old, and how an arm
-that it proposes is accepted. docs/many-arms.md derives both. Beside the picture there is a table
-with a record for each arm (`proposal`).
+that it proposes is accepted. docs/theory/many-arms.md derives both. Beside the picture there is a
+table with a record for each arm (`proposal`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ eps = 1 - eta / eta_s,
   exp(-eta (L_k - min L)) for as long as eps <= width, and accepted by the ratio.
 
 The width is chosen at the anchor, from the moments, so that these proposals have at most ENVELOPE
-times the mass of what they bound. docs/many-arms.md derives it.
+times the mass of what they bound. docs/theory/many-arms.md derives it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ and then, in O(n): an *anchor*. Between anchors
 
 A new anchor is due when |z| > REACH, where the rest of the series is no longer rounding error;
 when less than ACCEPTED of the proposals would be accepted; and after so many changes that their
-rounding errors might be seen. docs/many-arms.md derives it and bounds how often that is.
+rounding errors might be seen. docs/theory/many-arms.md derives it and bounds how often that is.
 """
 
 from __future__ import annotations

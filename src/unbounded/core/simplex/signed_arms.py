@@ -96,7 +96,7 @@ def add(arms: Arms, k: int, x: float) -> tuple[Arms, float]:
     """Add ``x`` to the estimate of arm ``k``, and return what this costs: the mixability gap.
 
     It is x p_k + Phi(L) - Phi(L + x e_k) >= 0, where Phi(L) = min_p <L, p> - 4 S sum sqrt(p); where
-    the change is small, a bound from above which is hardly more (docs/ada-inf.md, Lemma 1).
+    the change is small, a bound from above which is hardly more (docs/theory/ada-inf.md, Lemma 1).
     `solve` must follow.
     """
     S, anchor, M, law, m, roots = arms

@@ -1,0 +1,43 @@
+"""The site: `make docs` builds it into out/site. Its pages read well without it too."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version as version_of
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "unbounded"
+author = "The unbounded developers"
+project_copyright = author
+version = release = version_of("unbounded")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4  # the anchors that GitHub gives to headings
+myst_dmath_double_inline = True
+exclude_patterns = ["_*"]
+nitpicky = False
+
+autodoc_typehints = "none"  # the docstrings give types with shapes
+autodoc_member_order = "bysource"
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "unbounded"
+
+
+def _anchors(app: Sphinx, docname: str, source: list[str]) -> None:
+    """An HTML anchor of a Markdown page, which GitHub shows too, as a target of the site."""
+    source[0] = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", source[0], flags=re.MULTILINE)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", _anchors)
