@@ -35,6 +35,7 @@ from unbounded.bandits.umab_nn import UMABNN
 from unbounded.bandits.uni_inf import UniINF
 from unbounded.bandits.uniform import Uniform
 from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.play.python_learner import PythonLearner
 from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from unbounded.play.adversary import MDPAdversary
     from unbounded.play.mdp_learner import MDPLearner
     from unbounded.play.plan import Plan
+    from unbounded.play.python_mdp_learner import PythonMDPLearner
     from unbounded.play.simulate_mdp import MDPSimulation, simulate_mdp
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
@@ -67,6 +69,7 @@ _LATER = {
     "MVP": "unbounded.mdps.mvp",
     "OREPS": "unbounded.mdps.o_reps",
     "Plan": "unbounded.play.plan",
+    "PythonMDPLearner": "unbounded.play.python_mdp_learner",
     "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
     "SolverWarning": "unbounded.core.occupancy.outcome",
@@ -126,6 +129,8 @@ __all__ = [
     "MDPLearner",
     "MDPSimulation",
     "Plan",
+    "PythonLearner",
+    "PythonMDPLearner",
     "RobustUCB",
     "ScaleWarning",
     "Simulation",

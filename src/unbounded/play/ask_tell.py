@@ -95,6 +95,13 @@ class AskTell(Generic[T]):
         """The record that was kept, or a ValueError."""
         raise NotImplementedError
 
+    def _more(self) -> dict[str, Any]:
+        """What `save` keeps of a learner that is more than its buffer."""
+        return {}
+
+    def _take_more(self, fields: Mapping[str, Any]) -> None:
+        """Become what `_more` was taken of, or a ValueError."""
+
     def _check_state(self) -> None:
         """Refuse a loaded state that no learner can have."""
 
@@ -237,6 +244,7 @@ class AskTell(Generic[T]):
             buffer, records = self._snapshot()
             generator = documents.generator_fields(self._bits)
             inherited = dict(self._inherited)
+            more = self._more()
         outstanding: dict[str, list[Any]] = {}
         for number, record in records.items():
             issuer = inherited.get(number, self._identity)
@@ -251,6 +259,7 @@ class AskTell(Generic[T]):
                 "generator": generator,
                 "spawned": self._spawned,
                 "outstanding": outstanding,
+                **more,
             },
         )
         if path is not None:
@@ -293,6 +302,7 @@ class AskTell(Generic[T]):
         documents.restore_generator(learner._bits, fields["generator"])
         learner._spawned = documents.whole_number(fields["spawned"], _MOST)
         learner._restore_asked(documents.whole_number(fields["asked"], _MOST))
+        learner._take_more(fields)
         learner._check_state()  # before anything compiled sees it
         for issuer, kept in fields["outstanding"].items():
             for entry in kept:

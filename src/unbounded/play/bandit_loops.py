@@ -175,14 +175,22 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
 
 def kernels_of(spec: BanditSpec, *, on_demand: bool = False) -> list[Any]:
     """The kernels that simulations of an algorithm call."""
+    if spec.in_python:
+        return [*_SUMS, _fill]
     made = loops(spec)
     return [made.run_on_demand if on_demand else made.run, made.scale]
 
 
-def parts_of(learner: Learner, adversary: Adversary, *, on_demand: bool = False) -> list[Code]:
+def parts_of(
+    learner: Learner, adversary: Adversary | PythonAdversary, *, on_demand: bool = False
+) -> list[Code]:
     """What is compiled for the simulations of a learner against an adversary."""
+    if not isinstance(adversary, Adversary):
+        return [SUMS]
     kind = type(adversary)
     pointer = kind.loss_of() if on_demand else kind.rows()
+    if learner.spec.in_python:
+        return [SUMS, FILLS, pointed(pointer, kind.__name__)]
     return [code_of(learner, on_demand=on_demand), pointed(pointer, kind.__name__)]
 
 
@@ -261,25 +269,70 @@ def _add_nothing() -> None:
 SUMS = Code("the sums of simulations", _SUMS, _add_nothing)
 
 
+@kernel
+def _fill(
+    losses_of: Any, params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any
+) -> None:
+    """Call a pointer from Python."""
+    losses_of(params, state, t, last_arm, q, out)
+
+
+def _fill_nothing() -> None:
+    zero = np.zeros(1)
+    _fill(_Still.rows()(), np.array([1.0, 0.0]), zero, 1, -1, zero, np.zeros((1, 1)))
+
+
+FILLS = Code("losses for learners in Python", [_fill], _fill_nothing)
+
+
+class _Losses:
+    """Of an adversary of kernels, round by round as of one in Python."""
+
+    def __init__(self, adversary: Adversary, n: int, rounds: int, key: int, pace: Pace) -> None:
+        self._pointer, self._pace, self._rounds = adversary.rows(), pace, rounds
+        self._params, self._state = adversary.begin(n, rounds, key)
+        rows = 1 if adversary.looks else max(1, min(_ROW_BYTES // (8 * n), rounds))
+        self._rows, self._next = np.empty((rows, n)), 1  # the round whose losses are not known yet
+
+    def __call__(self, t: int, last_arm: int, q: Vector, rng: Any) -> Vector:
+        held = len(self._rows)
+        if t == self._next:
+            block = self._rows[: min(held, self._rounds - t + 1)]
+            given = self._params, self._state, t, last_arm, q, block
+            if self._pace.compiled:
+                _fill(self._pointer(), *given)
+            else:
+                with np.errstate(all="ignore"):
+                    interpreted_pointer(self._pointer)(*given)
+            self._next += held
+        return self._rows[(t - 1) % held]
+
+
 def play_python(
     learner: Learner,
-    adversary: PythonAdversary,
+    adversary: Adversary | PythonAdversary,
     play: Play,
     replicate: int,
     pace: Pace,
     table: Vector,
 ) -> None:
-    """The same against an adversary in Python, by ask and tell."""
+    """The same by ask and tell: an adversary or a learner in Python."""
     n, points, root = learner.n_arms, play.points, play.root
     player = type(learner)(**learner.settings, seed=replicate_seed(root, replicate, CHOICES))
     player._watching = True  # who made the losses need not be warned of them
+    player._careful = False  # an error ends the play
     rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))
+    losses_of: PythonAdversary
+    if isinstance(adversary, Adversary):
+        losses_of = _Losses(adversary, n, play.rounds, replicate_key(root, replicate), pace)
+    else:
+        losses_of = adversary
     book, cumulative = new_book(), np.zeros(n)
     t, last_arm = 1, -1
     for j, point in enumerate(points):
         for t in range(t, int(point) + 1):  # noqa: B020 - continues where the last segment ended
             q = player.probabilities()
-            losses = np.array(adversary(t, last_arm, q.copy(), rng), dtype=np.float64)
+            losses = np.array(losses_of(t, last_arm, q.copy(), rng), dtype=np.float64)
             if losses.shape != (n,) or not np.isfinite(losses).all():
                 raise ValueError(
                     f"the adversary must return {n} finite losses, got {losses!r} at t = {t}"

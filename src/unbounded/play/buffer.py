@@ -113,6 +113,11 @@ class Packing:
         """Where a scalar field of the state stands in the buffer."""
         return self._scalars[f"state.{field}"]
 
+    def place(self, field: str, buffer: Vector) -> slice:
+        """Where a vector of the state stands in a buffer."""
+        slot = self._vectors[f"state.{field}"]
+        return slice(int(buffer[slot]), int(buffer[slot + 1]))
+
     def new(self, params: Any, state: Any) -> Vector:
         """The buffer that holds ``params`` and ``state``."""
         whole = _Whole(params, state)

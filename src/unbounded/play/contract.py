@@ -63,6 +63,8 @@ class Spec:
         What is claimed; the shared tests verify it, and verify the opposite too.
     examples : tuple of dict
         Settings of the public class that the shared tests run.
+    in_python : bool
+        Whether the steps are methods of the learner, which nothing compiles.
     """
 
     steps: ClassVar[tuple[str, ...]] = (
@@ -80,6 +82,7 @@ class Spec:
     update: Callable[..., Any]
     scale_free: bool = False
     examples: tuple[Mapping[str, Any], ...] = ({},)
+    in_python: bool = False
 
     @classmethod
     def of(cls, module: str, **claims: Any) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded._interpret import interpreted_pointer, quietly
-from unbounded._jit import borrowed
-from unbounded.core.occupancy.layout import backward_induction
+from unbounded._jit import borrowed, kernel
+from unbounded.core.occupancy.layout import backward_induction, roll_forward
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary, PythonPlay, fill_python
@@ -23,6 +23,7 @@ from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, new_walk, play, tally
 from unbounded.play.mdp_learner import MDPLearner, entries
 from unbounded.play.pace import COMPILED, Pace, pointed
+from unbounded.play.python_mdp_learner import PythonMDPLearner
 from unbounded.play.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
 
 _BLOCK = 1 << 12  # episodes for which random words are held at a time
@@ -79,7 +80,31 @@ def loop(spec: MDPSpec) -> Any:
 def python_loop(spec: MDPSpec, *, compiled: bool) -> Any:
     """The same loop around an adversary in Python; its steps are compiled, or interpreted."""
     chosen: Callable[..., Any] = _unchanged if compiled else quietly
-    look, ask, tell = map(chosen, entries(spec))
+    return _loop_in_python(spec, *map(chosen, entries(spec)), compiled=compiled)
+
+
+def _loop_around(player: PythonMDPLearner, compiled: bool) -> Any:
+    """The same loop around a learner in Python."""
+    player._careful = False  # an error ends the play
+    roll: Callable[..., Any] = roll_forward if compiled else quietly(roll_forward)
+
+    def look(buffer: Any, lay: Any, P: Any, cache: Cache, q: Any) -> None:
+        roll(lay, P, player._pi, cache.mass, q)
+
+    def ask(buffer: Any, lay: Any, word: Any, pi: Any) -> int:
+        pi[:] = player._pi
+        return 0
+
+    def tell(
+        buffer: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
+    ) -> tuple[bool, bool]:
+        return player._learn(memo, states, actions, losses), True
+
+    return _loop_in_python(player.spec, look, ask, tell, compiled=compiled)
+
+
+def _loop_in_python(spec: MDPSpec, look: Any, ask: Any, tell: Any, *, compiled: bool) -> Any:
+    chosen: Callable[..., Any] = _unchanged if compiled else quietly
     takes, add, walk_through = map(chosen, (spec.takes, tally, play))
     params_of = spec.packing.python.params
     version_at = spec.packing.slot("version")
@@ -117,10 +142,20 @@ class Game(NamedTuple):
     reach: Any
 
 
-def _game(spec: MDPSpec, adversary: MDPAdversary | PythonMDPAdversary, compiled: bool) -> Game:
+def _game(
+    player: MDPLearner, adversary: MDPAdversary | PythonMDPAdversary, compiled: bool
+) -> Game:
+    spec = player.spec
     one: Callable[..., Any] = _unchanged if compiled else quietly
     solver = spec.solver() if compiled else interpreted_pointer(spec.solver)
-    if isinstance(adversary, MDPAdversary):
+    run: Any
+    fill: Any
+    if isinstance(player, PythonMDPLearner):
+        run, fill = _loop_around(player, compiled), fill_python
+        if isinstance(adversary, MDPAdversary):
+            losses = adversary.losses()
+            fill = partial(_fill, losses()) if compiled else quietly(losses.kernel)
+    elif isinstance(adversary, MDPAdversary):
         losses = adversary.losses()
         run, fill = one(loop(spec)), losses() if compiled else interpreted_pointer(losses)
     else:
@@ -148,7 +183,7 @@ def play_replicate(
 ) -> End:
     """Play one replicate, and record it in ``table`` and ``extremes``."""
     mdp, episodes, points, root = common
-    layers, spec = mdp.layers, learner.spec
+    layers = mdp.layers
     H, X, lay = layers.horizon, layers.n_pairs, layers.table
     player = type(learner)(**learner.settings, seed=0)
     bits = bit_generator(replicate_seed(root, replicate, CHOICES))
@@ -163,12 +198,12 @@ def play_replicate(
         rng = np.random.Generator(bit_generator(replicate_seed(root, replicate, OUTSIDE)))
         begun = PythonPlay(adversary, layers, rng, walk.states, walk.actions)
     compiled = pace.compiled
-    game = _game(spec, adversary, compiled)
+    game = _game(player, adversary, compiled)
     t, version = 1, -1
     for j, point in enumerate(points):
         while t <= point:
             if not compiled and pace.compiled:
-                compiled, game = True, _game(spec, adversary, True)
+                compiled, game = True, _game(player, adversary, True)
             some = int(min(_BLOCK if compiled else pace.rounds, point - t + 1))
             words = bits.random_raw(some * (1 + H)).reshape(-1, 1 + H)
             with nullcontext() if compiled else pace.interpreting(some):
@@ -220,6 +255,35 @@ def _still(t: int, last: Any, q: list[Any], rng: Any) -> list[Any]:
     return [np.zeros_like(table) for table in q]
 
 
+@kernel
+def _fill(losses_of: Any, params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
+    """Call a pointer from Python."""
+    losses_of(params, t, q, lay, out)
+
+
+def _around_nothing() -> None:
+    """Play a learner in Python once."""
+    mdp = LayeredMDP([1.0], [], n_actions=1)
+    common = Play(mdp, 1, np.ones(1, np.int64), SeedSequence(0))
+    table, extremes = np.empty((5, 1)), np.empty((2, 1, 1))
+    play_replicate(_Idle([1], 1), _Still(), common, 0, COMPILED, table, extremes)
+
+
+class _Idle(PythonMDPLearner):
+    """One that does nothing, for rehearsals."""
+
+    def policy(self) -> Any:
+        return [[[1.0]]]
+
+    def update(self, states: Any, actions: Any, losses: Any) -> None:
+        pass
+
+
+IN_PYTHON = Code(
+    "simulations of learners in Python",
+    [roll_forward, tally, play, backward_induction, _fill],
+    _around_nothing,
+)
 _codes: dict[tuple[MDPSpec, bool], Code] = {}
 
 
@@ -244,6 +308,8 @@ def code_of(learner: MDPLearner, mdp: LayeredMDP, *, in_python: bool = False) ->
 
 def kernels_of(spec: MDPSpec, *, in_python: bool = False) -> list[Any]:
     """The kernels that simulations of an algorithm call."""
+    if spec.in_python:
+        return [roll_forward, tally, play, backward_induction, _fill]
     solver = getattr(spec.solver, "kernel", None)
     rest = [backward_induction] if solver is None else [backward_induction, solver]
     return [*entries(spec), *rest] if in_python else [loop(spec), *rest]
@@ -253,10 +319,13 @@ def parts_of(
     learner: MDPLearner, mdp: LayeredMDP, adversary: MDPAdversary | PythonMDPAdversary
 ) -> list[Code]:
     """What is compiled for the simulations of a learner against an adversary."""
-    if not isinstance(adversary, MDPAdversary):
-        return [code_of(learner, mdp, in_python=True)]
+    compiled = isinstance(adversary, MDPAdversary)
+    if learner.spec.in_python:
+        parts = [IN_PYTHON]
+    else:
+        parts = [code_of(learner, mdp, in_python=not compiled)]
     kind = type(adversary)
-    return [code_of(learner, mdp), pointed(kind.losses(), kind.__name__)]
+    return [*parts, pointed(kind.losses(), kind.__name__)] if compiled else parts
 
 
 def _unchanged(kernel: Any) -> Any:

@@ -17,7 +17,6 @@ from unbounded.core.powers import LARGEST
 from unbounded.play.adversary import Adversary
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.bandit_loops import (
-    SUMS,
     Play,
     PythonAdversary,
     parts_of,
@@ -120,7 +119,7 @@ def simulate(
     Parameters
     ----------
     learner : Learner
-        Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
+        Of the package, or your own (`PythonLearner`). Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
     adversary : Adversary or callable
         A compiled adversary, or ``losses = adversary(t, last_arm, q, rng)`` in Python.
     rounds, replicates : int
@@ -172,14 +171,15 @@ def simulate(
         pseudo_regret = False
     total = rounds * replicates
     play: Any
-    if isinstance(adversary, Adversary):
+    parts = parts_of(learner, adversary, on_demand=followed is not None)
+    others = isinstance(adversary, Adversary) and not (
+        is_ours(learner.spec.init) and is_ours(adversary.fill)
+    )
+    pace = Pace(parts, total, first=others)
+    if isinstance(adversary, Adversary) and not learner.spec.in_python:
         play, pool_size = play_compiled, min(cores, replicates)
-        parts = parts_of(learner, adversary, on_demand=followed is not None)
-        others = not (is_ours(learner.spec.init) and is_ours(adversary.fill))
-        pace = Pace(parts, total, first=others)
     else:
         play, pool_size = play_python, 1
-        pace = Pace([SUMS], total)
     common = Play(rounds, points, root, pseudo_regret, followed)
     table = np.empty((8, replicates, points.size))
     with ThreadPoolExecutor(pool_size) as pool:
@@ -218,4 +218,9 @@ def _followed(
         )
     if not isinstance(adversary, Adversary):
         raise TypeError("comparators need a compiled adversary with a kernel `entry`")
+    if learner.spec.in_python:
+        raise TypeError(
+            f"{learner.spec.name} is in Python, and its distribution() looks at all arms in any "
+            "case: leave comparators out"
+        )
     return followed.astype(np.int64)

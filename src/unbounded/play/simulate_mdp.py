@@ -119,7 +119,7 @@ def simulate_mdp(
     Parameters
     ----------
     learner : MDPLearner
-        Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
+        Of the package, or your own (`PythonMDPLearner`). Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
     mdp : LayeredMDP
         Its true transitions.
     adversary : MDPAdversary or callable
@@ -193,7 +193,7 @@ def simulate_mdp(
         if progress is not None:
             progress(done, replicates)
 
-    threads = 1 if in_python else min(cores, replicates)
+    threads = 1 if in_python or learner.spec.in_python else min(cores, replicates)
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(one, range(replicates)))
     expected, paid, best, unit, clipped = table
