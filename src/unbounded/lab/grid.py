@@ -105,8 +105,8 @@ def cells(e: Experiment) -> list[Cell]:
     found: dict[str, Cell] = {}
     for adversary, adversary_settings, adversary_json in _variants(e, "adversaries"):
         for learner, learner_settings, learner_json in learners:
-            code = code_version(e.kind, learner, adversary)
             for size in sizes:
+                code = code_version(e.kind, learner, adversary, size.world)
                 for rounds in e.lengths:
                     settings = Settings(
                         learner, learner_settings, adversary, adversary_settings,

@@ -2,7 +2,8 @@
 
 Everything is read off the public classes and functions: the signature, the numpydoc docstring,
 and ``reference``. `known` is the one place where a name is looked up; a name may mean one thing
-for bandits and another for MDPs.
+for bandits and another for MDPs. Names that the package does not have may lead elsewhere:
+`unbounded.lab.foreign`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+from unbounded.lab.foreign import ForeignError, loaded, offered, package_of, place_of
+from unbounded.play.adversary import Adversary, MDPAdversary
+from unbounded.play.bandit_learner import Learner
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
@@ -88,12 +93,17 @@ class Registered:
     Attributes
     ----------
     name : str
-        Its name.
+        What experiments call it.
     cls : type or function
+        Makes one from its settings.
     summary, reference : str
         The docstring's first sentence; where it was published, if anywhere.
     parameters : mapping of str to Parameter
         Those that an experiment may set.
+    module : str
+        Where it is defined.
+    package : str
+        Where it comes from, if it is not of this package.
     """
 
     name: str
@@ -101,6 +111,8 @@ class Registered:
     summary: str
     reference: str
     parameters: Mapping[str, Parameter]
+    module: str
+    package: str = ""
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -109,8 +121,68 @@ class Registered:
         return {name: value for name, value in every.items() if value is not REQUIRED}
 
 
+class Known(Mapping[str, Registered]):
+    """What experiments of a kind can name in a field, by name.
+
+    Those of the package, and those that installed packages offer by entry points; and whatever
+    else can be imported, ``package.module:Name``, if it is asked for.
+    """
+
+    def __init__(self, kind: Kind, field: Field) -> None:
+        self._kind, self._field = kind, field
+        self._reserved = {
+            "learners": tuple(SET_ABOVE), "adversaries": (), "worlds": ("rng",)
+        }[field]  # fmt: skip
+        self._foreign: dict[str, tuple[Any, Registered]] = {}
+
+    @property
+    def ours(self) -> Mapping[str, Registered]:
+        """Those of the package."""
+        return _ours(self._kind, self._field, self._reserved)
+
+    def find(self, name: str) -> Registered | None:
+        """What a name means, if it means anything for this kind; `ForeignError` says why it
+        cannot be imported, or is something else."""
+        if name in self.ours:
+            return self.ours[name]
+        place = place_of(self._field, name)
+        if place is None:
+            return None
+        value = loaded(place)
+        if self._kind not in _kinds(self._field, value, name):
+            return None
+        if name not in self._foreign or self._foreign[name][0] is not value:
+            found = replace(
+                _registered(value, self._reserved), name=name, module=place.module,
+                package=package_of(place.module),
+            )  # fmt: skip
+            if self._field == "adversaries" and inspect.isfunction(value):
+                found = _function(value, found)
+            self._foreign[name] = value, found
+        return self._foreign[name][1]
+
+    def __getitem__(self, name: str) -> Registered:
+        found = self.find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self.find(name) is not None
+        except ForeignError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        others = {entry.name for entry in offered(self._field)} - self.ours.keys()
+        return iter(sorted([*self.ours, *(name for name in others if name in self)]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
 @cache
-def known(kind: Kind, field: Field) -> Mapping[str, Registered]:
+def known(kind: Kind, field: Field) -> Known:
     """What experiments of a kind can name in a field, by name.
 
     Examples
@@ -123,10 +195,46 @@ def known(kind: Kind, field: Field) -> Mapping[str, Registered]:
     >>> list(known("MDPs", "worlds")["combination_lock"].parameters)
     ['horizon', 'n_actions', 'slip', 'seed']
     """
+    return Known(kind, field)
+
+
+@cache
+def _ours(kind: Kind, field: Field, reserved: tuple[str, ...]) -> Mapping[str, Registered]:
     module, function = _LISTED[kind, field]
     found = getattr(import_module(module), function)() if function else _functions(module)
-    reserved = {"learners": tuple(SET_ABOVE), "adversaries": (), "worlds": ("rng",)}[field]
     return MappingProxyType({name: _registered(found[name], reserved) for name in sorted(found)})
+
+
+def _kinds(field: Field, value: Any, name: str) -> tuple[Kind, ...]:
+    """For whom somebody's class or function is, or a `ForeignError`."""
+    bases: list[tuple[Kind, type]] = []
+    what = "a function that returns a LayeredMDP"
+    if field == "learners":
+        from unbounded.play.mdp_learner import MDPLearner  # a bandit should not wait for it
+
+        bases = [("bandits", Learner), ("MDPs", MDPLearner)]
+        what = "a class below PythonLearner or PythonMDPLearner, or a compiled learner"
+    elif field == "adversaries":
+        bases = [("bandits", Adversary), ("MDPs", MDPAdversary)]
+        what = "a class below Adversary or MDPAdversary, or a function (t, last_arm, q, rng)"
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        if inspect.isfunction(value):
+            parameters = inspect.signature(value).parameters.values()
+            if sum(parameter.kind in positional for parameter in parameters) == 4:
+                return ("bandits", "MDPs")
+    elif inspect.isfunction(value):
+        return ("MDPs",)
+    cls = value if inspect.isclass(value) else object
+    found = tuple(kind for kind, base in bases if issubclass(cls, base))
+    if not found:
+        raise ForeignError(f"{name} is not one of the {field}: it must be {what}")
+    return found
+
+
+def _function(function: Any, found: Registered) -> Registered:
+    """An adversary that is a function: its settings are what follows t, last_arm, q and rng."""
+    own = list(found.parameters.items())[4:]
+    return replace(found, cls=partial(partial, function), parameters=MappingProxyType(dict(own)))
 
 
 # Imported when they are asked for: a worker that plays bandits need not wait for MDPs.
@@ -198,9 +306,23 @@ def mdp_learner(
         parameters["transitions"].default is REQUIRED or settings.get("explorer") == "oracle"
     ):
         given["transitions"] = mdp.P
-    cls = learner.cls if start else type(name, (learner.cls,), {"_start": lambda *_: None})
+    cls = learner.cls
+    if not start and not cls.spec.in_python:
+        cls = type(cls.__name__, (cls,), {"_start": lambda *_: None})
     made: MDPLearner = cls(**given, seed=0)
     return made
+
+
+def short(name: str) -> str:
+    """The last part of a name from elsewhere.
+
+    Examples
+    --------
+    >>> from unbounded.lab.names import short
+    >>> short("mypackage.module:Mine"), short("SCB")
+    ('Mine', 'SCB')
+    """
+    return name.rpartition(":")[2]
 
 
 def without_true(settings: Mapping[str, Any], told: Any = (0.0, 1.0)) -> dict[str, Any]:
@@ -236,7 +358,10 @@ def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     """A class or a builder, with the settings that are not ``reserved``."""
     doc = inspect.getdoc(cls) or ""
     documented = _documented_parameters(doc)
-    hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
+    try:
+        hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
+    except Exception:  # somebody's annotations may mean nothing at run time
+        hints = {}
     spec = getattr(cls, "spec", cls)
     signature = inspect.signature(cls).parameters
     optional = "episodes" in signature and signature["episodes"].default is not REQUIRED
@@ -247,14 +372,17 @@ def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
         if name in reserved and name not in own:
             continue
         text, description = documented.get(name, ("", ""))
+        annotation = hints.get(name, Any)
+        literal = get_args(annotation) if get_origin(annotation) is Literal else ()
+        options = tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else literal
         parameters[name] = Parameter(
             name=name,
-            annotation=hints.get(name, Any),
+            annotation=annotation,
             default=parameter.default,
             text=text,
             description=description,
-            options=tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else (),
-            depth=_depth(text),
+            options=options,
+            depth=_depth(text) if text else _nesting(annotation),
         )
     if "rng" in reserved and "rng" in signature:  # where the builder has a generator
         parameters["seed"] = _SEED
@@ -264,6 +392,7 @@ def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
         summary=doc.partition("\n\n")[0].replace("\n", " "),
         reference=getattr(spec, "reference", ""),
         parameters=MappingProxyType(parameters),
+        module=cls.__module__,
     )
 
 
@@ -273,6 +402,13 @@ def _depth(text: str) -> int:
     if shape:
         return len([axis for axis in shape[1].split(",") if axis.strip()])
     return int(text.startswith(("(", "sequence", "list", "tuple")))
+
+
+def _nesting(annotation: Any) -> int:
+    """The same from a type, where nothing is documented: from list[float] 1."""
+    if get_origin(annotation) not in (list, tuple, Sequence):
+        return 0
+    return 1 + max(map(_nesting, get_args(annotation)), default=0)
 
 
 def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:

@@ -15,8 +15,20 @@ from msgspec import Meta
 from unbounded._arguments import recorded_rounds
 from unbounded.lab import names
 from unbounded.lab.experiment import VIEWS, ConfigError, Entry, Experiment
-from unbounded.lab.names import FAMILIES, REQUIRED, TRUE, Field, Kind, Parameter, known, nearest
+from unbounded.lab.foreign import ForeignError
+from unbounded.lab.names import (
+    FAMILIES,
+    REQUIRED,
+    TRUE,
+    Field,
+    Kind,
+    Parameter,
+    Registered,
+    known,
+    nearest,
+)
 from unbounded.lab.toml_lines import Keys
+from unbounded.play.adversary import Adversary
 
 MOST_CELLS = 1_000_000
 
@@ -136,14 +148,18 @@ class _Reader:
         name = table.get("name")
         if name is None:
             self._fail(path, f"{where} needs a name; {nearest(name, valid)}")
-        if not isinstance(name, str) or name not in valid:
+        found, place = None, (*path, "name")
+        try:
+            found = valid.find(name) if isinstance(name, str) else None
+        except ForeignError as error:
+            self._fail(place, f"{where}: {error}")
+        if found is None:
             other = _other(kind)
-            place = (*path, "name")
             if isinstance(name, str) and field in FAMILIES[other] and name in known(other, field):
                 need = " and ".join(_SIZES[other])
                 self._fail(place, f"{where}: {name} is for {other}, which need {need}")
             self._fail(place, f"{where} has an unknown name {_short(name)}; {nearest(name, valid)}")
-        parameters = valid[name].parameters
+        parameters = found.parameters
         settings = {}
         for key, value in table.items():
             if key == "name":
@@ -206,38 +222,39 @@ class _Reader:
         check(e)
 
     def _check_bandits(self, e: Experiment) -> None:
-        for cls, settings, blame in self._variants(e, "learners"):
+        for learner, settings, blame in self._variants(e, "learners"):
             with blame:
                 for n in e.arms:
-                    cls(n, seed=0, **names.without_true(settings))
-        for cls, settings, blame in self._variants(e, "adversaries"):
+                    learner.cls(n, seed=0, **names.without_true(settings))
+        for one, settings, blame in self._variants(e, "adversaries"):
             with blame:
-                adversary = cls(**settings)
+                adversary = one.cls(**settings)
                 for n, rounds in itertools.product(e.arms, e.rounds):
-                    adversary.begin(n, rounds, 0)
+                    if isinstance(adversary, Adversary):
+                        adversary.begin(n, rounds, 0)
 
     def _check_mdps(self, e: Experiment) -> None:
         built = []
-        for builder, settings, blame in self._variants(e, "worlds"):
+        for world, settings, blame in self._variants(e, "worlds"):
             with blame:
-                built.append(names.world(builder.__name__, settings))
-        for cls, settings, blame in self._variants(e, "learners"):
+                built.append(names.world(world.name, settings))
+        for learner, settings, blame in self._variants(e, "learners"):
             given = names.without_true(settings)
             with blame:
                 for mdp, episodes in itertools.product(built, e.episodes):
-                    names.mdp_learner(cls.__name__, given, mdp, episodes, start=False)
-        for cls, settings, blame in self._variants(e, "adversaries"):
+                    names.mdp_learner(learner.name, given, mdp, episodes, start=False)
+        for one, settings, blame in self._variants(e, "adversaries"):
             with blame:
-                cls(**settings)
+                one.cls(**settings)
 
     def _variants(
         self, e: Experiment, field: Field
-    ) -> Iterator[tuple[Any, dict[str, Any], _Blame]]:
+    ) -> Iterator[tuple[Registered, dict[str, Any], _Blame]]:
         """What a field names with all its settings, and who is to blame if that is not legal."""
         for i, entry in enumerate(getattr(e, field)):
-            cls = known(e.kind, field)[entry.name].cls
+            registered = known(e.kind, field)[entry.name]
             for settings in entry.variants():
-                yield cls, settings, _Blame(self._fail, (field, i), settings)
+                yield registered, settings, _Blame(self._fail, (field, i), settings, entry.name)
 
 
 def _other(kind: Kind) -> Kind:
@@ -248,18 +265,26 @@ class _Blame:
     """Turns an error of a constructor into a `ConfigError` at the setting that it names."""
 
     def __init__(
-        self, fail: Callable[[Keys, str], NoReturn], path: tuple[str, int], settings: Iterable[str]
+        self,
+        fail: Callable[[Keys, str], NoReturn],
+        path: tuple[str, int],
+        settings: Iterable[str],
+        name: str,
     ) -> None:
         self._fail, self._path, self._settings = fail, path, settings
+        self._foreign = ":" in name  # somebody's code may raise anything
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
-        if isinstance(error, TypeError | ValueError | OverflowError | MemoryError | IndexError):
+        usual = TypeError | ValueError | OverflowError | MemoryError | IndexError
+        if isinstance(error, Exception if self._foreign else usual):
             words = re.findall(r"\w+", str(error))
             named = [key for key in self._settings if key in words]
             message = str(error) or type(error).__name__
+            if self._foreign and not isinstance(error, TypeError | ValueError):
+                message = f"{type(error).__name__}: {error}"
             where = f"{self._path[0]}[{self._path[1]}]"
             self._fail((*self._path, *named[:1]), f"{where}: {message}")
         return False

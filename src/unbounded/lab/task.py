@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from unbounded._arguments import recorded_rounds
 from unbounded.lab import names
+from unbounded.lab.foreign import sources_of
 from unbounded.lab.names import TRUE, Kind, known
 from unbounded.lab.sources import source_hash
 from unbounded.play import bandit_loops
@@ -92,16 +93,27 @@ class Warmed(NamedTuple):
     compiling: float  # seconds
 
 
-@cache
-def code_version(kind: Kind, learner: str, adversary: str) -> str:
+def code_version(kind: Kind, learner: str, adversary: str, world: str | None = None) -> str:
     """A hash of the sources that a result comes from, and of the versions beneath them."""
-    modules = [
-        known(kind, "learners")[learner].cls.__module__,
-        known(kind, "adversaries")[adversary].cls.__module__,
-        *_SIMULATORS[kind],
-    ]
-    digest = hashlib.sha256()
-    for module in modules:
+    named = [known(kind, "learners")[learner], known(kind, "adversaries")[adversary]]
+    if world is not None:
+        named.append(known("MDPs", "worlds")[world])
+    modules: list[str] = []
+    foreign: list[str] = []
+    for one in named:
+        if one.package:
+            digest, ours = sources_of(one.module)
+            foreign.append(digest)
+            modules += ours
+        else:
+            modules.append(one.module)
+    return _code_version(kind, tuple(modules), tuple(foreign))
+
+
+@cache
+def _code_version(kind: Kind, modules: tuple[str, ...], foreign: tuple[str, ...]) -> str:
+    digest = hashlib.sha256("".join(foreign).encode())
+    for module in [*modules, *_SIMULATORS[kind]]:
         digest.update(source_hash(module).encode())
     for name in _COLUMNS:
         digest.update(Path(__file__).with_name(name).read_bytes())
@@ -125,7 +137,7 @@ def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
 def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
-        code = code_version(settings.kind, settings.learner, settings.adversary)
+        code = code_version(settings.kind, settings.learner, settings.adversary, settings.world)
         compiling = load(settings)
         started = time.perf_counter()
         columns = play(settings, span.first, span.replicates)
@@ -133,7 +145,8 @@ def _outcome(span: Span, settings: Settings) -> Outcome:
         rounds = recorded_rounds(settings.checkpoints, settings.rounds)
         return Outcome(span, code, seconds, rounds, columns, compiling=compiling)
     except Exception as error:  # whatever it is, it is recorded as the result of this span
-        text = f"{type(error).__name__}: {error}"
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+        text = f"{type(error).__name__}: {error}{notes}"
         return failed(span, text, traceback.format_exc(), time.perf_counter() - started)
 
 
@@ -244,7 +257,7 @@ def _told(settings: Settings, replicate: int) -> Settings:
         uniform = names.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
         met = _simulated_mdp(last, uniform, mdp, replicate, 1)
         low, high = met.low[0, -1], met.high[0, -1]
-        if _adversary(settings).looks:
+        if getattr(_adversary(settings), "looks", True):
             low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
         told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
     return settings._replace(learner_settings=names.without_true(settings.learner_settings, told))

@@ -19,6 +19,7 @@ from unbounded.play.bandit_steps import entries
 from unbounded.play.code import Code
 from unbounded.play.contract import BanditSpec
 from unbounded.play.pace import COMPILED, Pace, pointed
+from unbounded.play.python_learner import PythonLearner
 from unbounded.play.seeds import (
     CHOICES,
     OUTSIDE,
@@ -270,9 +271,7 @@ SUMS = Code("the sums of simulations", _SUMS, _add_nothing)
 
 
 @kernel
-def _fill(
-    losses_of: Any, params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any
-) -> None:
+def _fill(losses_of: Any, params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     """Call a pointer from Python."""
     losses_of(params, state, t, last_arm, q, out)
 
@@ -320,7 +319,8 @@ def play_python(
     n, points, root = learner.n_arms, play.points, play.root
     player = type(learner)(**learner.settings, seed=replicate_seed(root, replicate, CHOICES))
     player._watching = True  # who made the losses need not be warned of them
-    player._careful = False  # an error ends the play
+    if isinstance(player, PythonLearner):
+        player._careful = False  # an error ends the play
     rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))
     losses_of: PythonAdversary
     if isinstance(adversary, Adversary):

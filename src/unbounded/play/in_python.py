@@ -50,7 +50,7 @@ class InPython:
                 )
         if "__init__" in vars(cls):
             cls._check_constructor()
-            cls.__init__ = begins(vars(cls)["__init__"])  # type: ignore[misc]
+            cls.__init__ = begins(vars(cls)["__init__"])  # type: ignore[method-assign]
         cls.spec = cls._declared()  # type: ignore[attr-defined]
 
     @classmethod
@@ -90,7 +90,7 @@ class InPython:
         if not isinstance(state, dict):
             raise ValueError("its state is not a dict of attributes")
         for name in state:
-            if name in self._ours or name in dir(self._base) and name not in self._may_define:
+            if name in self._ours or (hasattr(self._base, name) and name not in self._may_define):
                 raise ValueError(f"its state has {name!r}, which is not an attribute of its own")
         vars(self).update(state)
 
@@ -276,14 +276,17 @@ def checked_table(who: str, value: Any, shape: Sequence[int]) -> Vector:
         raise TypeError(f"{who} must return probabilities, got {shown(value)}") from None
     if q.shape != tuple(shape):
         raise ValueError(f"{who} must have shape {tuple(shape)}, got {q.shape}")
+    total = q.sum(axis=-1)
+    if q.min() >= 0.0 and q.max() <= 1.0 and np.abs(total - 1.0).max() <= ROUNDING:
+        return q  # the usual case, at the least cost; nan is neither more nor less
     rows = q.reshape(-1, q.shape[-1])
     off = np.abs(rows.sum(axis=1) - 1.0)
     legal = np.isfinite(rows).all(axis=1) & (rows >= -ROUNDING).all(axis=1) & (off <= ROUNDING)
     if not legal.all():
         row = rows[int(np.argmin(legal))]
-        total = f" with sum {row.sum():.12g}" if np.isfinite(row).all() else ""
+        added = f", which add up to {row.sum():.12g}" if np.isfinite(row).all() else ""
         raise ValueError(
             f"{who} must be finite, at least 0 and add up to 1 within {ROUNDING:g}, got "
-            f"{shown(row.tolist())}{total}"
+            f"{shown(row.tolist())}{added}"
         )
     return np.clip(q, 0.0, 1.0, out=q)

@@ -142,9 +142,7 @@ class Game(NamedTuple):
     reach: Any
 
 
-def _game(
-    player: MDPLearner, adversary: MDPAdversary | PythonMDPAdversary, compiled: bool
-) -> Game:
+def _game(player: MDPLearner, adversary: MDPAdversary | PythonMDPAdversary, compiled: bool) -> Game:
     spec = player.spec
     one: Callable[..., Any] = _unchanged if compiled else quietly
     solver = spec.solver() if compiled else interpreted_pointer(spec.solver)
@@ -319,13 +317,13 @@ def parts_of(
     learner: MDPLearner, mdp: LayeredMDP, adversary: MDPAdversary | PythonMDPAdversary
 ) -> list[Code]:
     """What is compiled for the simulations of a learner against an adversary."""
-    compiled = isinstance(adversary, MDPAdversary)
     if learner.spec.in_python:
         parts = [IN_PYTHON]
     else:
-        parts = [code_of(learner, mdp, in_python=not compiled)]
-    kind = type(adversary)
-    return [*parts, pointed(kind.losses(), kind.__name__)] if compiled else parts
+        parts = [code_of(learner, mdp, in_python=not isinstance(adversary, MDPAdversary))]
+    if isinstance(adversary, MDPAdversary):
+        parts.append(pointed(adversary.losses(), type(adversary).__name__))
+    return parts
 
 
 def _unchanged(kernel: Any) -> Any:

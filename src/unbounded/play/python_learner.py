@@ -103,9 +103,9 @@ class PythonLearner(InPython, Learner):
     delayed: ClassVar[bool] = True
     feedback: ClassVar[Literal["bandit", "full"]] = "bandit"
     largest_loss: ClassVar[float] = np.inf
-    scale: float = 0.0  # type: ignore[assignment]
-    clipped: int = 0  # type: ignore[assignment]
-    n_arms: int = 0  # type: ignore[assignment]
+    scale: float = 0.0
+    clipped: int = 0
+    n_arms: int = 0
 
     _takes = ("n_arms",)
     _defines = ("distribution", "update")

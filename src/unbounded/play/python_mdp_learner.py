@@ -88,7 +88,7 @@ class PythonMDPLearner(InPython, MDPLearner):
     """
 
     reference: ClassVar[str] = ""
-    clipped: int = 0  # type: ignore[assignment]
+    clipped: int = 0
 
     _takes = ("layers", "n_actions")
     _defines = ("policy", "update")

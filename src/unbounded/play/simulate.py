@@ -119,7 +119,8 @@ def simulate(
     Parameters
     ----------
     learner : Learner
-        Of the package, or your own (`PythonLearner`). Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
+        Of the package, or your own (`PythonLearner`). Taken as
+        settings: every replicate starts afresh, and ``learner`` is not changed.
     adversary : Adversary or callable
         A compiled adversary, or ``losses = adversary(t, last_arm, q, rng)`` in Python.
     rounds, replicates : int

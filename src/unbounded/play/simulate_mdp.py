@@ -119,7 +119,8 @@ def simulate_mdp(
     Parameters
     ----------
     learner : MDPLearner
-        Of the package, or your own (`PythonMDPLearner`). Taken as settings: every replicate starts afresh, and ``learner`` is not changed.
+        Of the package, or your own (`PythonMDPLearner`). Taken as
+        settings: every replicate starts afresh, and ``learner`` is not changed.
     mdp : LayeredMDP
         Its true transitions.
     adversary : MDPAdversary or callable
