@@ -123,7 +123,8 @@ def _run(
     workers
         How many worker processes; by default one for each core.
     dry_run
-        Only say what would be run.
+        Only say what would be run. Of an experiment that names code from elsewhere, say what
+        would be imported, and import nothing.
     """
     from rich.console import Console
 
@@ -131,8 +132,10 @@ def _run(
     from unbounded.lab.display import Display
     from unbounded.lab.runner import compile_ahead
 
-    todo = lab.jobs(path, out=out, quick=quick)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if dry_run and _say_imports(console, path):
+        return 0
+    todo = lab.jobs(path, out=out, quick=quick)
     if dry_run:
         for job in todo:
             _say_missing(console, job)
@@ -160,6 +163,26 @@ def _run(
         )
         return 130
     return status
+
+
+def _say_imports(console: Console, path: Path) -> bool:
+    """Say what would be imported from elsewhere, if anything would."""
+    from unbounded.lab import ConfigError
+    from unbounded.lab.foreign import ForeignError, imports_of
+    from unbounded.lab.names import our_names
+
+    found = False
+    for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
+        try:
+            lines = imports_of(file, our_names())
+        except ForeignError as error:
+            raise ConfigError(f"{file}: {error}") from None
+        for line in lines:
+            console.print(f"{file} would import {line}", markup=False)
+        found = found or bool(lines)
+    if found:
+        console.print("Nothing was imported or checked, and nothing was run.")
+    return found
 
 
 def _say_missing(console: Console, job: Job) -> None:
@@ -350,28 +373,42 @@ def _list(name: str | None = None) -> int:
     Parameters
     ----------
     name
-        One of them, to see what its settings mean. Bandits and MDPs may both have it.
+        One of them, to see what its settings mean. Bandits and MDPs may both have it. It may be
+        package.module:Name.
     """
     from rich.console import Console
 
     from unbounded.lab import ConfigError
-    from unbounded.lab.names import FAMILIES, known, nearest, title
+    from unbounded.lab.foreign import ForeignError
+    from unbounded.lab.names import FAMILIES, broken, known, nearest, title
 
     console = Console(highlight=False, soft_wrap=True)
     families = {
         title(kind, field): known(kind, field) for kind in FAMILIES for field in FAMILIES[kind]
     }
-    if name is not None and not any(name in family for family in families.values()):
-        names = [one for family in families.values() for one in family]
-        raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
+    if name is not None:
+        found, errors = [], []
+        for heading, family in families.items():
+            try:
+                found.append((heading, family.find(name)))
+            except ForeignError as error:  # of one family, it is none of the others
+                errors.append(str(error))
+        entries = [(heading, entry) for heading, entry in found if entry is not None]
+        if not entries and errors:
+            raise ConfigError(errors[0])
+        if not entries:
+            names = [one for family in families.values() for one in family]
+            raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
+        for heading, entry in entries:
+            _describe(console, entry, heading, whole=True)
+        return 0
     for heading, family in families.items():
-        if name is None:
-            console.print(heading, style="bold")
+        console.print(heading, style="bold")
         for entry in family.values():
-            if name in (None, entry.name):
-                _describe(console, entry, heading, whole=name is not None)
-        if name is None:
-            console.print()
+            _describe(console, entry, heading, whole=False)
+        console.print()
+    for line in broken():
+        console.print(line, markup=False)
     return 0
 
 
@@ -404,6 +441,7 @@ def _describe(console: Console, entry: Registered, heading: str, *, whole: bool)
 
     reference = f" [{entry.reference}]" if entry.reference else ""
     family = f" ({heading})" if whole else ""
+    family += f" (of {entry.package})" if entry.package else ""
     console.print(f"{entry.name}{family}: {entry.summary}{reference}", markup=False)
     for parameter in entry.parameters.values():
         required = parameter.default is REQUIRED

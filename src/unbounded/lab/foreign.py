@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
@@ -93,7 +93,13 @@ def loaded(place: Place) -> Any:
         what = f"{type(error).__name__}: {error}"
         raise ForeignError(f"{module} does not import: {what}") from error
     if not hasattr(found, attribute):
-        raise ForeignError(f"{module} has no {attribute!r}; it is {_origin(module)}")
+        own = [
+            name
+            for name, value in vars(found).items()
+            if getattr(value, "__module__", "") == module and not name.startswith("_")
+        ]
+        has = f"it has {', '.join(own)}" if own else "it has nothing of its own"
+        raise ForeignError(f"{module} has no {attribute!r}; {has} ({_origin(module)})")
     return getattr(found, attribute)
 
 
@@ -112,7 +118,7 @@ def package_of(module: str) -> str:
     return ", ".join(f"{name} {version(name)}" for name in packages) or str(_origin(module))
 
 
-def imports_of(file: Path, ours: Mapping[str, Any]) -> list[str]:
+def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:
     """What an experiment in TOML would import, one sentence each; imports nothing of it.
 
     ``ours`` has the package's own names, by table.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import numpy as np
 
-from unbounded.lab.foreign import ForeignError, loaded, offered, package_of, place_of
+from unbounded.lab.foreign import ForeignError, Place, loaded, offered, package_of, place_of
 from unbounded.play.adversary import Adversary, MDPAdversary
 from unbounded.play.bandit_learner import Learner
 
@@ -253,6 +253,37 @@ def _functions(module: str) -> dict[str, Any]:
         for name, value in vars(import_module(module)).items()
         if inspect.isfunction(value) and value.__module__ == module and not name.startswith("_")
     }
+
+
+def our_names() -> dict[Field, set[str]]:
+    """The names of the package itself, by field."""
+    found: dict[Field, set[str]] = {field: set() for field in FAMILIES["MDPs"]}
+    for kind, fields in FAMILIES.items():
+        for field in fields:
+            found[field] |= known(kind, field).ours.keys()
+    return found
+
+
+def broken() -> list[str]:
+    """Of the names that installed packages offer, those that cannot be used, and why."""
+    found = []
+    for field in FAMILIES["MDPs"]:
+        for entry in offered(field):
+            where = f"{entry.name} of the {field} ({entry.value})"
+            try:
+                ours = any(
+                    entry.name in known(kind, field).ours
+                    for kind in FAMILIES
+                    if field in FAMILIES[kind]
+                )
+                if ours:
+                    found.append(f"{where} is hidden by the package's own; say {entry.value!r}")
+                else:
+                    _kinds(field, loaded(Place(entry.module, entry.attr)), entry.value)
+                    place_of(field, entry.name)
+            except ForeignError as error:
+                found.append(f"{where} cannot be used: {error}")
+    return found
 
 
 def title(kind: Kind, field: Field) -> str:

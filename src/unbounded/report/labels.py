@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unbounded.lab.names import Registered
+from unbounded.lab.names import Registered, short
 
 _LONGEST = 28  # a value that would make a name hard to read
 
@@ -57,6 +57,7 @@ def _named(
     variants: Sequence[Variant], known: Known, wanted: Callable[[Any, list[Any]], bool]
 ) -> dict[Variant, str]:
     settings = {variant: settings_of(variant[1]) for variant in variants}
+    called = _called({name for name, _ in variants})
     names = {}
     for variant, own in settings.items():
         others = [settings[other] for other in settings if other[0] == variant[0]]
@@ -72,8 +73,14 @@ def _named(
                 parts.append(f"{key} {distinct.index(value) + 1}")
             else:
                 parts.append(f"{key}={text}")
-        names[variant] = " ".join([variant[0], ", ".join(parts)]).strip()
+        names[variant] = " ".join([called[variant[0]], ", ".join(parts)]).strip()
     return names
+
+
+def _called(names: set[str]) -> dict[str, str]:
+    """The last parts of names from elsewhere, ``package.module:Name``, where that is enough."""
+    lasts = [short(name) for name in names]
+    return {name: short(name) if lasts.count(short(name)) == 1 else name for name in names}
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:

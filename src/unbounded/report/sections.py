@@ -147,7 +147,11 @@ def _some(lines: list[str]) -> list[str]:
 def _described(variant: Variant, name: str, known: Known) -> list[str]:
     """The name on the page, all settings, the reference."""
     settings = ", ".join(f"{key}={brief(value)}" for key, value in settings_of(variant[1]).items())
-    return [name, settings, known[variant[0]].reference if variant[0] in known else ""]
+    if variant[0] not in known:
+        return [name, settings, ""]
+    registered = known[variant[0]]
+    origin = f"{registered.module} of {registered.package}" if registered.package else ""
+    return [name, settings, "; ".join(filter(None, [registered.reference, origin]))]
 
 
 def _code(frame: pl.DataFrame) -> list[list[str]]:
