@@ -446,9 +446,10 @@ def _describe(console: Console, entry: Registered, heading: str, *, whole: bool)
     for parameter in entry.parameters.values():
         required = parameter.default is REQUIRED
         default = "required" if required else f"default {parameter.default!r}"
-        line = f"    {parameter.name} : {parameter.text}; {default}"
+        text = f"{parameter.text}; " if parameter.text else ""
+        line = f"    {parameter.name} : {text}{default}"
         console.print(line, markup=False, style=None if whole else "dim")
-        if whole:
+        if whole and parameter.description:
             console.print(f"        {parameter.description}", markup=False)
 
 

@@ -222,8 +222,8 @@ def _kinds(field: Field, value: Any, name: str) -> tuple[Kind, ...]:
             parameters = inspect.signature(value).parameters.values()
             if sum(parameter.kind in positional for parameter in parameters) == 4:
                 return ("bandits", "MDPs")
-    elif inspect.isfunction(value):
-        return ("MDPs",)
+    elif inspect.isfunction(value) and "t" not in inspect.signature(value).parameters:
+        return ("MDPs",)  # and not an adversary, which has the round t
     cls = value if inspect.isclass(value) else object
     found = tuple(kind for kind, base in bases if issubclass(cls, base))
     if not found:
@@ -406,11 +406,12 @@ def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
         annotation = hints.get(name, Any)
         literal = get_args(annotation) if get_origin(annotation) is Literal else ()
         options = tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else literal
+        annotated = "" if annotation is Any else inspect.formatannotation(annotation)
         parameters[name] = Parameter(
             name=name,
             annotation=annotation,
             default=parameter.default,
-            text=text,
+            text=text or annotated,
             description=description,
             options=options,
             depth=_depth(text) if text else _nesting(annotation),
