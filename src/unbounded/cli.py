@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from unbounded.lab import Job, Store
     from unbounded.lab.display import Display
-    from unbounded.lab.names import Registered
+    from unbounded.lab.registered import Registered
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -437,7 +437,7 @@ def _warm(*names: str, simulate: bool = False) -> int:
 
 def _describe(console: Console, entry: Registered, heading: str, *, whole: bool) -> None:
     """One thing that an experiment can name; ``whole`` says what its settings mean too."""
-    from unbounded.lab.names import REQUIRED
+    from unbounded.lab.registered import REQUIRED
 
     reference = f" [{entry.reference}]" if entry.reference else ""
     family = f" ({heading})" if whole else ""

@@ -10,7 +10,8 @@ import msgspec
 
 from unbounded.lab import names
 from unbounded.lab.experiment import ConfigError, Experiment
-from unbounded.lab.names import Field, Registered
+from unbounded.lab.names import Field
+from unbounded.lab.registered import Registered
 from unbounded.lab.task import Settings, code_version
 
 

@@ -1,8 +1,7 @@
 """What an experiment can name, with what settings: learners, adversaries, worlds.
 
-Everything is read off the public classes and functions: the signature, the numpydoc docstring,
-and ``reference``. `known` is the one place where a name is looked up; a name may mean one thing
-for bandits and another for MDPs. Names that the package does not have may lead elsewhere:
+`known` is the one place where a name is looked up; a name may mean one thing for bandits and
+another for MDPs. Names that the package does not have may lead elsewhere:
 `unbounded.lab.foreign`.
 """
 
@@ -10,17 +9,17 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from unbounded.lab.foreign import ForeignError, Place, loaded, offered, package_of, place_of
+from unbounded.lab.registered import REQUIRED, Registered, registered
 from unbounded.play.adversary import Adversary, MDPAdversary
 from unbounded.play.bandit_learner import Learner
 
@@ -39,9 +38,6 @@ FAMILIES: Mapping[Kind, tuple[Field, ...]] = MappingProxyType(
 TRUE = "true"
 """As a learner's ``loss_range``: it is told that of the losses it will meet."""
 
-REQUIRED = inspect.Parameter.empty
-"""The default of a parameter that has none."""
-
 SET_ABOVE: Mapping[str, str] = MappingProxyType(
     {
         "n_arms": "arms",
@@ -53,72 +49,6 @@ SET_ABOVE: Mapping[str, str] = MappingProxyType(
     }
 )
 """What a learner is not told by its own settings, and the key of an experiment that says it."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a registered class.
-
-    Attributes
-    ----------
-    name : str
-    annotation : type
-        As in the signature; ``Any`` where that says nothing.
-    default : object
-        ``REQUIRED`` if there is none.
-    text, description : str
-        What the docstring says of its type, and of its meaning.
-    options : tuple of str
-        The valid values, if the docstring lists them: ``{"scale", "range"}``.
-    depth : int
-        How deep the lists of *one* value nest: 0 for a number, 1 for a pair, 2 for a matrix.
-    """
-
-    name: str
-    annotation: Any
-    default: Any
-    text: str
-    description: str
-    options: tuple[str, ...]
-    depth: int
-
-
-_SEED = Parameter("seed", int, 0, "int", "Of the world; the same in every replicate.", (), 0)
-
-
-@dataclass(frozen=True)
-class Registered:
-    """A class, or a function that builds a world, that an experiment can name.
-
-    Attributes
-    ----------
-    name : str
-        What experiments call it.
-    cls : type or function
-        Makes one from its settings.
-    summary, reference : str
-        The docstring's first sentence; where it was published, if anywhere.
-    parameters : mapping of str to Parameter
-        Those that an experiment may set.
-    module : str
-        Where it is defined.
-    package : str
-        Where it comes from, if it is not of this package.
-    """
-
-    name: str
-    cls: Any
-    summary: str
-    reference: str
-    parameters: Mapping[str, Parameter]
-    module: str
-    package: str = ""
-
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """The settings that need not be given."""
-        every = {name: parameter.default for name, parameter in self.parameters.items()}
-        return {name: value for name, value in every.items() if value is not REQUIRED}
 
 
 class Known(Mapping[str, Registered]):
@@ -153,7 +83,7 @@ class Known(Mapping[str, Registered]):
             return None
         if name not in self._foreign or self._foreign[name][0] is not value:
             found = replace(
-                _registered(value, self._reserved), name=name, module=place.module,
+                registered(value, self._reserved), name=name, module=place.module,
                 package=package_of(place.module),
             )  # fmt: skip
             if self._field == "adversaries" and inspect.isfunction(value):
@@ -202,7 +132,7 @@ def known(kind: Kind, field: Field) -> Known:
 def _ours(kind: Kind, field: Field, reserved: tuple[str, ...]) -> Mapping[str, Registered]:
     module, function = _LISTED[kind, field]
     found = getattr(import_module(module), function)() if function else _functions(module)
-    return MappingProxyType({name: _registered(found[name], reserved) for name in sorted(found)})
+    return MappingProxyType({name: registered(found[name], reserved) for name in sorted(found)})
 
 
 def _kinds(field: Field, value: Any, name: str) -> tuple[Kind, ...]:
@@ -220,8 +150,10 @@ def _kinds(field: Field, value: Any, name: str) -> tuple[Kind, ...]:
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         if inspect.isfunction(value):
             parameters = inspect.signature(value).parameters.values()
-            if sum(parameter.kind in positional for parameter in parameters) == 4:
-                return ("bandits", "MDPs")
+            names = [parameter.name for parameter in parameters if parameter.kind in positional]
+            if len(names) == 4:
+                told: dict[str, tuple[Kind, ...]] = {"last_arm": ("bandits",), "last": ("MDPs",)}
+                return told.get(names[1], ("bandits", "MDPs"))
     elif inspect.isfunction(value) and "t" not in inspect.signature(value).parameters:
         return ("MDPs",)  # and not an adversary, which has the round t
     cls = value if inspect.isclass(value) else object
@@ -311,6 +243,8 @@ def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
     if "seed" in builder.parameters:
         given["rng"] = np.random.default_rng(given.pop("seed", 0))
     mdp: LayeredMDP = builder.cls(**given)
+    if builder.package and not hasattr(mdp, "layers"):
+        raise TypeError(f"{name} must return a LayeredMDP, got {type(mdp).__name__}")
     return mdp
 
 
@@ -383,76 +317,3 @@ def nearest(word: Any, valid: Iterable[str]) -> str:
     if word is None:
         return listed
     return f"the nearest valid one is {max(names, key=likeness)!r} {listed}"
-
-
-def _registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
-    """A class or a builder, with the settings that are not ``reserved``."""
-    doc = inspect.getdoc(cls) or ""
-    documented = _documented_parameters(doc)
-    try:
-        hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
-    except Exception:  # somebody's annotations may mean nothing at run time
-        hints = {}
-    spec = getattr(cls, "spec", cls)
-    signature = inspect.signature(cls).parameters
-    optional = "episodes" in signature and signature["episodes"].default is not REQUIRED
-    # Those for a state, or what rates may be tuned for: not those of the run.
-    own = ("episodes",) if getattr(spec, "per_state", False) or optional else ()
-    parameters = {}
-    for name, parameter in signature.items():
-        if name in reserved and name not in own:
-            continue
-        text, description = documented.get(name, ("", ""))
-        annotation = hints.get(name, Any)
-        literal = get_args(annotation) if get_origin(annotation) is Literal else ()
-        options = tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else literal
-        annotated = "" if annotation is Any else inspect.formatannotation(annotation)
-        parameters[name] = Parameter(
-            name=name,
-            annotation=annotation,
-            default=parameter.default,
-            text=text or annotated,
-            description=description,
-            options=options,
-            depth=_depth(text) if text else _nesting(annotation),
-        )
-    if "rng" in reserved and "rng" in signature:  # where the builder has a generator
-        parameters["seed"] = _SEED
-    return Registered(
-        name=cls.__name__,
-        cls=cls,
-        summary=doc.partition("\n\n")[0].replace("\n", " "),
-        reference=getattr(spec, "reference", ""),
-        parameters=MappingProxyType(parameters),
-        module=cls.__module__,
-    )
-
-
-def _depth(text: str) -> int:
-    """From "(float, float)" 1, from "array_like of shape (rounds, n_arms)" 2, otherwise 0."""
-    shape = re.search(r"of shape \(([^)]*)\)", text)
-    if shape:
-        return len([axis for axis in shape[1].split(",") if axis.strip()])
-    return int(text.startswith(("(", "sequence", "list", "tuple")))
-
-
-def _nesting(annotation: Any) -> int:
-    """The same from a type, where nothing is documented: from list[float] 1."""
-    if get_origin(annotation) not in (list, tuple, Sequence):
-        return 0
-    return 1 + max(map(_nesting, get_args(annotation)), default=0)
-
-
-def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:
-    """name -> (type, description), from a numpydoc section "Parameters"."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", doc, re.M | re.S)
-    found: dict[str, tuple[str, str]] = {}
-    if not section:
-        return found
-    entries = re.finditer(
-        r"^(\S[^\n:]*?) *: *([^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1], re.M
-    )
-    for names, text, body in (entry.groups() for entry in entries):
-        for name in names.split(","):
-            found[name.strip()] = (text.strip(), " ".join(body.split()))
-    return found

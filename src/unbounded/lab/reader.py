@@ -16,17 +16,8 @@ from unbounded._arguments import recorded_rounds
 from unbounded.lab import names
 from unbounded.lab.experiment import VIEWS, ConfigError, Entry, Experiment
 from unbounded.lab.foreign import ForeignError
-from unbounded.lab.names import (
-    FAMILIES,
-    REQUIRED,
-    TRUE,
-    Field,
-    Kind,
-    Parameter,
-    Registered,
-    known,
-    nearest,
-)
+from unbounded.lab.names import FAMILIES, TRUE, Field, Kind, known, nearest
+from unbounded.lab.registered import REQUIRED, Parameter, Registered
 from unbounded.lab.toml_lines import Keys
 from unbounded.play.adversary import Adversary
 
@@ -254,7 +245,11 @@ class _Reader:
         for i, entry in enumerate(getattr(e, field)):
             registered = known(e.kind, field)[entry.name]
             for settings in entry.variants():
-                yield registered, settings, _Blame(self._fail, (field, i), settings, entry.name)
+                yield (
+                    registered,
+                    settings,
+                    _Blame(self._fail, (field, i), settings, registered.package),
+                )
 
 
 def _other(kind: Kind) -> Kind:
@@ -269,10 +264,10 @@ class _Blame:
         fail: Callable[[Keys, str], NoReturn],
         path: tuple[str, int],
         settings: Iterable[str],
-        name: str,
+        package: str,
     ) -> None:
         self._fail, self._path, self._settings = fail, path, settings
-        self._foreign = ":" in name  # somebody's code may raise anything
+        self._foreign = bool(package)  # somebody's code may raise anything
 
     def __enter__(self) -> None:
         pass

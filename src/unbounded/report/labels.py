@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unbounded.lab.names import Registered, short
+from unbounded.lab.names import short
+from unbounded.lab.registered import Registered
 
 _LONGEST = 28  # a value that would make a name hard to read
 

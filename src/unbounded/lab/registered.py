@@ -1,0 +1,155 @@
+"""What a public class or function says of itself: its settings, what they mean, its reference.
+
+Everything is read off the signature and the numpydoc docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+REQUIRED = inspect.Parameter.empty
+"""The default of a parameter that has none."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a registered class.
+
+    Attributes
+    ----------
+    name : str
+    annotation : type
+        As in the signature; ``Any`` where that says nothing.
+    default : object
+        ``REQUIRED`` if there is none.
+    text, description : str
+        What the docstring says of its type, and of its meaning.
+    options : tuple of str
+        The valid values, if the docstring lists them: ``{"scale", "range"}``.
+    depth : int
+        How deep the lists of *one* value nest: 0 for a number, 1 for a pair, 2 for a matrix.
+    """
+
+    name: str
+    annotation: Any
+    default: Any
+    text: str
+    description: str
+    options: tuple[str, ...]
+    depth: int
+
+
+_SEED = Parameter("seed", int, 0, "int", "Of the world; the same in every replicate.", (), 0)
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A class, or a function that builds a world, that an experiment can name.
+
+    Attributes
+    ----------
+    name : str
+        What experiments call it.
+    cls : type or function
+        Makes one from its settings.
+    summary, reference : str
+        The docstring's first sentence; where it was published, if anywhere.
+    parameters : mapping of str to Parameter
+        Those that an experiment may set.
+    module : str
+        Where it is defined.
+    package : str
+        Where it comes from, if it is not of this package.
+    """
+
+    name: str
+    cls: Any
+    summary: str
+    reference: str
+    parameters: Mapping[str, Parameter]
+    module: str
+    package: str = ""
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The settings that need not be given."""
+        every = {name: parameter.default for name, parameter in self.parameters.items()}
+        return {name: value for name, value in every.items() if value is not REQUIRED}
+
+
+def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
+    """A class or a builder, with the settings that are not ``reserved``."""
+    doc = inspect.getdoc(cls) or ""
+    documented = _documented_parameters(doc)
+    try:
+        hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
+    except Exception:  # somebody's annotations may mean nothing at run time
+        hints = {}
+    spec = getattr(cls, "spec", cls)
+    signature = inspect.signature(cls).parameters
+    optional = "episodes" in signature and signature["episodes"].default is not REQUIRED
+    # Those for a state, or what rates may be tuned for: not those of the run.
+    own = ("episodes",) if getattr(spec, "per_state", False) or optional else ()
+    parameters = {}
+    for name, parameter in signature.items():
+        if name in reserved and name not in own:
+            continue
+        text, description = documented.get(name, ("", ""))
+        annotation = hints.get(name, Any)
+        literal = get_args(annotation) if get_origin(annotation) is Literal else ()
+        options = tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else literal
+        annotated = "" if annotation is Any else inspect.formatannotation(annotation)
+        parameters[name] = Parameter(
+            name=name,
+            annotation=annotation,
+            default=parameter.default,
+            text=text or annotated,
+            description=description,
+            options=options,
+            depth=_depth(text) if text else _nesting(annotation),
+        )
+    if "rng" in reserved and "rng" in signature:  # where the builder has a generator
+        parameters["seed"] = _SEED
+    return Registered(
+        name=cls.__name__,
+        cls=cls,
+        summary=doc.partition("\n\n")[0].replace("\n", " "),
+        reference=getattr(spec, "reference", ""),
+        parameters=MappingProxyType(parameters),
+        module=cls.__module__,
+    )
+
+
+def _depth(text: str) -> int:
+    """From "(float, float)" 1, from "array_like of shape (rounds, n_arms)" 2, otherwise 0."""
+    shape = re.search(r"of shape \(([^)]*)\)", text)
+    if shape:
+        return len([axis for axis in shape[1].split(",") if axis.strip()])
+    return int(text.startswith(("(", "sequence", "list", "tuple")))
+
+
+def _nesting(annotation: Any) -> int:
+    """The same from a type, where nothing is documented: from list[float] 1."""
+    if get_origin(annotation) not in (list, tuple, Sequence):
+        return 0
+    return 1 + max(map(_nesting, get_args(annotation)), default=0)
+
+
+def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:
+    """name -> (type, description), from a numpydoc section "Parameters"."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", doc, re.M | re.S)
+    found: dict[str, tuple[str, str]] = {}
+    if not section:
+        return found
+    entries = re.finditer(
+        r"^(\S[^\n:]*?) *: *([^\n]*)\n((?:[ \t]+[^\n]*\n?|\n)*)", section[1], re.M
+    )
+    for names, text, body in (entry.groups() for entry in entries):
+        for name in names.split(","):
+            found[name.strip()] = (text.strip(), " ".join(body.split()))
+    return found
