@@ -209,15 +209,16 @@ class Learner(AskTell[Choice]):
         arm, _, memo, number = record
         self._telling = record
         try:
-            del self._records[number]
-            self._tell(self._buffer, arm, memo, number, value)
-        except KeyError:  # another thread is faster
-            self._telling = None
-            raise self._not_outstanding(choice) from None
+            found = self._records.pop(number, None)
+            if found is not None:
+                self._tell(self._buffer, arm, memo, number, value)
         except BaseException:  # an interrupt, before the compiled step or after it
             if self._buffer[TOLD + number % RING] != number:
                 self._records[number] = record
             raise
+        if found is None:  # another thread was faster
+            self._telling = None
+            raise self._not_outstanding(choice)
 
     def _drop(self, number: int) -> None:
         if self._records.pop(number, None) is not None:

@@ -28,6 +28,7 @@ class InPython:
     _takes: ClassVar[tuple[str, ...]]  # the first parameters of every constructor
     _defines: ClassVar[tuple[str, ...]]  # the methods that a class must have
     _may_define: ClassVar[tuple[str, ...]]  # ... and what else of the bases it may replace
+    _may_set: ClassVar[tuple[str, ...]]  # ... and what it may have as attributes
     _base: ClassVar[type]  # `PythonLearner` or `PythonMDPLearner`
     _buffer: Vector
     _given: dict[str, Any]  # the settings
@@ -90,7 +91,7 @@ class InPython:
         if not isinstance(state, dict):
             raise ValueError("its state is not a dict of attributes")
         for name in state:
-            if name in self._ours or (hasattr(self._base, name) and name not in self._may_define):
+            if name in self._ours or (hasattr(self._base, name) and name not in self._may_set):
                 raise ValueError(f"its state has {name!r}, which is not an attribute of its own")
         vars(self).update(state)
 
@@ -125,7 +126,7 @@ class InPython:
         for name, value in made.items():
             if name not in ("_made", "_ours") and vars(self).get(name) is not value:
                 raise self._taken(name)
-        for name in vars(self).keys() - self._ours - set(self._may_define):
+        for name in vars(self).keys() - self._ours - set(self._may_set):
             if hasattr(self._base, name):
                 raise self._taken(name)
         self._made = None

@@ -113,6 +113,7 @@ class PythonLearner(InPython, Learner):
         "state", "restore", "reference", "guarantee", "delayed", "feedback", "largest_loss",
         "scale", "clipped",
     )  # fmt: skip
+    _may_set = ("scale", "clipped")
 
     @begins
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:

@@ -93,6 +93,7 @@ class PythonMDPLearner(InPython, MDPLearner):
     _takes = ("layers", "n_actions")
     _defines = ("policy", "update")
     _may_define = ("state", "restore", "reference", "clipped")
+    _may_set = ("clipped",)
     _keeps_transitions = False
 
     @begins
