@@ -67,12 +67,14 @@ def exp3pp(history, K, alpha, beta):
         return np.array([float(x) for x in q]), min(epsilon) < min(mpf(1) / (2 * K), half)
 
 
-@pytest.mark.parametrize(("K", "beta"), [(1, 256.0), (2, 256.0), (3, 1e-3), (5, 256.0)])
-def test_exp3pp_is_what_an_independent_implementation_computes(packages, K, beta) -> None:
-    learner = packages["own_bandit"].EXP3pp(K, alpha=3.0, beta=beta, seed=K)
+@pytest.mark.parametrize(
+    ("K", "alpha", "beta"), [(1, 3.0, 256.0), (2, 3.0, 256.0), (3, 0.1, 1e-3), (5, 3.0, 256.0)]
+)
+def test_exp3pp_is_what_an_independent_implementation_computes(packages, K, alpha, beta) -> None:
+    learner = packages["own_bandit"].EXP3pp(K, alpha=alpha, beta=beta, seed=K)
     rng, history, less = np.random.default_rng(K), [], 0
     for t in range(60):
-        expected, explored_less = exp3pp(history, K, 3.0, beta)
+        expected, explored_less = exp3pp(history, K, alpha, beta)
         less += explored_less
         assert np.allclose(learner.probabilities(), expected, rtol=1e-12, atol=0.0)
         choice = learner.ask()
@@ -82,8 +84,8 @@ def test_exp3pp_is_what_an_independent_implementation_computes(packages, K, beta
     assert (less > 0) == (beta < 1.0)  # where beta is small, gaps decide
     if K > 1:  # a control: it would be seen if a round were left out, or a constant were another
         now = learner.probabilities()
-        assert not np.allclose(now, exp3pp(history[:-1], K, 3.0, beta)[0], rtol=1e-6)
-        assert beta > 1.0 or not np.allclose(now, exp3pp(history, K, 3.0, 2 * beta)[0], rtol=1e-6)
+        assert not np.allclose(now, exp3pp(history[:-1], K, alpha, beta)[0], rtol=1e-6)
+        assert beta > 1.0 or not np.allclose(now, exp3pp(history, K, alpha, 2 * beta)[0], rtol=1e-6)
 
 
 def test_its_python_form_is_under_forty_lines_and_the_compiled_one_imports_nothing_private() -> (

@@ -72,6 +72,11 @@ def place_of(field: str, name: str) -> Place | None:
 
 def offered(field: str) -> list[EntryPoint]:
     """The entry points of installed packages, by name."""
+    return _offered(field, tuple(sys.path))
+
+
+@cache
+def _offered(field: str, path: tuple[str, ...]) -> list[EntryPoint]:
     return sorted(entry_points(group=GROUPS[field]), key=lambda entry: entry.name)
 
 
@@ -259,10 +264,13 @@ def _as_written(module: str) -> bool:
     there, file = sys.modules.get(module), _origin(module)
     if there is None or file.suffix != ".py":
         return True
-    written = set(_codes(compile(file.read_bytes(), str(file), "exec", dont_inherit=True)))
-    return all(
-        code in written for code in _in_memory(there) if Path(code.co_filename) == Path(str(file))
-    )
+    written = _written(file.read_bytes(), str(file))
+    return all(code in written for code in _in_memory(there) if Path(code.co_filename) == file)
+
+
+@cache
+def _written(source: bytes, file: str) -> frozenset[CodeType]:
+    return frozenset(_codes(compile(source, file, "exec", dont_inherit=True)))
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
