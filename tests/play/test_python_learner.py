@@ -353,6 +353,7 @@ def with_init(body, parameters="self, n_arms, *, seed=None"):
         (with_init("super().__init__(n_arms); self._lock = 3"), "Mine sets self._lock, a name"),
         (with_init("self._lock = 3; super().__init__(n_arms)"), "Mine sets self._lock, a name"),
         (with_init("super().__init__(n_arms); self.state = 3"), "Mine sets self.state, a name"),
+        (with_init("super().__init__(n_arms); self.rounds = 3"), "Mine sets self.rounds, a name"),
         (with_init("super().__init__(n_arms)", "self, n_arms"), r"Mine.__init__ must take \(self"),
         (with_init("super().__init__(K)", "self, K, seed=None"), r"Mine.__init__ must take \(self"),
         (
@@ -370,6 +371,21 @@ def test_what_is_wrong_with_a_class_is_one_sentence(make, message: str) -> None:
     with pytest.raises(TypeError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["_low", "_records", "save", "_state"])
+def test_an_update_must_not_set_what_is_ours(name: str) -> None:
+    class Sets(Even):
+        def update(self, arm, probability, loss):
+            setattr(self, name, 5)
+
+    learner = Sets(3, seed=0)
+    choice = learner.ask()
+    with pytest.raises(TypeError, match=f"Sets sets self.{name}, a name that every learner uses"):
+        learner.tell(choice, 1.0)
+    assert list(learner.outstanding) == [choice.id]
+    with pytest.raises(TypeError, match=f"Sets sets self.{name}"):
+        simulate(Sets(3), StochasticGap(), 10)
 
 
 def test_a_class_without_a_method_says_which() -> None:

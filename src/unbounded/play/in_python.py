@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -36,6 +37,7 @@ class InPython:
     _made: dict[str, Any] | None  # those attributes, until the constructor has ended
     _before: tuple[Vector, dict[str, Any]] | None  # while `update` runs: what was before
     _careful: bool  # whether an `update` that fails is undone
+    _looked: bool  # whether some `update` was looked at for names that it should not set
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -107,13 +109,13 @@ class InPython:
                 )
         theirs = dict(vars(self))
         self._before = self._made = None
-        self._careful = True
+        self._careful, self._looked = True, False
         start()
         for name, value in theirs.items():
             if name != "_given" and vars(self)[name] is not value:
                 raise self._taken(name)
         self._ours = frozenset(vars(self)) - theirs.keys() | {"_given", "_ours", "_made"}
-        self._made = {name: vars(self)[name] for name in self._ours & vars(self).keys()}
+        self._made = {name: vars(self)[name] for name in self._ours - {"_made"}}
 
     def _begun(self) -> None:
         """After the constructor, however deep: look what it has made."""
@@ -123,14 +125,20 @@ class InPython:
                 f"{type(self).__name__}.__init__ must call "
                 f"super().__init__({', '.join(self._takes)}, seed=seed)"
             )
-        for name, value in made.items():
-            if name not in ("_made", "_ours") and vars(self).get(name) is not value:
-                raise self._taken(name)
-        for name in vars(self).keys() - self._ours - set(self._may_set):
-            if hasattr(self._base, name):
-                raise self._taken(name)
+        self._check_names(made)
         self._made = None
         self._play_as_told(self._buffer)
+
+    def _check_names(self, ours: Mapping[str, Any]) -> None:
+        """Refuse a user's code that has changed ``ours``, or hides a method of ours."""
+        now = vars(self)
+        for name, value in ours.items():
+            if now.get(name) is not value:
+                vars(self).update(ours)
+                raise self._taken(name)
+        for name in now.keys() - self._ours:
+            if hasattr(self._base, name) and name not in self._may_set:
+                raise self._taken(name)
 
     def _taken(self, name: str) -> TypeError:
         return TypeError(
@@ -158,13 +166,13 @@ class InPython:
         """``update(*arguments)``, then ``write`` to the buffer; whatever goes wrong on the way, an
         interrupt included, the learner is what it was before."""
         if not self._careful:  # a simulation, which ends with the error
-            self._run("update", *arguments)
+            self._update(arguments)
             write(self._buffer)
             return
         old, kept = self._buffer, self._copied()
         self._before = old, kept
         try:
-            self._run("update", *arguments)
+            self._update(arguments)
             after = old.copy()
             write(after)
             self._buffer = after
@@ -174,6 +182,15 @@ class InPython:
             raise
         finally:
             self._before = None
+
+    def _update(self, arguments: tuple[Any, ...]) -> None:
+        if not self._careful and self._looked:
+            self._run("update", *arguments)
+            return
+        ours = {name: vars(self)[name] for name in self._ours}
+        self._run("update", *arguments)
+        self._check_names(ours)
+        self._looked = True
 
     def _copied(self) -> dict[str, Any]:
         """A copy of the user's attributes."""
@@ -242,7 +259,11 @@ def begins(init: Any) -> Any:
         given = list(bound.arguments.items())[1:]
         seed = bound.arguments.get("seed")
         self._given = {key: _plain(name, key, value) for key, value in given if key != "seed"}
-        init(self, **self._given, seed=seed)
+        try:
+            init(self, **self._given, seed=seed)
+        except AttributeError as error:  # a property of ours
+            found = re.match(r"property '(\w+)' of .* has no setter", str(error))
+            raise self._taken(found[1]) if found else error from None
         self._begun()
 
     return __init__

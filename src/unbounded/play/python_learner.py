@@ -154,13 +154,13 @@ class PythonLearner(InPython, Learner):
     def _choose_steps(self) -> bool:
         self._ask, self._tell = self._ask_user, self._tell_user
         self._look, self._scale = self._look_at, lambda _: self.scale
-        self._t = self.spec.packing.slot("t")
+        self._t_at = self.spec.packing.slot("t")
         packing = self.spec.packing
-        self._places = [packing.place(f"law.{part}", self._buffer) for part in Law._fields]
+        self._law_at = [packing.place(f"law.{part}", self._buffer) for part in Law._fields]
         return True
 
     def _law(self, buffer: Vector) -> Law:
-        return Law(*(buffer[place] for place in self._places))
+        return Law(*(buffer[place] for place in self._law_at))
 
     def _look_at(self, buffer: Vector, q: Vector) -> None:
         q[:] = self._law(buffer).q
@@ -181,7 +181,7 @@ class PythonLearner(InPython, Learner):
 
             def write(buffer: Vector) -> None:
                 self._play_as_told(buffer)
-                buffer[self._t] += 1.0
+                buffer[self._t_at] += 1.0
                 buffer[TOLD + number % RING] = number
 
             self._learn_all_or_nothing((arm, probability, loss), write)

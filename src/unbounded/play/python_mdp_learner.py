@@ -129,14 +129,14 @@ class PythonMDPLearner(InPython, MDPLearner):
     def _fresh(self) -> Vector:
         packing = self.spec.packing
         buffer = packing.new(self._params, init(self.layers, self._params))
-        self._place = packing.place("pi", buffer)
-        self._t, self._version = packing.slot("t"), packing.slot("version")
+        self._pi_at = packing.place("pi", buffer)
+        self._t_at, self._version_at = packing.slot("t"), packing.slot("version")
         return buffer
 
     @property
     def _pi(self) -> Vector:
         """What is played, flat over pairs."""
-        return self._buffer[self._place]
+        return self._buffer[self._pi_at]
 
     def _planned(self, words: Any) -> tuple[Any, ...]:
         pi = self._pi.copy()
@@ -146,8 +146,8 @@ class PythonMDPLearner(InPython, MDPLearner):
     def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         def write(buffer: Vector) -> None:
             self._play_as_told(buffer)
-            buffer[self._version] += 1.0
-            buffer[self._t] += 1.0
+            buffer[self._version_at] += 1.0
+            buffer[self._t_at] += 1.0
 
         # Copies: it may keep what it gets.
         self._learn_all_or_nothing((states.copy(), actions.copy(), losses.copy()), write)
@@ -170,7 +170,7 @@ class PythonMDPLearner(InPython, MDPLearner):
             checked_table(f"{who}[{h}]", table, (n, A))
             for h, (n, table) in enumerate(zip(sizes, tables, strict=True))
         ]
-        buffer[self._place] = self.layers.pack_pairs(checked, first=1.0)
+        buffer[self._pi_at] = self.layers.pack_pairs(checked, first=1.0)
 
     def _check_state(self) -> None:
         pass  # what it plays was compared with what it played
