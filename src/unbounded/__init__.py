@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from unbounded._jit_files import CacheWarning
+from unbounded._version import __version__ as __version__
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ada_inf import AdaINF
@@ -81,10 +82,20 @@ _LATER = {
 }
 
 
+# So are the rooms that people enter by name: `unbounded.lab` needs no import of its own.
+_ROOMS = ("adapters", "adversaries", "bounds", "durable", "lab", "report", "settings", "worlds")
+
+
 def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS, "__version__", "__doc__", "__file__", "__name__", "__path__"])
 
 
 __all__ = [

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -83,19 +83,50 @@ def _prepare_streams() -> None:
 def _app() -> App:
     import cyclopts
 
+    from unbounded._version import __version__
+
     app = cyclopts.App(
         name="unbounded",
         help="Experiments with scale-free bandits and reinforcement learning.",
         result_action="return_value",
+        version=__version__,
     )
+    app.command(_init, name="init")
     app.command(_run, name="run")
+    app.command(_slurm, name="slurm")
     app.command(_show, name="show")
     app.command(_report, name="report")
     app.command(_watch, name="watch")
     app.command(_list, name="list")
     app.command(_inspect, name="inspect")
     app.command(_warm, name="warm")
+    app.register_install_completion_command(
+        name="--install-completion", help="Have the shell complete commands, options and files."
+    )
     return app
+
+
+def _init(kind: Literal["bandit", "mdp", "own", "tour"], directory: Path) -> int:
+    """Write a small experiment with comments, to begin with; never over something that is there.
+
+    Parameters
+    ----------
+    kind
+        Bandits, MDPs, a learner of your own in a file beside the experiment, or a tour of three.
+    directory
+        Where to; it need not exist yet.
+    """
+    from unbounded.lab.beginnings import write_template
+
+    written = write_template(kind, directory)
+    for path in written:
+        print(path)
+    experiments = [path.name for path in written if path.suffix == ".toml"]
+    what = experiments[0] if len(experiments) == 1 else "."
+    name = Path(what).stem if len(experiments) == 1 else directory.resolve().name
+    print(f"Now: {shlex.join(['cd', str(directory)])} && unbounded run {what}")
+    print(f"and then: {shlex.join(['unbounded', 'report', f'out/{name}'])}")
+    return 0
 
 
 def _run(
@@ -105,6 +136,7 @@ def _run(
     quick: bool = False,
     engine: str = "local",
     workers: int | None = None,
+    shard: str | None = None,
     dry_run: bool = False,
 ) -> int:
     """Run what is missing of an experiment, or of all experiments in a directory.
@@ -119,9 +151,12 @@ def _run(
     quick
         Run the shorter experiments that the [quick] tables of the files make of them.
     engine
-        local, serial, dask, or dask://HOST:PORT.
+        local, serial, dask, dask://HOST:PORT, or dask-file:PATH with the file of a scheduler.
     workers
         How many worker processes; by default one for each core.
+    shard
+        Run only a part: 7/100 is the seventh of a hundred, which may run at the same time on
+        other machines that share the directory of results.
     dry_run
         Only say what would be run. Of an experiment that names code from elsewhere, say what
         would be imported, and import nothing.
@@ -135,7 +170,7 @@ def _run(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     if dry_run and _say_imports(console, path):
         return 0
-    todo = lab.jobs(path, out=out, quick=quick)
+    todo = lab.jobs(path, out=out, quick=quick, shard=shard)
     if dry_run:
         for job in todo:
             _say_missing(console, job)
@@ -157,6 +192,7 @@ def _run(
         kept = kept.parent if path.is_dir() else kept
         again = ["unbounded", "run", str(path), "--out", str(kept), "--engine", engine]
         again += ["--quick"] if quick else []
+        again += ["--shard", shard] if shard else []
         console.print(
             f"Stopped. What was finished is kept in {kept}; resume with: {shlex.join(again)}",
             markup=False,
@@ -186,7 +222,7 @@ def _say_imports(console: Console, path: Path) -> bool:
 
 
 def _say_missing(console: Console, job: Job) -> None:
-    total = len(job.cells) * job.experiment.replicates
+    total = sum(span.replicates for span in job.share())
     left = sum(span.replicates for span in job.missing())
     console.print(
         f"{len(job.cells)} cells, {total} replicates, {left} to run, in {job.store.directory}"
@@ -202,7 +238,7 @@ def _run_job(console: Console, display: Display, job: Job, engine: str, workers:
     finally:
         _say_set_aside(console, job.store)
     directory = job.store.directory
-    total = len(job.cells) * job.experiment.replicates
+    total = sum(span.replicates for span in job.share())
     failed = sum(failure.count for failure in result.failures)
     done = total - failed
     console.print(
@@ -212,11 +248,39 @@ def _run_job(console: Console, display: Display, job: Job, engine: str, workers:
         f"Results: {directory}",
         markup=False,
     )
+    if not total:
+        console.print("This shard has nothing to do: there are more shards than replicates.")
+    if result.other_code:
+        console.print(
+            f"{result.other_code} cells have results of other code too: rows are shown together "
+            "only if all shards run with the same versions of unbounded, Python, NumPy and Numba"
+        )
     for failure in result.failures[:5]:
         console.print(f"failed: {failure.label}: {failure.error}", markup=False)
     if len(result.failures) > 5:
         console.print(f"and {len(result.failures) - 5} more in {directory / 'failed'}")
     return 1 if failed else 0
+
+
+def _slurm(path: Path, *, shards: int, out: Path | None = None, quick: bool = False) -> int:
+    """Print the script of a Slurm array that runs an experiment: unbounded slurm ... | sbatch
+
+    Parameters
+    ----------
+    path
+        An experiment, or a directory of them, as for ``run``.
+    shards
+        How many parts to cut it into: the tasks of the array.
+    out
+        The directory of the results, as for ``run``; all machines must see it.
+    quick
+        Run the shorter experiments that the [quick] tables of the files make of them.
+    """
+    from unbounded import lab
+    from unbounded.lab.slurm import script
+
+    print(script(lab.jobs(path, out=out, quick=quick), path, shards, quick=quick), end="")
+    return 0
 
 
 @contextmanager
@@ -233,42 +297,35 @@ def _termination_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _show(directory: Path, *, save: Path | None = None) -> int:
-    """Show the regret at the last round, for each cell of a directory of results.
+def _show(directory: Path, *, cells: bool = False, save: Path | None = None) -> int:
+    """Show the regret at the last round, learners against adversaries.
 
     Parameters
     ----------
     directory
         As given to ``run`` as ``--out``.
+    cells
+        One line for each cell instead, with its regret as it is too.
     save
         A file to write all rows to: .csv or .parquet.
     """
     import polars as pl
     from rich.console import Console
-    from rich.table import Table
 
     from unbounded import lab
     from unbounded.lab.files import write_whole
-    from unbounded.lab.store import SHOWN, in_order
+    from unbounded.lab.store import in_order
+    from unbounded.report.pivot import cell_table, means, pivots, print_pivots
 
-    e, cells, store = lab.opened(directory)
+    e, plan, store = lab.opened(directory)
     everything = store.read()
-    frame = in_order(everything, cells, e.replicates)
+    frame = in_order(everything, plan, e.replicates)
     console = Console(highlight=False)
-    last = frame.filter(pl.col("round") == pl.col("round").max().over("cell"))
-    column, name, unit = SHOWN[e.kind]
-    regret, relative = pl.col(column), pl.col(f"relative_{column}")
-    error = relative.std() / pl.len().sqrt()
-    summary = last.group_by("cell").agg(
-        pl.len(), regret.mean(), relative.mean(), error.alias("error")
-    )
-    numbers = {str(key): row for key, *row in summary.iter_rows()}
-    table = Table("cell", "replicates", name, f"{name} / {unit}", "± s.e.", box=None)
-    for cell in cells:
-        count, *means = numbers.get(cell.key, [0])
-        texts = ["" if mean is None else f"{mean:.4g}" for mean in means]
-        table.add_row(cell.label, f"{count}/{e.replicates}", *texts)
-    console.print(table)
+    found = means(frame, e)
+    if cells:
+        console.print(cell_table(e, plan, found))
+    else:
+        print_pivots(console, pivots(e, plan, found))
     for failure in store.failures():
         console.print(f"failed: {failure.label}: {failure.error}", markup=False)
     _say_set_aside(console, store)

@@ -18,10 +18,11 @@ from unbounded.lab.progress import Progress
 from unbounded.lab.task import Span, Warmed
 
 PLAN = grid.cells(config.experiment(helpers.PAIR))
+WHOLE = [Span(i, 0, 12) for i in range(len(PLAN))]
 
 
 def progress_in_the_middle() -> Progress:
-    progress = Progress(PLAN, 12, [Span(i, 0, 12) for i in range(len(PLAN))])
+    progress = Progress(PLAN, WHOLE, WHOLE)
     progress.workers = 2
     first, second = (Span(0, 0, 5), PLAN[0].settings), (Span(1, 0, 12), PLAN[1].settings)
     progress.started_work([first, second])
@@ -50,7 +51,7 @@ def test_a_line_in_a_log() -> None:
 
 
 def test_what_is_compiled_is_named_and_not_counted_as_known() -> None:
-    progress = Progress(PLAN, 12, [Span(i, 0, 12) for i in range(len(PLAN))])
+    progress = Progress(PLAN, WHOLE, WHOLE)
     progress.compiling = ["SCB", "AHB"]
     text = headline(progress).plain
     assert " at least " in text
@@ -72,7 +73,7 @@ def test_a_table_on_a_terminal() -> None:
 
 
 def test_a_cell_with_failures() -> None:
-    progress = Progress(PLAN, 12, [Span(0, 0, 12)])
+    progress = Progress(PLAN, WHOLE, [Span(0, 0, 12)])
     ran, failed, runs = Span(0, 0, 4), Span(0, 4, 3), Span(0, 7, 5)
     settings = PLAN[0].settings
     progress.started_work([(span, settings) for span in (ran, failed, runs)])
@@ -87,7 +88,8 @@ def test_a_cell_with_failures() -> None:
 
 def test_many_running_cells_are_cut() -> None:
     plan = PLAN * 3
-    progress = Progress(plan, 1, [Span(i, 0, 1) for i in range(len(plan))])
+    whole = [Span(i, 0, 1) for i in range(len(plan))]
+    progress = Progress(plan, whole, whole)
     progress.started_work([(Span(i, 0, 1), cell.settings) for i, cell in enumerate(plan)])
     console = Console(file=io.StringIO(), width=120)
     console.print(render(progress))

@@ -16,6 +16,7 @@ from unbounded.lab.experiment import ConfigError, Experiment
 from unbounded.lab.grid import Cell
 from unbounded.lab.progress import Watcher
 from unbounded.lab.runner import Result, run_cells
+from unbounded.lab.shards import Shard, of_share, rows_of_share, shard_of, share_of
 from unbounded.lab.store import Store, in_order, missing
 from unbounded.lab.task import Span
 
@@ -54,12 +55,18 @@ class Job(NamedTuple):
     store: Store
 
     def rows(self) -> pl.DataFrame:
-        """What is stored of the experiment, in its order."""
-        return in_order(self.store.read(), self.cells, self.experiment.replicates)
+        """What is stored of the experiment, or of its shard, in its order."""
+        rows = in_order(self.store.read(), self.cells, self.experiment.replicates)
+        return rows_of_share(rows, self.cells, self.share())
+
+    def share(self) -> list[Span]:
+        """The replicates that it is about: all, or those of a shard."""
+        return share_of(self.store.shard, self.cells, self.experiment.replicates)
 
     def missing(self) -> list[Span]:
         """The replicates that are not stored."""
-        return missing(self.store.read(), self.cells, self.experiment.replicates)
+        everything = missing(self.store.read(), self.cells, self.experiment.replicates)
+        return of_share(everything, self.share())
 
     def run(
         self, *, engine: str = "local", workers: int | None = None, watcher: Watcher | None = None
@@ -80,6 +87,7 @@ def run(
     workers: int | None = None,
     progress: bool = False,
     quick: bool = False,
+    shard: str | None = None,
 ) -> pl.DataFrame:
     """Run an experiment.
 
@@ -91,7 +99,7 @@ def run(
         A directory to keep results in: what is there already is not run again. Without it
         nothing is written.
     engine : str
-        "local", "serial", "dask" or "dask://HOST:PORT".
+        "local", "serial", "dask", "dask://HOST:PORT" or "dask-file:PATH".
     workers : int, optional
         How many processes; by default one for each core.
     progress : bool
@@ -99,12 +107,15 @@ def run(
     quick : bool
         Whether to run the shorter experiment that the table ``quick`` makes of it; for a dict or
         a path.
+    shard : str, optional
+        "7/100" runs the seventh of a hundred parts, into a directory of its own in ``out``, where
+        other shards may be writing. When all are done, `results` has what one run would return.
 
     Returns
     -------
     polars.DataFrame
-        A row for each cell, replicate and checkpoint, in the order of the experiment. The same
-        on every engine, but for the columns in ``TIMING``.
+        A row for each cell, replicate and checkpoint, in the order of the experiment; of a shard,
+        its own. The same on every engine, but for the columns in ``TIMING``.
 
     Warns
     -----
@@ -127,13 +138,16 @@ def run(
     (24, 29)
     """
     e = _checked(experiment, quick=quick)
+    part = None if shard is None else shard_of(shard)
+    if part is not None and out is None:
+        raise ConfigError("a shard needs out=, the directory that all shards write to")
     cells = grid.cells(e)
     aside: Sequence[tuple[Path, str]] = ()
     with _display(progress) as watcher:
         if out is None:
             result = run_cells(cells, e.replicates, engine=engine, workers=workers, watcher=watcher)
         else:
-            job = Job(e, cells, Store(out))
+            job = Job(e, cells, Store(out, part))
             result = job.run(engine=engine, workers=workers, watcher=watcher)
             aside = job.store.set_aside
     for path, reason in aside:
@@ -206,13 +220,17 @@ def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def jobs(
-    path: str | os.PathLike[str], *, out: str | os.PathLike[str] | None = None, quick: bool = False
+    path: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    quick: bool = False,
+    shard: str | None = None,
 ) -> list[Job]:
     """What `unbounded run` has to do: the experiment in a file, or those in a directory.
 
     All are read before any is run. Results of a file are kept in ``out/NAME``, of the files of a
     directory in ``out/DIRECTORY/NAME``, with ``-quick`` behind the first part for quick runs;
-    ``out`` stands for that whole, or for ``out/DIRECTORY``.
+    ``out`` stands for that whole, or for ``out/DIRECTORY``. ``shard`` is as for `run`.
 
     Examples
     --------
@@ -228,10 +246,11 @@ def jobs(
     ...     lab.jobs(directory, out="results")[0].store.directory.as_posix()
     'results/one'
     """
+    part = None if shard is None else shard_of(shard)
     path, suffix = Path(path), "-quick" if quick else ""
     if not path.is_dir():
         e = config.load(path, quick=quick)
-        return [_job(e, Path(out) if out else Path("out") / f"{e.name}{suffix}")]
+        return [_job(e, Path(out) if out else Path("out") / f"{e.name}{suffix}", part)]
     files = sorted(path.glob("*.toml"), key=lambda file: file.stem)
     if not files:
         raise ConfigError(f"{path}: there is no .toml file in this directory")
@@ -242,8 +261,8 @@ def jobs(
         if e.name in found:
             raise ConfigError(f"{file}: another file of {path} has the name {e.name!r} too")
         found[e.name] = e
-    return [_job(e, parent / e.name) for e in found.values()]
+    return [_job(e, parent / e.name, part) for e in found.values()]
 
 
-def _job(e: Experiment, directory: Path) -> Job:
-    return Job(e, grid.cells(e), Store(directory))
+def _job(e: Experiment, directory: Path, shard: Shard | None) -> Job:
+    return Job(e, grid.cells(e), Store(directory, shard))

@@ -107,7 +107,7 @@ def render(progress: Progress, heading: str = "") -> RenderableType:
         failed = progress.failed[i]
         table.add_row(
             progress.plan[i].label,
-            f"{progress.replicates - progress.left[i] - failed}/{progress.replicates}",
+            f"{progress.replicates[i] - progress.left[i] - failed}/{progress.replicates[i]}",
             str(progress.running[i]),
             Text(str(failed), "red" if failed else ""),
             span_of(progress.seconds_left_of(i)),

@@ -6,6 +6,7 @@ they start, how they stop, and what happens when a worker dies.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -15,9 +16,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from unbounded.lab import task
+from unbounded.lab.files import read_file
 from unbounded.lab.names import nearest
 
-ENGINES = ("local", "serial", "dask", "dask://HOST:PORT")
+ENGINES = ("local", "serial", "dask", "dask://HOST:PORT", "dask-file:PATH")
+_ADDRESS, _FILE = "dask://", "dask-file:"
 _IDLE_SECONDS = 60  # after which a local worker leaves
 _PATIENCE = "10s"  # with a scheduler that does not answer
 
@@ -45,13 +48,14 @@ class Engine(Protocol):
 
 
 def open_engine(name: str, workers: int | None = None) -> Engine:
-    """The engine of this name: "local", "serial", "dask" or "dask://HOST:PORT".
+    """The engine of this name: "local", "serial", "dask", "dask://HOST:PORT" or "dask-file:PATH".
 
     Parameters
     ----------
     name : str
-        "local" has worker processes, "serial" none, "dask" starts a dask cluster on this machine
-        and "dask://HOST:PORT" uses one that is there.
+        "local" has worker processes, "serial" none, "dask" starts a dask cluster on this machine,
+        "dask://HOST:PORT" uses one that is there, and "dask-file:PATH" one whose scheduler was
+        started with ``dask scheduler --scheduler-file PATH``.
     workers : int, optional
         How many processes; by default one for each core.
 
@@ -63,8 +67,10 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
     2
     """
     check_engine(name, workers)
-    if name.startswith("dask://"):
-        return _Dask(f"tcp://{name.removeprefix('dask://')}", None)
+    if name.startswith(_ADDRESS):
+        return _Dask(f"tcp://{name.removeprefix(_ADDRESS)}", None)
+    if name.startswith(_FILE):
+        return _Dask(_address_in(name.removeprefix(_FILE)), None)
     count = workers or _cores()
     if name == "local":
         return _Local(count)
@@ -77,8 +83,22 @@ def check_engine(name: str, workers: int | None) -> None:
     """Refuse an engine that there is not, also where nothing is left to run."""
     if workers is not None and workers < 1:
         raise EngineError(f"workers must be at least 1, got {workers}")
-    if name not in ENGINES[:-1] and not name.startswith("dask://"):
+    if name not in ENGINES[:3] and not name.startswith((_ADDRESS, _FILE)):
         raise EngineError(f"there is no engine {name!r}; {nearest(name, ENGINES)}")
+
+
+def _address_in(path: str) -> str:
+    """Where the scheduler is that has written this file."""
+    started = f"start one with 'dask scheduler --scheduler-file {path}'"
+    try:
+        address = json.loads(read_file(path))["address"]
+    except OSError as error:
+        raise EngineError(f"{path} cannot be read: {error.strerror}; {started}") from None
+    except (ValueError, RecursionError, KeyError, TypeError, IndexError):
+        address = None
+    if not isinstance(address, str):
+        raise EngineError(f"{path} is not the file of a dask scheduler; {started}")
+    return address
 
 
 def _cores() -> int:

@@ -60,6 +60,35 @@ def sentence(error: OSError) -> str:
     return f"{error.strerror or error}; {remedy}"
 
 
+@contextmanager
+def locked(directory: Path, *, shared: bool = False) -> Iterator[bool]:
+    """Keep other runs out of a directory, or with ``shared`` those that are not; says whether this
+    disk has locks at all. The lock ends with the process, however that ends."""
+    with writing(directory):
+        # Read and write: a named pipe of this name is opened at once, too.
+        descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield _lock(directory, descriptor, shared)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(directory: Path, descriptor: int, shared: bool) -> bool:
+    try:
+        import fcntl
+
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StoreError(
+            f"another run is writing to {directory}: wait for it, or give another "
+            "directory with --out"
+        ) from None
+    except (ImportError, OSError):  # not on this system, or on this disk: two runs at once
+        return False  # would only do work twice
+    return True
+
+
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file; an OSError for what is not a regular one, without waiting for it."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -23,12 +23,17 @@ class Watcher(Protocol):
 
 
 class Progress:
-    """How far a run is: replicates of each cell that are done, running and failed."""
+    """How far a run is: replicates of each cell that are done, running and failed.
 
-    def __init__(self, plan: Sequence[Cell], replicates: int, spans: Sequence[Span]) -> None:
+    ``share`` are those that the run is about, ``spans`` those that were missing when it began.
+    """
+
+    def __init__(self, plan: Sequence[Cell], share: Sequence[Span], spans: Sequence[Span]) -> None:
         self.plan = plan
-        self.replicates = replicates
-        self.total = len(plan) * replicates
+        self.replicates = [0] * len(plan)
+        for span in share:
+            self.replicates[span.cell] += span.replicates
+        self.total = sum(self.replicates)
         self.left = [0] * len(plan)
         for span in spans:
             self.left[span.cell] += span.replicates

@@ -9,12 +9,13 @@ import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from unbounded._version import __version__
 from unbounded.lab.grid import Cell
 from unbounded.lab.task import Outcome
 
@@ -59,12 +60,8 @@ TIMING = ("seconds", "finished")
 @cache
 def versions() -> str:
     """Of the package and of what its numbers depend on."""
-    try:
-        own = version("unbounded")
-    except PackageNotFoundError:
-        own = "not installed"
     below = f"Python {platform.python_version()}, NumPy {np.__version__}"
-    return f"unbounded {own}, {below}, Numba {version('numba')}"
+    return f"unbounded {__version__}, {below}, Numba {version('numba')}"
 
 
 def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:

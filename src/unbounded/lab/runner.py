@@ -21,7 +21,8 @@ from unbounded.lab.grid import Cell
 from unbounded.lab.names import Kind
 from unbounded.lab.progress import Group, Progress, Watcher, Work, group_of
 from unbounded.lab.rows import frame_of
-from unbounded.lab.store import Failure, Store, failure_of, in_order, missing
+from unbounded.lab.shards import of_share, rows_of_share, share_of
+from unbounded.lab.store import Failure, Store, failure_of, in_order, missing, of_other_code
 from unbounded.lab.task import Outcome, Settings, Span
 from unbounded.play.code import said
 
@@ -39,6 +40,7 @@ class Result(NamedTuple):
     already_stored: int  # replicates
     task_seconds: list[float]  # what each task took in its worker
     compile_seconds: float  # what was needed before, of all workers
+    other_code: int  # of a shard: cells of which the directory has results of other code
 
 
 def run_cells(
@@ -58,7 +60,8 @@ def run_cells(
     replicates : int
         Of each cell.
     store : Store, optional
-        Where results are kept as they come, and looked up before; without it, in memory.
+        Where results are kept as they come, and looked up before; without it, in memory. One of a
+        shard has only the replicates of the shard run, and the result has only these.
     engine, workers
         See `unbounded.lab.engine.open_engine`.
     watcher : callable, optional
@@ -91,12 +94,17 @@ def _run(
     watcher: Watcher | None,
 ) -> Result:
     have = frame_of([], plan)
+    other_code = 0
     if store is not None:
-        have = in_order(store.read(move=True), plan, replicates)
+        stored = store.read(move=True)
+        other_code = of_other_code(stored, plan) if store.shard else 0
+        have = in_order(stored, plan, replicates)
         store.failures(move=True)
         store.forget_failures()  # they are tried again
-    spans = missing(have, plan, replicates)
-    progress = Progress(plan, replicates, spans)
+    share = share_of(store.shard if store is not None else None, plan, replicates)
+    have = rows_of_share(have, plan, share)
+    spans = of_share(missing(have, plan, replicates), share)
+    progress = Progress(plan, share, spans)
     # A display says what is compiled; where there is none, a line does.
     says = watcher is None and engine_name != "serial"
     loop = _Loop(plan, progress, store, watcher, says=says)
@@ -119,6 +127,7 @@ def _run(
         progress.already_stored,
         loop.task_seconds,
         progress.compile_seconds,
+        other_code,
     )
 
 

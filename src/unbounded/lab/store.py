@@ -5,6 +5,10 @@ results is written under a temporary name and renamed, and its name ends in a ha
 one that is cut short, altered, renamed or not a file at all is recognised without being trusted to
 describe itself, moved to ``set-aside/`` and named. Nothing is ever unpickled. Who can write to the
 directory can write results that nobody computed; nothing here keeps them from it.
+
+A shard has such a directory of its own, ``shards/7-of-100/``, so that shards can write at the same
+time without touching what another one writes, on disks with and without locks. Who reads an
+experiment reads them all.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,10 +27,11 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from unbounded.lab.files import PART, StoreError, read_file, write_whole, writing
+from unbounded.lab.files import PART, StoreError, locked, read_file, write_whole, writing
 from unbounded.lab.grid import Cell
 from unbounded.lab.names import Kind
 from unbounded.lab.rows import SCHEMA, TIMING, versions
+from unbounded.lab.shards import SHARDS, Shard
 from unbounded.lab.task import Outcome, Span
 
 
@@ -47,6 +52,8 @@ SHOWN: Mapping[Kind, Shown] = {
 EXPERIMENT = "experiment.toml"
 """The file by which a directory of results is known."""
 
+_RESULTS, _FAILED, _ASIDE = "results", "failed", "set-aside"
+_LOOKS = 5  # at a directory whose files are being merged by another run
 _NAME = re.compile(r"([0-9a-f]{16})-([0-9a-f]{16})\.parquet")
 
 
@@ -108,6 +115,18 @@ def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[
     return spans
 
 
+def of_other_code(frame: pl.DataFrame, plan: Sequence[Cell]) -> int:
+    """How many cells have rows with their settings that were made by other code."""
+    names = [*plan[0].columns, "code"]
+    stored = set(frame.select(names).unique().iter_rows())
+    codes: dict[tuple[Any, ...], set[str]] = {}
+    for *settings, code in stored:
+        codes.setdefault(tuple(settings), set()).add(code)
+    return sum(
+        bool(codes.get(tuple(cell.columns.values()), {cell.code}) - {cell.code}) for cell in plan
+    )
+
+
 class Store:
     """A directory of results.
 
@@ -115,6 +134,8 @@ class Store:
     ----------
     directory : path
         Made when something is first written to it.
+    shard : Shard, optional
+        Whose results are written; those of all are read.
 
     Attributes
     ----------
@@ -136,50 +157,59 @@ class Store:
     (0, 'not a file of results: its name is of another form')
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(self, directory: str | os.PathLike[str], shard: Shard | None = None) -> None:
         self.directory = Path(directory)
+        self.shard = shard
         self.set_aside: list[tuple[Path, str]] = []
         self.experiment = self.directory / EXPERIMENT
-        self._results = self.directory / "results"
-        self._failed = self.directory / "failed"
-        self._aside = self.directory / "set-aside"
+        self._own = self.directory / SHARDS / shard.directory if shard else self.directory
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other runs out; the lock ends with the process, however that ends."""
-        with writing(self.directory):
-            self._results.mkdir(parents=True, exist_ok=True)
-            self._failed.mkdir(exist_ok=True)
-            # Read and write: a named pipe of this name is opened at once, too.
-            lock = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            self._lock(lock)
-            with writing(self.directory):
-                for place in (self._results, self._failed):
-                    for part in place.glob(f"*{PART}"):  # of a run that was killed
-                        if not part.is_dir():
-                            part.unlink(missing_ok=True)
+        """Keep other runs out, or of a shard those of all and of the same shard; the lock ends with
+        the process, however that ends."""
+        with ExitStack() as held:
+            with writing(self._own):
+                for name in (_RESULTS, _FAILED):
+                    (self._own / name).mkdir(parents=True, exist_ok=True)
+            if self.shard is not None:
+                held.enter_context(locked(self.directory, shared=True))
+            if held.enter_context(locked(self._own)):
+                with writing(self._own):
+                    self._forget_parts()
             yield
-        finally:
-            os.close(lock)
 
-    def _lock(self, descriptor: int) -> None:
-        try:
-            import fcntl
+    def _forget_parts(self) -> None:
+        """Delete what a run that was killed has left, of all that nobody else can be writing."""
+        parts = [] if self.shard else list(self.directory.glob(f"{EXPERIMENT}.*{PART}"))
+        for place in [*self._held(_RESULTS), *self._held(_FAILED)]:
+            parts += place.glob(f"*{PART}")
+        for part in parts:
+            if not part.is_dir():
+                part.unlink(missing_ok=True)
 
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(
-                f"another run is writing to {self.directory}: wait for it, or give another "
-                "directory with --out"
-            ) from None
-        except (ImportError, OSError):  # not on this system, or on this disk: two runs at once
-            pass  # would only do work twice
+    def _held(self, name: str) -> list[Path]:
+        """The directories of this name that no other run may write to: a whole run keeps all
+        shards out."""
+        return [self._own / name] if self.shard is not None else self._all(name)
+
+    def _all(self, name: str) -> list[Path]:
+        """The directories of this name: of the experiment itself, and of its shards."""
+        places = [self.directory / name, *sorted(self.directory.glob(f"{SHARDS}/*/{name}"))]
+        return [place for place in places if place.is_dir()]
 
     def keep_experiment(self, text: str) -> None:
         """Write the experiment beside its results."""
         with self.locked():
-            write_whole(self.experiment, text.encode())
+            if self.shard is None or not self._has_experiment(text):
+                write_whole(self.experiment, text.encode())
+
+    def _has_experiment(self, text: str) -> bool:
+        """Whether another shard has written the same; a hundred need not."""
+        try:
+            return read_file(self.experiment) == text.encode()
+        except OSError:
+            return False
 
     # ---------------------------------------------------------------- results
 
@@ -190,51 +220,56 @@ class Store:
         cells = _hash(" ".join(sorted(set(frame["cell"].to_list()))).encode())
         # Not a view: an error would hold it, and Python 3.12.1 cannot collect such garbage.
         content = buffer.getvalue()
-        path = self._results / f"{cells}-{_hash(cells.encode(), content)}.parquet"
+        path = self._own / _RESULTS / f"{cells}-{_hash(cells.encode(), content)}.parquet"
         write_whole(path, content)
         return path
 
     def read(self, *, move: bool = False) -> pl.DataFrame:
-        """All rows of all sound files; ``move`` puts the others into ``set-aside/``."""
-        sound = []
-        for path in sorted(self._results.iterdir()) if self._results.is_dir() else []:
-            if path.suffix == PART:
-                continue
-            content = checked_content(path)
+        """All rows of all sound files; ``move`` puts the others into ``set-aside/``, but for those
+        that another shard may be writing."""
+        for look in range(_LOOKS):
+            found = {path: checked_content(path) for path in self._files()}
+            # One that has gone in the meantime was merged into another.
+            if look + 1 == _LOOKS or all(map(os.path.lexists, found)):
+                break
+        for path, content in found.items():
             if isinstance(content, str):
                 self._put_aside(path, content, move)
-            else:
-                sound.append(content)
-        return _frame(sound)
+        return _frame([content for content in found.values() if isinstance(content, bytes)])
+
+    def _files(self) -> list[Path]:
+        """What lies where results are, but for what is being written."""
+        places = self._all(_RESULTS)
+        return [path for place in places for path in _listed(place) if path.suffix != PART]
 
     def merge(self, most: int = 64) -> None:
         """Write the sound files into one if there are more than ``most``, and room for it."""
-        paths = [path for path in self._results.iterdir() if _NAME.fullmatch(path.name)]
+        files = [path for place in self._held(_RESULTS) for path in _listed(place)]
+        paths = [path for path in files if _NAME.fullmatch(path.name)]
         if len(paths) <= most:
             return
         sound = {
-            path: content
-            for path in sorted(paths)
-            if isinstance(content := checked_content(path), bytes)
+            path: content for path in paths if isinstance(content := checked_content(path), bytes)
         }
         try:
             merged = self.write(_frame(list(sound.values())).rechunk())
         except StoreError:  # a full disk: nothing is lost, and there are many files
             return
-        with writing(self._results):
-            for path in sound:
-                if path != merged:
+        for path in sound:
+            if path != merged:
+                with writing(path.parent):
                     path.unlink()
 
     def _put_aside(self, path: Path, reason: str, move: bool) -> None:
-        if move:
-            with writing(self._aside):
-                self._aside.mkdir(exist_ok=True)
-                target = self._aside / path.name
+        if move and path.parent in [*self._held(_RESULTS), *self._held(_FAILED)]:
+            aside = self._own / _ASIDE
+            with writing(aside):
+                aside.mkdir(exist_ok=True)
+                target = aside / path.name
                 number = 1
                 while os.path.lexists(target):
                     number += 1
-                    target = self._aside / f"{path.name}.{number}"
+                    target = aside / f"{path.name}.{number}"
                 os.replace(path, target)
             path = target
         self.set_aside.append((path, reason))
@@ -243,27 +278,29 @@ class Store:
 
     def write_failure(self, failure: Failure) -> None:
         """Record an error."""
-        path = self._failed / f"{failure.cell}-{failure.first}-{failure.count}.json"
+        path = self._own / _FAILED / f"{failure.cell}-{failure.first}-{failure.count}.json"
         write_whole(path, msgspec.json.format(msgspec.json.encode(failure)))
 
     def failures(self, *, move: bool = False) -> list[Failure]:
         """All recorded errors."""
         found = []
-        for path in sorted(self._failed.iterdir()) if self._failed.is_dir() else []:
+        for path in [path for place in self._all(_FAILED) for path in _listed(place)]:
             if path.suffix == PART:
                 continue
             try:
                 found.append(msgspec.json.decode(read_file(path), type=Failure))
             except (msgspec.MsgspecError, OSError, UnicodeDecodeError, RecursionError) as error:
-                self._put_aside(path, f"not a record of a failure: {error}", move)
+                if os.path.lexists(path):  # and not being tried again by another shard
+                    self._put_aside(path, f"not a record of a failure: {error}", move)
         return found
 
     def forget_failures(self) -> None:
         """Before trying again."""
-        with writing(self._failed):
-            for path in self._failed.iterdir():
-                if path.suffix == ".json":
-                    path.unlink(missing_ok=True)
+        for place in self._held(_FAILED):
+            with writing(place):
+                for path in _listed(place):
+                    if path.suffix == ".json":
+                        path.unlink(missing_ok=True)
 
 
 def failure_of(outcome: Outcome, cell: Cell) -> Failure:
@@ -293,6 +330,10 @@ def checked_content(path: Path) -> bytes | str:
     except Exception as error:  # not ours after all: polars may raise anything
         return f"not Parquet: {error}"
     return content if dict(schema) == SCHEMA else "its columns are not those of results"
+
+
+def _listed(place: Path) -> list[Path]:
+    return sorted(place.iterdir())
 
 
 def _frame(contents: list[bytes]) -> pl.DataFrame:

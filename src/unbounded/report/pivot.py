@@ -1,0 +1,137 @@
+"""Results as tables on a terminal: learners down, adversaries across, one table for each size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from unbounded.lab.experiment import Experiment
+from unbounded.lab.grid import Cell
+from unbounded.lab.names import known
+from unbounded.lab.store import SHOWN
+from unbounded.report.labels import learner_names, short_names, thousands
+
+
+class Pivot(NamedTuple):
+    """One table.
+
+    Attributes
+    ----------
+    title : str
+    adversaries : list of str
+        The heads of the columns.
+    rows : dict of str to list of str
+        For each learner, what its cells say.
+    """
+
+    title: str
+    adversaries: list[str]
+    rows: dict[str, list[str]]
+
+
+class Mean(NamedTuple):
+    """Of the replicates of a cell, at the last round: the regret, as it is and relative."""
+
+    replicates: int
+    regret: float
+    relative: float
+    error: float | None  # of the relative one; None for a single replicate
+
+
+def means(frame: pl.DataFrame, e: Experiment) -> dict[str, Mean]:
+    """By the key of the cell."""
+    last = frame.filter(pl.col("round") == pl.col("round").max().over("cell"))
+    regret, relative = pl.col(SHOWN[e.kind].column), pl.col(f"relative_{SHOWN[e.kind].column}")
+    error = relative.std() / pl.len().sqrt()
+    summary = last.group_by("cell").agg(
+        pl.len(), regret.mean(), relative.mean().alias("mean"), error.alias("error")
+    )
+    return {str(key): Mean(*row) for key, *row in summary.iter_rows()}
+
+
+def pivots(e: Experiment, cells: Sequence[Cell], found: dict[str, Mean]) -> list[Pivot]:
+    """A table for each number of arms or world, and number of rounds."""
+    learners = learner_names(
+        [(c.settings.learner, c.learner_settings) for c in cells], known(e.kind, "learners")
+    )
+    adversaries = short_names(
+        [(c.settings.adversary, c.adversary_settings) for c in cells], known(e.kind, "adversaries")
+    )
+    _, name, unit = SHOWN[e.kind]
+    tables: dict[str, Pivot] = {}
+    for cell, size in zip(cells, _sizes(e, cells), strict=True):
+        s = cell.settings
+        title = f"{name} / {unit} after {thousands(s.rounds)} {_LENGTH[e.kind]}, {size}"
+        table = tables.setdefault(title, Pivot(title, list(adversaries.values()), {}))
+        learner = learners[s.learner, cell.learner_settings]
+        row = table.rows.setdefault(learner, [""] * len(table.adversaries))
+        column = list(adversaries).index((s.adversary, cell.adversary_settings))
+        row[column] = _text(found.get(cell.key), e.replicates)
+    return list(tables.values())
+
+
+_LENGTH = {"bandits": "rounds", "MDPs": "episodes"}
+
+
+def _sizes(e: Experiment, cells: Sequence[Cell]) -> list[str]:
+    if e.kind == "bandits":
+        return [f"{c.settings.arms} arms" for c in cells]
+    variants = [(str(c.settings.world), str(c.world_settings)) for c in cells]
+    # Sizes of worlds do not follow from their names.
+    names = short_names(variants, known("MDPs", "worlds"))
+    return [names[variant] for variant in variants]
+
+
+def _text(mean: Mean | None, replicates: int) -> str:
+    if mean is None:
+        return "–"
+    error = "" if mean.error is None else f" ± {mean.error:.2g}"
+    count = "" if mean.replicates == replicates else f" ({mean.replicates}/{replicates})"
+    return f"{mean.relative:.4g}{error}{count}"
+
+
+def cell_table(e: Experiment, cells: Sequence[Cell], found: dict[str, Mean]) -> Table:
+    """One line for each cell."""
+    _, name, unit = SHOWN[e.kind]
+    table = Table("cell", "replicates", name, f"{name} / {unit}", "± s.e.", box=None)
+    for cell in cells:
+        count, *numbers = found.get(cell.key, (0,))
+        texts = ["" if number is None else f"{number:.4g}" for number in numbers]
+        table.add_row(Text(cell.label), f"{count}/{e.replicates}", *texts)
+    return table
+
+
+def print_pivots(console: Console, tables: Sequence[Pivot]) -> None:
+    """Tables that fit: one that is too wide is continued below."""
+    for k, table in enumerate(tables):
+        if k:
+            console.print()
+        console.print(f"{table.title}: mean ± s.e.", markup=False, style="bold")
+        left = list(range(len(table.adversaries)))
+        while left:
+            taken = len(left)
+            while (
+                taken > 1
+                and _drawn(table, left[:taken])
+                .__rich_measure__(console, console.options.update(max_width=10**6))
+                .maximum
+                > console.width
+            ):
+                taken -= 1
+            console.print(_drawn(table, left[:taken]))
+            left = left[taken:]
+
+
+def _drawn(table: Pivot, columns: Sequence[int]) -> Table:
+    drawn = Table(box=None, pad_edge=False)
+    drawn.add_column("learner")
+    for j in columns:
+        drawn.add_column(Text(table.adversaries[j]), justify="right")
+    for learner, texts in table.rows.items():
+        drawn.add_row(Text(learner), *(texts[j] for j in columns))
+    return drawn
