@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from unbounded.mdps.uniform_policy import UniformPolicy
     from unbounded.mdps.uob_reps import UOBREPS
     from unbounded.play.adversary import MDPAdversary
+    from unbounded.play.compare import Comparison, compare, compare_mdp
     from unbounded.play.mdp_learner import MDPLearner
     from unbounded.play.plan import Plan
     from unbounded.play.python_mdp_learner import PythonMDPLearner
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
 _LATER = {
+    "Comparison": "unbounded.play.compare",
     "CostSCBRL": "unbounded.mdps.cost_scb_rl",
     "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
     "IndependentSCB": "unbounded.mdps.independent_scb",
@@ -77,6 +79,8 @@ _LATER = {
     "UCBVI": "unbounded.mdps.ucbvi",
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
+    "compare": "unbounded.play.compare",
+    "compare_mdp": "unbounded.play.compare",
     "simulate_mdp": "unbounded.play.simulate_mdp",
     "warm": "unbounded._warm",
 }
@@ -122,6 +126,7 @@ __all__ = [
     "Banker",
     "CacheWarning",
     "Choice",
+    "Comparison",
     "CostSCB",
     "CostSCBIX",
     "CostSCBRL",
@@ -151,6 +156,8 @@ __all__ = [
     "UniINF",
     "Uniform",
     "UniformPolicy",
+    "compare",
+    "compare_mdp",
     "simulate",
     "simulate_mdp",
     "warm",

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from unbounded.play import looks
 from unbounded.report import figures
 
 # Machado, Oliveira & Fernandes (2009), at full severity; grey is luminance.
@@ -79,13 +80,13 @@ def test_colours_stand_out_from_the_paper(paper, colours):
 
 def test_figures_have_the_colours_of_the_page():
     [_, light], _, [_, printed] = palettes()
-    assert list(figures._COLOURS) == light == printed
+    assert list(looks.COLOURS) == light == printed
 
 
 def test_looks_differ_in_more_than_colour():
-    looks = figures.Looks(range(12))
+    shown = figures.Looks(range(12))
     for i, j in itertools.combinations(range(4), 2):
-        a, b = looks.line(i), looks.line(j)
+        a, b = shown.line(i), shown.line(j)
         assert a["linestyle"] != b["linestyle"]
         assert a["marker"] != b["marker"]
     every = [tuple(map(str, looks.line(i).values())) for i in range(12)]

@@ -11,6 +11,7 @@ pytest.importorskip("polars")
 
 from scipy import stats
 
+from unbounded.play import intervals
 from unbounded.report import statistics
 
 
@@ -30,7 +31,7 @@ def test_intervals_of_quantiles(count):
 
 def test_student_and_resampling():
     for freedom in (1, 2, 3, 4, 9, 10, 49, 500, 1999):
-        assert statistics.student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
+        assert intervals.student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
     rng = np.random.default_rng(0)
     x = np.array([1.0, 10.0, 100.0])
     exact = np.outer(np.ones(5), 3.0 * x**0.5)

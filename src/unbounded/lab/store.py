@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,21 +33,10 @@ from unbounded.lab.names import Kind
 from unbounded.lab.rows import SCHEMA, TIMING, versions
 from unbounded.lab.shards import SHARDS, Shard
 from unbounded.lab.task import Outcome, Span
+from unbounded.play.results import BANDITS, MDPS, Shown
 
-
-class Shown(NamedTuple):
-    """Which regret tables and charts show, what they call it, and what it is relative to."""
-
-    column: str
-    name: str
-    unit: str
-
-
-SHOWN: Mapping[Kind, Shown] = {
-    "bandits": Shown("regret", "regret", "range"),
-    "MDPs": Shown("pseudo_regret", "pseudo-regret", "Σℓ∞"),
-}
-"""Of bandits the realised regret; of MDPs the expected one, which is exact and less noisy."""
+SHOWN: Mapping[Kind, Shown] = {"bandits": BANDITS, "MDPs": MDPS}
+"""Which regret tables and charts show."""
 
 EXPERIMENT = "experiment.toml"
 """The file by which a directory of results is known."""

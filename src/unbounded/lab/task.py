@@ -166,38 +166,15 @@ def play(settings: Settings, first: int, count: int) -> dict[str, Array]:
 
 def _play_bandit(settings: Settings, first: int, count: int) -> dict[str, Array]:
     learner = known("bandits", "learners")[settings.learner].cls
-    result = _simulated(settings, learner(settings.arms, **settings.learner_settings), first, count)
-    columns = {
-        "regret": result.regret,
-        "relative_regret": result.relative_regret("range"),
-        "low": result.low,
-        "high": result.high,
-        "clipped": result.clipped,
-        "threshold": result.threshold,
-    }
-    if settings.pseudo_regret:
-        columns["pseudo_regret"] = result.pseudo_regret
-        columns["relative_pseudo_regret"] = result.relative_regret("range", pseudo=True)
-    return columns
+    made = learner(settings.arms, **settings.learner_settings)
+    return _simulated(settings, made, first, count).columns()
 
 
 def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
     mdp = _world(settings)
     learner = names.mdp_learner(settings.learner, settings.learner_settings, mdp, settings.rounds)
-    result = _simulated_mdp(settings, learner, mdp, first, count)
-    explored = result.explored[:, None]
-    over = explored <= result.checkpoints
-    return {
-        "regret": result.regret,
-        "pseudo_regret": result.pseudo_regret,
-        "relative_regret": result.relative_regret(),
-        "relative_pseudo_regret": result.relative_regret(pseudo=True),
-        "low": result.low.min(axis=2),
-        "high": result.high.max(axis=2),
-        "clipped": result.clipped,
-        "explored": np.minimum(explored, result.checkpoints),
-        "reach": np.where(over, result.reach[:, None], np.nan),
-    }
+    columns: dict[str, Array] = _simulated_mdp(settings, learner, mdp, first, count).columns()
+    return columns
 
 
 def _simulated(settings: Settings, learner: Any, first: int, count: int) -> Simulation:

@@ -64,11 +64,16 @@ def text_of(saved: str | os.PathLike[str]) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old text or the new one, never a part."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """`write_whole` of what is no text."""
     target = Path(os.path.realpath(path))  # a link stays one
     part = target.with_name(f"{secrets.token_hex(8)}.part")
     try:
-        with open(part, "x", encoding="utf-8") as file:
-            file.write(text)
+        with open(part, "xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -24,17 +24,20 @@ from unbounded.play.bandit_loops import (
     play_python,
 )
 from unbounded.play.pace import Pace, is_ours
+from unbounded.play.results import BANDITS, Played, Shown, name_of
 from unbounded.play.seeds import CHOICES, replicate_seed, root_of
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Played):
     """What happened in each replicate at each checkpoint.
 
     Arrays have shape (replicates, checkpoints) and refer to rounds 1 .. ``checkpoints[j]``.
 
     Attributes
     ----------
+    learner, adversary : str
+        Their names.
     checkpoints : array of int, shape (checkpoints,)
     low, high : array
         The smallest and the largest loss of any arm so far.
@@ -44,6 +47,11 @@ class Simulation:
         The learner's ``scale``: its clipping threshold or range, at most the largest float.
     """
 
+    shown: ClassVar[Shown] = BANDITS
+    length: ClassVar[str] = "rounds"
+
+    learner: str
+    adversary: str
     checkpoints: NDArray[np.int64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -80,7 +88,9 @@ class Simulation:
         with np.errstate(over="ignore"):
             return np.minimum(self.high - self.low, LARGEST)
 
-    def relative_regret(self, to: str = "scale", *, pseudo: bool = False) -> NDArray[np.float64]:
+    def relative_regret(
+        self, to: Literal["scale", "range"] = "scale", *, pseudo: bool = False
+    ) -> NDArray[np.float64]:
         """Regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
 
         Finite at every scale, even where the regret itself exceeds float64.
@@ -94,6 +104,26 @@ class Simulation:
         regret = (self._expected if pseudo else self._played) - self._best
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0.0, regret / size, 0.0)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        columns: dict[str, NDArray[Any]] = {
+            "regret": self.regret,
+            "relative_regret": self.relative_regret("range"),
+            "low": self.low,
+            "high": self.high,
+            "clipped": self.clipped,
+            "threshold": self.threshold,
+        }
+        if not np.isnan(self._expected).all():  # it was followed
+            columns["pseudo_regret"] = self.pseudo_regret
+            columns["relative_pseudo_regret"] = self.relative_regret("range", pseudo=True)
+        return columns
+
+    def met(self) -> NDArray[np.float64]:
+        """The loss of the best arm: equal where losses are."""
+        with np.errstate(over="ignore"):
+            return self._best / self._unit
 
     def seed(self, replicate: int) -> SeedSequence:
         """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
@@ -199,6 +229,7 @@ def simulate(
     if not pseudo_regret:
         expected = np.full_like(expected, np.nan)
     return Simulation(
+        learner=learner.spec.name, adversary=name_of(adversary),
         checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
         threshold=threshold, _played=played, _best=best, _expected=expected, _unit=unit,
         _root=root, _first=first_replicate,

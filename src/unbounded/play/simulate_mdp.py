@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -24,15 +25,18 @@ from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary
 from unbounded.play.mdp_learner import MDPLearner, unsolved
 from unbounded.play.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
 from unbounded.play.pace import Pace, is_ours
+from unbounded.play.results import MDPS, Played, Shown, name_of
 from unbounded.play.seeds import CHOICES, replicate_seed, root_of
 
 
-@dataclass(frozen=True)
-class MDPSimulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class MDPSimulation(Played):
     """What happened in each replicate at each checkpoint; arrays (replicates, checkpoints).
 
     Attributes
     ----------
+    learner, adversary : str
+        Their names.
     checkpoints : array of int, shape (checkpoints,)
     low, high : array, shape (replicates, checkpoints, H)
         Extreme losses of each layer so far, of any pair.
@@ -46,6 +50,11 @@ class MDPSimulation:
         Episodes of exploration, and how well FTRL was solved.
     """
 
+    shown: ClassVar[Shown] = MDPS
+    length: ClassVar[str] = "episodes"
+
+    learner: str
+    adversary: str
     checkpoints: NDArray[np.int64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -95,6 +104,27 @@ class MDPSimulation:
         size = (largest * self._unit[:, :, None]).sum(axis=2) * rate
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0.0, regret / size, 0.0)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        explored = self.explored[:, None]
+        over = explored <= self.checkpoints
+        return {
+            "regret": self.regret,
+            "pseudo_regret": self.pseudo_regret,
+            "relative_regret": self.relative_regret(),
+            "relative_pseudo_regret": self.relative_regret(pseudo=True),
+            "low": self.low.min(axis=2),
+            "high": self.high.max(axis=2),
+            "clipped": self.clipped,
+            "explored": np.minimum(explored, self.checkpoints),
+            "reach": np.where(over, self.reach[:, None], np.nan),
+        }
+
+    def met(self) -> NDArray[np.float64]:
+        """The loss of the best policy: equal where losses are."""
+        with np.errstate(over="ignore"):
+            return self._best / self._unit
 
     def seed(self, replicate: int) -> SeedSequence:
         """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
@@ -203,6 +233,8 @@ def simulate_mdp(
     if failed:
         warnings.warn(unsolved(learner.spec.name, failed, solves), SolverWarning, stacklevel=2)
     return MDPSimulation(
+        learner=learner.spec.name,
+        adversary=name_of(adversary),
         checkpoints=points,
         low=extremes[0],
         high=extremes[1],

@@ -19,14 +19,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from unbounded.lab.files import write_whole, writing
+from unbounded.play import looks
+from unbounded.play.looks import wants_log
 from unbounded.report.model import Chart, Panel, Report, Section
 
 MOST_PANELS = 6  # of a figure; the page has the others
 WIDTH = 7.0  # inches, of a text column
 
-_COLOURS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
-_MARKERS = ("o", "s", "^", "D", "v")
 _ROW, _COLUMN = 40, 28  # letters in a line of the names of rows and of columns
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _STYLE = {
@@ -157,18 +156,14 @@ class Looks:
     def __init__(self, looks: Sequence[int]) -> None:
         self._looks = looks
 
+    def line(self, learner: int) -> dict[str, Any]:
+        return looks.line(self._looks[learner])
+
     def colour(self, learner: int) -> str:
-        return _COLOURS[self._looks[learner] % len(_COLOURS)]
+        return str(self.line(learner)["color"])
 
     def marker(self, learner: int) -> str:
-        return _MARKERS[self._looks[learner] % len(_MARKERS)]
-
-    def line(self, learner: int) -> dict[str, Any]:
-        dash = _DASHES[self._looks[learner] % len(_DASHES)]
-        return {
-            "color": self.colour(learner), "linestyle": dash, "marker": self.marker(learner),
-            "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
-        }  # fmt: skip
+        return str(self.line(learner)["marker"])
 
 
 def _lines(place: Axes, chart: Chart, panel: Panel, look: Looks, *, labelled: bool) -> None:
@@ -247,15 +242,6 @@ def _placed(values: Iterable[float | None], log: bool) -> list[float]:
     if log:
         return [math.nan if v is None or v <= 0.0 else math.log10(v) for v in values]
     return [math.nan if v is None else v for v in values]
-
-
-def wants_log(values: Iterable[float | None]) -> bool:
-    """As on the page: nearly everything is positive and spans a factor of 8 or more."""
-    there = [v for v in values if v is not None]
-    positive = [v for v in there if v > 0.0]
-    if not positive or len(positive) < 0.95 * len(there):
-        return False
-    return max(positive) > 8.0 * min(positive)
 
 
 def _dots(place: Axes, chart: Chart, panel: Panel, look: Looks, names: Sequence[str]) -> None:

@@ -3,59 +3,17 @@
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from unbounded.play.intervals import mean_interval as mean_interval
 
 Array = NDArray[np.float64]
 
 RESAMPLES = 1000
 SEED = 2024  # of the bootstrap: the same rows give the same page
-
-
-@cache
-def student(freedom: int) -> float:
-    """The 97.5% quantile of Student's t.
-
-    Examples
-    --------
-    >>> from unbounded.report.statistics import student
-    >>> round(student(9), 4)
-    2.2622
-    """
-    low, high = 0.0, 20.0
-    while _inside(high, freedom) < 0.95:
-        high *= 2.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if _inside(middle, freedom) < 0.95:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _inside(t: float, freedom: int) -> float:
-    """P(|T| < t), by the finite series of Abramowitz & Stegun, 26.7.3 and 26.7.4."""
-    theta = math.atan(t / math.sqrt(freedom))
-    sine, square = math.sin(theta), math.cos(theta) ** 2
-    odd = freedom % 2
-    term = math.cos(theta) if odd else 1.0
-    total = 0.0
-    for k in range(1 + odd, freedom, 2):
-        total += term
-        term *= square * k / (k + 1)
-    return 2.0 / math.pi * (theta + sine * total) if odd else sine * total
-
-
-def mean_interval(values: Array) -> tuple[float, float, float]:
-    """The mean and its 95% interval; without width for a single value."""
-    mean = float(values.mean())
-    if values.size < 2:
-        return mean, mean, mean
-    half = student(min(values.size - 1, 2000)) * float(values.std(ddof=1)) / math.sqrt(values.size)
-    return mean, mean - half, mean + half
 
 
 @lru_cache(maxsize=2)
