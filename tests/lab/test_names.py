@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -29,6 +30,22 @@ def test_a_name_may_be_that_of_an_adversary_of_either_kind() -> None:
     of_bandits, of_mdps = (known(kind, "adversaries")["Switch"] for kind in FAMILIES)
     assert of_bandits.cls is adversaries.Switch
     assert of_mdps.cls is adversaries.mdps.Switch
+
+
+def literals(annotation: Any) -> tuple[Any, ...]:
+    """What of an annotation is a closed list."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(one for part in get_args(annotation) for one in literals(part))
+
+
+@pytest.mark.parametrize(("kind", "field"), PAIRS)
+def test_closed_lists_are_types(kind: names.Kind, field: names.Field) -> None:
+    """An editor and a type checker know what the docstring lists."""
+    for name, entry in known(kind, field).items():
+        for parameter in entry.parameters.values():
+            where = name, parameter.name
+            assert literals(parameter.annotation) == parameter.options, where
 
 
 @pytest.mark.parametrize(("kind", "field"), PAIRS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from alns.select import OperatorSelectionScheme
@@ -55,7 +55,7 @@ class ScaleFreeSelect(OperatorSelectionScheme):
         op_coupling: ArrayLike | None = None,
         learner: type[Learner] = SCB,
         settings: Mapping[str, Any] | None = None,
-        loss: str = "delta",
+        loss: Literal["delta", "gain"] = "delta",
     ) -> None:
         coupling = None if op_coupling is None else np.asarray(op_coupling)
         super().__init__(num_destroy, num_repair, coupling)

@@ -8,7 +8,7 @@ This algorithm is the library's own; we know of no other text on it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
 
@@ -252,10 +252,10 @@ class CostSCB(Learner):
         lower: float | None = None,
         best_reward: float | None = None,
         outliers: SupportsIndex | str = 0,
-        tune: str = "paid",
+        tune: Literal["paid", "scale"] = "paid",
         rate: float = 2.0,
         implicit: float = 1.0,
-        late: str = "usual",
+        late: Literal["usual", "proved"] = "usual",
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)

@@ -14,7 +14,7 @@ Three published forms, all with p = (1 - gamma) softmax(eta G) + gamma / n for g
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -155,7 +155,7 @@ class Exp3P(Learner):
         *,
         rounds: SupportsIndex,
         delta: float = 0.05,
-        form: str = "bubeck",
+        form: Literal["bubeck", "auer", "audibert"] = "bubeck",
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:

@@ -8,7 +8,7 @@ constants of the library's own theorem (docs/theory/range-clipping.md), which wo
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel
@@ -33,7 +33,7 @@ from unbounded.play.seeds import Seed
 class Constants(NamedTuple):
     """What a profile sets; every field is also an argument of `SCB`."""
 
-    clip: str
+    clip: Literal["range", "scale", "none"]
     rate: float  # c
     mixing: float  # a
 
@@ -190,9 +190,9 @@ class SCB(Learner):
         self,
         n_arms: SupportsIndex,
         *,
-        profile: str = "practical",
-        clip: str | None = None,
-        threshold: str = "lazy",
+        profile: Literal["practical", "paper"] = "practical",
+        clip: Literal["range", "scale", "none"] | None = None,
+        threshold: Literal["lazy", "largest"] = "lazy",
         rate: float | None = None,
         mixing: float | None = None,
         ablation: bool = False,

@@ -10,7 +10,7 @@ covers ``beta_cap=0.5`` only (erratum E9).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 from unbounded._arguments import checked_count, checked_option, checked_part, checked_positive
 from unbounded._jit import kernel
@@ -35,7 +35,7 @@ from unbounded.play.seeds import Seed
 class Constants(NamedTuple):
     """What a profile sets; every field is also an argument of `SCBIX`."""
 
-    clip: str
+    clip: Literal["range", "scale", "none"]
     mixing: float  # a
 
 
@@ -182,9 +182,9 @@ class SCBIX(Learner):
         self,
         n_arms: SupportsIndex,
         *,
-        profile: str = "practical",
-        clip: str | None = None,
-        threshold: str = "lazy",
+        profile: Literal["practical", "paper"] = "practical",
+        clip: Literal["range", "scale", "none"] | None = None,
+        threshold: Literal["lazy", "largest"] = "lazy",
         delta: float | None = None,
         beta_cap: float | None = None,
         mixing: float | None = None,

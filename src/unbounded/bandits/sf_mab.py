@@ -9,7 +9,7 @@ the scale of the losses. Formulas as read in the paper (PMLR 167).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -161,7 +161,11 @@ class SFMAB(Learner):
     )
 
     def __init__(
-        self, n_arms: SupportsIndex, *, exploration: str = "fixed", seed: Seed = None
+        self,
+        n_arms: SupportsIndex,
+        *,
+        exploration: Literal["fixed", "adaptive"] = "fixed",
+        seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         option = checked_option("exploration", exploration, ("fixed", "adaptive"))

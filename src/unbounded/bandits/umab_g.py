@@ -11,7 +11,7 @@ the losses.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -172,7 +172,7 @@ class UMABG(Learner):
         self,
         n_arms: SupportsIndex,
         *,
-        exploration: str = "adaptive",
+        exploration: Literal["adaptive", "fixed", "capped"] = "adaptive",
         rounds: SupportsIndex | None = None,
         first_threshold: float = 1.0,
         seed: Seed = None,

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -353,7 +353,7 @@ class CostSCBRL(MDPLearner):
         lower: float | Sequence[float] | None = None,
         best_reward: float | Sequence[float] | None = None,
         outliers: SupportsIndex = 0,
-        profile: str = "practical",
+        profile: Literal["practical", "theory"] = "practical",
         rate: float | None = None,
         implicit: float | None = None,
         width: float | None = None,

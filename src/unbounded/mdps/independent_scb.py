@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -154,7 +154,7 @@ class IndependentSCB(MDPLearner):
         layers: Sequence[int],
         n_actions: int,
         *,
-        clip: str = "scale",
+        clip: Literal["scale", "range"] = "scale",
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions)

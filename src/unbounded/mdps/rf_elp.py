@@ -16,7 +16,7 @@ weight.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -305,9 +305,9 @@ class RFELP(MDPLearner):
         *,
         early_stop: int = 0,
         share_counts: bool = True,
-        constants: str = "practical",
+        constants: Literal["practical", "paper"] = "practical",
         bonus: float = 0.3,
-        explorer: str = "mvp",
+        explorer: Literal["mvp", "ucbvi"] = "mvp",
         support: npt.ArrayLike | None = None,
         seed: Seed = None,
     ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -238,9 +238,9 @@ class SCBRL(MDPLearner):
         episodes: int,
         delta: float = 0.05,
         *,
-        profile: str = "practical",
+        profile: Literal["practical", "theory"] = "practical",
         literal: bool = False,
-        clip: str | None = None,
+        clip: Literal["range", "scale"] | None = None,
         rate: float | None = None,
         mixing: float | None = None,
         implicit: float | None = None,
@@ -250,11 +250,11 @@ class SCBRL(MDPLearner):
         early_stop: int | None = None,
         share_counts: bool | None = None,
         skip: float | None = None,
-        estimator: str = "mixture",
-        explorer: str = "mvp",
+        estimator: Literal["mixture", "ftrl_only"] = "mixture",
+        explorer: Literal["mvp", "ucbvi", "oracle"] = "mvp",
         exploration_cap: float = 0.5,
         tight: bool = False,
-        threshold: str = "lazy",
+        threshold: Literal["lazy", "largest"] = "lazy",
         kappa: float = 1e-3,
         tolerance: float = 1e-8,
         ablation: bool = False,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
@@ -137,7 +137,7 @@ class UCBVI(MDPLearner):
         delta: float = 0.05,
         *,
         total: float = 1.0,
-        constants: str = "practical",
+        constants: Literal["practical", "paper"] = "practical",
         bonus: float = 0.3,
         seed: Seed = None,
     ) -> None:

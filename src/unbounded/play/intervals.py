@@ -48,7 +48,8 @@ def _inside(t: float, freedom: int) -> float:
 
 def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """The mean and its 95% interval; without width for a single value."""
-    mean = float(values.mean())
+    with np.errstate(over="ignore", invalid="ignore"):  # of values near the largest float
+        mean = float(values.mean())
     if values.size < 2:
         return mean, mean, mean
     half = student(min(values.size - 1, _MOST)) * standard_error(values)
@@ -65,4 +66,8 @@ def standard_error(values: NDArray[np.float64]) -> float:
     >>> standard_error(np.array([1.0, 3.0]))
     1.0
     """
-    return float(values.std(ddof=1)) / math.sqrt(values.size)
+    size = float(np.abs(values).max())
+    if not 0.0 < size < math.inf:  # an infinite value has no deviation
+        return 0.0 if size == 0.0 else math.nan
+    unit = 2.0 ** -math.frexp(size)[1] if size > 1e150 else 1.0  # squares must not overflow
+    return float((values * unit).std(ddof=1)) / unit / math.sqrt(values.size)

@@ -15,6 +15,7 @@ from unbounded.play.intervals import mean_interval, standard_error
 from unbounded.play.results import Played
 
 _MOST = 4  # learners that one line names
+_CAPTION = "caption-side: top; text-align: left; white-space: nowrap; padding: 0.2em 0.8em"
 
 
 class Line(NamedTuple):
@@ -66,9 +67,9 @@ class Summary:
     ...     return [0.0, 1.0, 1.0]
     >>> print(compare({"SCB": SCB(3), "guess": Uniform(3)}, losses, 300, 5, seed=1).summary())
     against losses, 300 rounds, 5 replicates
-    learner  regret  regret / range  ± s.e.  minus SCB  95% interval  better
+    learner  regret  regret / range  ± s.e.  minus SCB  95% interval    better
     SCB      28      28              3.271
-    guess    201.8   201.8           5.389   173.8      [161, 187]    0 of 5
+    guess    201.8   201.8           5.389   173.8      [161.1, 186.5]  0 of 5
     """
 
     title: str
@@ -95,15 +96,20 @@ class Summary:
             row = [line.learner, *map(_short, (line.regret, line.relative, line.error))]
             if several:
                 there = k > 0
-                interval = f"[{_short(line.low, 3)}, {_short(line.high, 3)}]"
+                interval = f"[{_short(line.low)}, {_short(line.high)}]"
                 row += [_short(line.difference) if there else "", interval if there else ""]
                 row += [f"{line.better} of {line.replicates}" if there else ""]
             rows.append(row)
         return rows
 
     def _repr_html_(self) -> str:
+        return self.html("")
+
+    def html(self, kind: str) -> str:
+        """A table for notebooks; ``kind`` is what to call the results."""
         head, *rows = self._texts()
-        parts = [f"<caption>{escape(self.title)}</caption>", _html_row("th", head)]
+        title = f"<b>{escape(kind)}</b> {escape(self.title)}"
+        parts = [f"<caption style='{_CAPTION}'>{title}</caption>", _html_row("th", head)]
         parts += [_html_row("td", row) for row in rows]
         return f"<table>{''.join(parts)}</table>"
 
@@ -164,16 +170,22 @@ def one_line(kind: str, named: Mapping[str, Played]) -> str:
 
 def html(kind: str, named: Mapping[str, Played]) -> str:
     """The kind and the summary."""
-    return f"<div><b>{kind}</b>{summary(named)._repr_html_()}</div>"
+    return summary(named).html(kind)
 
 
 def _html_row(tag: str, texts: list[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"
+    style = "padding: 0.2em 0.8em; white-space: nowrap; text-align:"
+    aligned = ["left", *["right"] * (len(texts) - 1)]
+    cells = [
+        f"<{tag} style='{style} {side}'>{escape(text)}</{tag}>"
+        for side, text in zip(aligned, texts, strict=True)
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _short(value: float, digits: int = 4) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}g}"
+def _short(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from unbounded._arguments import checked_option, checked_whole, checked_within
 from unbounded._jit import kernel
@@ -52,7 +52,7 @@ class Signs(Adversary):
 
     def __init__(
         self,
-        pattern: str = "mixed",
+        pattern: Literal["positive", "negative", "mixed", "alternating"] = "mixed",
         gap: float = 0.2,
         best: int = 0,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from unbounded._arguments import (
     checked_finite,
@@ -61,7 +61,7 @@ class Spikes(Adversary):
         self,
         height: float = 30.0,
         rate: float = 1e-3,
-        sign: str = "positive",
+        sign: Literal["positive", "negative", "both"] = "positive",
         gap: float = 0.1,
         best: int = 0,
         *,
