@@ -28,7 +28,7 @@ from unbounded.lab.slurm import script
 from unbounded.lab.store import Store
 from unbounded.lab.task import Span
 
-EXPERIMENT = config.experiment(helpers.PAIR | {"rounds": 200})
+EXPERIMENT = config.experiment(helpers.PAIR | {"rounds": 100})
 PLAN = grid.cells(EXPERIMENT)
 R = EXPERIMENT.replicates
 
@@ -380,7 +380,7 @@ def killed_and_restarted(
     try:
         for k, moments in enumerate(kills, 1):
             running.append(Running(file, out, Shard(k, len(kills)), moments))
-        left, deadline = list(running), time.monotonic() + 600
+        left, deadline = list(running), time.monotonic() + 3600
         while left:
             left = [one for one in left if not one.step()]
             assert time.monotonic() < deadline, "waited too long"
@@ -401,22 +401,17 @@ def test_three_shards_at_once_killed_and_restarted(
 
 
 @pytest.mark.long
-def test_eight_shards_at_once_killed_and_restarted_20_times(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turn", range(20))
+def test_eight_shards_at_once_killed_and_restarted(turn: int, tmp_path: Path) -> None:
     longer = config.experiment(helpers.PAIR | {"rounds": 600})
-    file = tmp_path / "longer.toml"
+    file, out = tmp_path / "longer.toml", tmp_path / "out"
     file.write_text(config.dumps(longer))
-    serial = plain(lab.run(longer, engine="serial"))
-    rng, total = random.Random(18), []
-    for turn in range(20):
-        out = tmp_path / f"out-{turn}"
-        kills = [
-            [(rng.random() < 0.7, rng.random()) for _ in range(rng.randrange(3))] for _ in range(8)
-        ]
-        total.append(killed_and_restarted(file, out, kills))
-        print(f"turn {turn}: killed {total[-1][0]}, after progress {total[-1][1]}", flush=True)
-        frame = plain(lab.results(out))
-        assert frame.equals(serial)
-        assert not frame.equals(serial.with_columns(pl.col("regret").shift()))
-    killed, progressed = map(sum, zip(*total, strict=True))
-    assert killed >= 100
-    assert progressed >= 30
+    rng = random.Random(turn)
+    kills = [[(rng.random() < 0.7, rng.random()) for _ in range(k % 3)] for k in range(8)]
+    rng.shuffle(kills)
+    killed, progressed = killed_and_restarted(file, out, kills)
+    print(f"turn {turn}: killed {killed}, of these {progressed} after something was stored")
+    assert killed >= 4  # of 7 that were planned: others had ended before
+    serial, frame = plain(lab.run(longer, engine="serial")), plain(lab.results(out))
+    assert frame.equals(serial)
+    assert not frame.equals(serial.with_columns(pl.col("regret").shift()))

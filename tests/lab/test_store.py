@@ -17,7 +17,7 @@ pytest.importorskip("polars")
 
 import polars as pl
 
-from unbounded import cli
+from unbounded import _looking, cli
 from unbounded.lab import config, grid, task
 from unbounded.lab.files import StoreError
 from unbounded.lab.rows import SCHEMA, frame_of
@@ -381,7 +381,11 @@ def test_damaged_records_of_failures_are_set_aside(store: Store) -> None:
 
 def test_nothing_is_unpickled() -> None:
     """No module of the laboratory names pickle; the cache of compiled code is Numba's."""
-    sources = [Path(cli.__file__), *Path(config.__file__).parent.glob("*.py")]
+    sources = [
+        Path(cli.__file__),
+        Path(_looking.__file__),
+        *Path(config.__file__).parent.glob("*.py"),
+    ]
     assert len(sources) > 10
     for source in sources:
         assert "pickle" not in source.read_text().replace("unpickled", "")
