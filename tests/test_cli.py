@@ -22,7 +22,8 @@ import polars as pl
 import psutil
 
 import lab_helpers as helpers
-from unbounded import cli, lab
+import unbounded
+from unbounded import cli, lab, settings
 from unbounded.lab import config, grid, task
 from unbounded.lab.names import known
 
@@ -50,7 +51,7 @@ def test_run_then_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "144 of 144 replicates done (0 were stored before), 0 failed" in said
     assert call("run", file, "--engine", "serial") == 0
     assert "(144 were stored before)" in capsys.readouterr().err
-    assert call("show", "out/quick", "--save", "all.csv") == 0
+    assert call("show", "out/quick", "--cells", "--save", "all.csv") == 0
     shown = capsys.readouterr().out
     assert shown.count("12/12") == 12
     assert "SCB(clip=range)" in shown
@@ -117,7 +118,7 @@ def test_show_of_what_is_unfinished_and_damaged(
     capsys.readouterr()
     assert call("show", "here") == 0
     shown = capsys.readouterr().out
-    assert shown.count("0/12") == 12
+    assert shown.count("–") == 12
     assert re.search(r"not used: here/results/\S+: damaged", shown.replace("\n", " "))
     assert call("show", "here", "--save", "x.pickle") == 2
     assert "--save takes a .csv or a .parquet" in capsys.readouterr().err
@@ -133,7 +134,7 @@ def test_show_names_the_regret(
         (mdps, "pseudo_regret", "pseudo-regret", "Σℓ∞"),
     ):
         frame = lab.run(document, out=tmp_path / name, engine="serial")
-        assert call("show", tmp_path / name) == 0
+        assert call("show", tmp_path / name, "--cells") == 0
         head, first, *_ = capsys.readouterr().out.splitlines()
         assert re.split(r"\s{2,}", head.strip()) == [
             "cell", "replicates", name, f"{name} / {unit}", "± s.e.",
@@ -145,6 +146,93 @@ def test_show_names_the_regret(
         error = relative.std() / len(relative) ** 0.5
         numbers = [last[column].mean(), relative.mean(), error]
         assert first.split()[-3:] == [f"{number:.4g}" for number in numbers]
+        assert call("show", tmp_path / name) == 0
+        title, _, row, *_ = capsys.readouterr().out.splitlines()
+        assert title.startswith(f"{name} / {unit} after ")
+        assert title.endswith(": mean ± s.e.")
+        assert f" {numbers[1]:.4g} ± {error:.2g} " in f"{row} "
+
+
+def test_a_pivot_that_is_too_wide_is_continued_below(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = {**helpers.PAIR, "rounds": 20, "replicates": 2, "arms": 3}
+    gaps = [0.1, 0.2, 0.3, 0.4]
+    wide["adversaries"] = [{"name": "StochasticGap", "gap": gaps}]
+    frame = lab.run(wide, out="wide", engine="serial")
+    learners = ["SCB clip=scale", "SCB", "TsallisINF"]
+
+    def shown(width: int) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert call("show", "wide") == 0
+        return capsys.readouterr().out.splitlines()[1:]
+
+    def cells(lines: list[str], learner: str) -> list[str]:
+        own = [line for line in lines if line.startswith(f"{learner}  ")]
+        return [cell for line in own for cell in re.findall(r"\S+ ± \S+", line)]
+
+    [head, *rows] = shown(200)
+    assert [re.split(r" {2,}", row)[0] for row in rows] == learners
+    others = [f"StochasticGap gap={gap}" for gap in gaps[1:]]
+    assert re.split(r" {2,}", head) == ["learner", "StochasticGap", *others]
+    narrow = shown(60)
+    assert len(narrow) >= 2 * (len(rows) + 1)  # more than one table
+    assert all(cells(narrow, name) == cells(rows, name) for name in learners)
+    assert sum(len(cells(rows, name)) for name in learners) == frame["cell"].n_unique() == 12
+
+
+def test_python_m_unbounded_and_the_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "unbounded", "--version"], capture_output=True, text=True,
+        env=helpers.ENVIRONMENT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, unbounded.__version__)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete(shell: str) -> None:
+    script = cli._app().generate_completion(shell=shell)
+    for word in ("run", "slurm", "shard", "bandit", "tour"):
+        assert word in script
+
+
+@pytest.mark.parametrize("kind", ["bandit", "mdp", "own", "tour"])
+def test_init_writes_what_runs_and_never_over_something(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(settings, "jit", "never")
+    assert call("init", kind, "new/here") == 0
+    said = capsys.readouterr().out.splitlines()
+    written = sorted(Path("new/here").iterdir())
+    assert said[:-2] == [str(path) for path in written]
+    kept = {path.name: path.read_bytes() for path in written}
+    written[-1].write_text("mine")
+    assert call("init", kind, "new/here") == 2
+    assert "is not written over: give another directory" in capsys.readouterr().err
+    assert written[-1].read_text() == "mine"
+    written[-1].write_bytes(kept[written[-1].name])
+    monkeypatch.chdir("new/here")
+    what = re.fullmatch(r"Now: cd new/here && unbounded run (\S+)", said[-2])
+    assert what
+    if kind == "tour":
+        assert call("run", what[1], "--dry-run") == 0
+        ours = Path(__file__).parents[1] / "experiments" / "tour"
+        assert {path.name: path.read_bytes() for path in ours.glob("*.toml")} == kept
+        return
+    assert call("run", what[1], "--quick", "--engine", "serial") == 0
+    assert call("show", f"out/{kind}-quick") == 0
+    shown = capsys.readouterr().out
+    assert "± " in shown
+    assert "–" not in shown
+    assert ("Mine rate=3" in shown) == (kind == "own")
+
+
+def test_an_unknown_kind_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        call("init", "bandits", "x")
+    assert caught.value.code == 1
+    assert "'bandit', 'mdp', 'own'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_makes_its_cells_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib import metadata
+
 import pytest
 
 import unbounded
@@ -19,6 +23,33 @@ def test_every_learner_is_public(name: str) -> None:
 @pytest.mark.parametrize("name", unbounded.__all__)
 def test_what_is_named_is_there(name: str) -> None:
     assert getattr(unbounded, name).__name__ == name
+
+
+def test_dir_shows_what_is_public() -> None:
+    shown = dir(unbounded)
+    assert set(unbounded.__all__) < set(shown)
+    assert {"lab", "worlds", "adversaries", "durable", "report", "__version__"} < set(shown)
+    for name in shown:
+        assert getattr(unbounded, name) is not None
+    assert not [name for name in shown if name.startswith("_") and not name.startswith("__")]
+
+
+def test_rooms_need_no_import_of_their_own() -> None:
+    code = "import unbounded; unbounded.lab.run; unbounded.worlds.dirichlet; unbounded.bounds"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_the_packages() -> None:
+    assert unbounded.__version__ == metadata.version("unbounded")
+
+
+def test_importing_stays_light() -> None:
+    """What results and the laboratory need is imported when it is wanted."""
+    heavy = ("polars", "pandas", "matplotlib", "cyclopts", "rich", "unbounded.play.compare",
+             "unbounded.play.summary", "unbounded.play.tables", "unbounded.lab")  # fmt: skip
+    code = f"import sys, unbounded; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_what_is_not_there_is_an_attribute_error() -> None:

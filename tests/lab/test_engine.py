@@ -72,7 +72,7 @@ class Cluster:
     """A scheduler and two workers on the loopback interface, each a process of its own."""
 
     def __init__(self, directory: Path) -> None:
-        file = directory / "scheduler.json"
+        self.file = file = directory / "scheduler.json"
         common = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
         self.scheduler = self._start("dask_scheduler", "--port", "0", *common)
         self.workers = []
@@ -141,7 +141,8 @@ def test_a_cluster_gives_the_same_and_a_killed_worker_loses_nothing(
             cluster.workers[0].kill()
             killed.append(progress.done)
 
-    result = run_cells(plan, 12, store=Store(tmp_path / "out"), engine=cluster.engine, watcher=kill)
+    by_file = f"dask-file:{cluster.file}"
+    result = run_cells(plan, 12, store=Store(tmp_path / "out"), engine=by_file, watcher=kill)
     assert killed
     assert killed[0] < len(plan) * 12
     assert result.failures == []
@@ -165,6 +166,25 @@ def test_a_lost_scheduler_is_a_sentence_and_the_run_resumes(
     result = run_cells(plan, 12, store=store, engine="serial")
     assert result.already_stored > 0
     assert result.frame.drop(lab.TIMING).equals(reference)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "is not the file of a dask scheduler"),
+        ("[]", "is not the file of a dask scheduler"),
+        ('{"address": 3}', "is not the file of a dask scheduler"),
+    ],
+)
+def test_a_wrong_scheduler_file_is_a_sentence(
+    content: str | None, words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(EngineError, match=f"{words}.*; start one with 'dask scheduler"):
+        open_engine(f"dask-file:{file}")
 
 
 def test_a_cluster_of_its_own(reference: pl.DataFrame) -> None:
