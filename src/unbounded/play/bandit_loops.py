@@ -160,7 +160,7 @@ _codes: dict[tuple[BanditSpec | None, bool], Code] = {}
 
 def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
     """What is compiled for the simulations of a learner."""
-    spec, cls, arguments = learner.spec, type(learner), learner.settings
+    spec, cls, arguments = learner._variant, type(learner), learner.settings
 
     def rehearse() -> None:
         followed = np.zeros(1, np.int64) if on_demand else None
@@ -198,8 +198,7 @@ def play_compiled(
 ) -> None:
     """Play one replicate against an adversary of kernels, and record it in ``table``."""
     rounds, points, root, pseudo_regret, followed = play
-    n, spec = learner.n_arms, learner.spec
-    buffer = learner._fresh()
+    n, spec, buffer = learner.n_arms, learner._variant, learner._fresh()
     bits = bit_generator(replicate_seed(root, replicate, CHOICES))
     params, state = adversary.begin(n, rounds, replicate_key(root, replicate))
     book = new_book()

@@ -94,15 +94,16 @@ class Steps(Code, Generic[E]):
 _known: dict[Any, Steps[Any]] = {}  # by the algorithm's spec
 
 
-def steps_of(cls: type, arguments: Mapping[str, Any], entries: Callable[[Any], E]) -> Steps[E]:
+def steps_of(
+    cls: type, spec: Any, arguments: Mapping[str, Any], entries: Callable[[Any], E]
+) -> Steps[E]:
     """The steps of a learner's class; ``arguments`` are the settings of the first of its learners.
 
-    ``entries`` makes the compiled ones from the spec.
+    ``entries`` makes the compiled ones from the ``spec``, or from the variant that the learner has.
     """
-    declares: Any = declaring(cls)
-    if declares.spec not in _known:
-        _known[declares.spec] = Steps(declares, arguments, entries(declares.spec))
-    return _known[declares.spec]
+    if spec not in _known:
+        _known[spec] = Steps(declaring(cls), arguments, entries(spec))
+    return _known[spec]
 
 
 def declaring(cls: type) -> Any:
