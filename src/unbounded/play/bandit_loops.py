@@ -169,7 +169,8 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
 
     if (spec, on_demand) not in _codes:
         kernels = kernels_of(spec, on_demand=on_demand)
-        _codes[spec, on_demand] = Code(f"simulations of {spec.name}", kernels, rehearse)
+        name, few = f"simulations of {spec.name}", bool(spec.absent)
+        _codes[spec, on_demand] = Code(name, kernels, rehearse, few=few)
     return _codes[spec, on_demand]
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 
 from unbounded._interpret import interpreted
-from unbounded._jit import kernel, section
+from unbounded._jit import integers, kernel, section
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 
 _SCALARS = (int, float, bool)
@@ -212,8 +212,8 @@ class Packing:
         digest = hashlib.sha256(source.encode()).hexdigest()[:8]
         file = str(Path(__file__).with_name(f"{self.module}.{self.name}.{digest}.packing"))
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-        namespace = {"np": np, "section": section, "__name__": self.module, **kinds}
-        namespace["given"] = _given
+        used = {"section": section, "integers": integers, "given": _given}
+        namespace = {"__name__": self.module, **used, **kinds}
         exec(compile(source, file, "exec"), namespace)
         steps = [namespace[step] for step in Access._fields]
         for step in steps:
@@ -245,7 +245,7 @@ class Packing:
                 parts.append("None")
             else:
                 slot = self._vectors[field]
-                whole = "buffer.view(np.int64)" if part == Integers else "buffer"
+                whole = "integers(buffer)" if part == Integers else "buffer"
                 vector = f"section({whole}, int(buffer[{slot}]), int(buffer[{slot + 1}]))"
                 parts.append(optional.format(vector) if part == Vector | None else vector)
         alias = f"{kind.__name__}_{len(kinds)}"  # two algorithms' types may have one name

@@ -38,9 +38,13 @@ class Steps(Code, Generic[E]):
         Settings of one of its learners.
     compiled : NamedTuple of kernels
         The steps. Nothing is compiled before it is called.
+    few : bool
+        As for `Code`.
     """
 
-    def __init__(self, cls: Any, arguments: Mapping[str, Any], compiled: E) -> None:
+    def __init__(
+        self, cls: Any, arguments: Mapping[str, Any], compiled: E, *, few: bool = False
+    ) -> None:
         self.compiled = compiled
         kind: Any = type(compiled)
         self.interpreted: E = kind(*map(quietly, compiled))
@@ -49,7 +53,7 @@ class Steps(Code, Generic[E]):
         self._behind: threading.Thread | None = None
         solver = getattr(getattr(cls.spec, "solver", None), "kernel", None)
         kernels = [*compiled] if solver is None else [*compiled, solver]
-        super().__init__(cls.spec.name, kernels, self._play)
+        super().__init__(cls.spec.name, kernels, self._play, few=few)
 
     def _play(self) -> None:
         self._cls(**self._arguments, seed=0)._rehearse()
@@ -102,7 +106,7 @@ def steps_of(
     ``entries`` makes the compiled ones from the ``spec``, or from the variant that the learner has.
     """
     if spec not in _known:
-        _known[spec] = Steps(declaring(cls), arguments, entries(spec))
+        _known[spec] = Steps(declaring(cls), arguments, entries(spec), few=bool(spec.absent))
     return _known[spec]
 
 
