@@ -106,7 +106,7 @@ class Game:
         self.buffer = learner._fresh()
         tsallis_arms.MANY_ARMS = saved
         self.packing = learner.spec.packing
-        self.run_on_demand = loops(learner.spec).run_on_demand
+        self.run_on_demand = loops(learner._variant).run_on_demand
         self.loss_of = adversary.loss_of()()
         self.params, self.state = adversary.begin(n, rounds, KEY)
         self.comparators = np.zeros(0, dtype=np.int64)  # the C loop has no comparator either

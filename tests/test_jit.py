@@ -211,3 +211,54 @@ def test_a_section_is_a_view():
         assert (array[3], view.shape) == (7.0, (3,))
     with pytest.raises(numba.TypingError, match="contiguous"):
         change(np.zeros(6)[::2], 0, 1)
+
+
+@pytest.mark.parametrize("made", [kernel, subroutine])
+def test_constants_are_not_compiled_one_by_one(made):
+    """Unless the kernel must know which: in the control it is an index of a tuple of two types."""
+
+    def plus(x, k, on):
+        return x + k if on else x
+
+    def entry(x, k):
+        return (x, 7)[k]
+
+    add, entry_of = made(plus), made(entry)
+
+    @kernel
+    def both(x, k):
+        return add(x, 1, True) + add(x, 2, False) + add(x, k, True), entry_of(x, 0), entry_of(x, 1)
+
+    assert both(0.5, 3) == (5.5, 0.5, 7)
+    assert len(add._compiler._seen.overloads) == 1
+    assert len(entry_of._compiler._seen.overloads) == 2
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_compiling_and_then_as_before(enabled):
+    seen = []
+
+    def noted(context):
+        seen.append(gc.isenabled())
+        return types.void(), lambda *_: None
+
+    look = numba.extending.intrinsic(noted)
+
+    def fine():
+        look()
+
+    def broken():
+        return no_such_name  # noqa: F821
+
+    before = gc.isenabled()
+    try:
+        gc.enable() if enabled else gc.disable()
+        kernel(fine)()
+        assert seen
+        assert not any(seen)
+        assert gc.isenabled() == enabled
+        with pytest.raises(numba.TypingError):
+            kernel(broken)()
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable() if before else gc.disable()

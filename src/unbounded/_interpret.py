@@ -9,7 +9,7 @@ bit, a hundred times more slowly, and at once.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -67,8 +67,9 @@ def interpreted_pointer(pointed: Callable[[], Any]) -> Any:
     return interpreted(pointed.kernel) if isinstance(pointed, Pointer) else pointed()
 
 
-def bytecode(kernels: Iterable[Any]) -> int:
-    """How many bytes of bytecode some kernels have, with all that they call.
+def bytecode(kernels: Iterable[Any], without: Collection[str] = ()) -> int:
+    """How many bytes of bytecode some kernels have, with all that they call, but for what is
+    defined in modules of the names ``without``.
 
     Examples
     --------
@@ -95,6 +96,7 @@ def bytecode(kernels: Iterable[Any]) -> int:
             if isinstance(value, SimpleNamespace):
                 values += vars(value).values()
         called = {value for value in values if isinstance(value, FunctionType)} & mirrors - met
+        called = {one for one in called if one.__globals__["__name__"] not in without}
         met |= called
         todo += called
     return size

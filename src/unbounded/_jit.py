@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from numba import types
 from numba.core.cgutils import raw_memmove
 from numba.core.errors import TypingError
@@ -24,11 +25,13 @@ __all__ = [
     "assign",
     "borrowed",
     "can_keep",
+    "integers",
     "kernel",
     "only_kept",
     "pointer",
     "section",
     "subroutine",
+    "words",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -158,6 +161,33 @@ def section(typing_context: Any, array: Any, begin: Any, end: Any) -> Any:
     return array(array, types.int64, types.int64), generate
 
 
+@intrinsic
+def integers(typing_context: Any, vector: Any) -> Any:
+    """In a kernel: ``vector.view(np.int64)`` of float64, without Numba's code for other types."""
+    return _seen_as(types.int64, vector)
+
+
+@intrinsic
+def words(typing_context: Any, vector: Any) -> Any:
+    """In a kernel: ``vector.view(np.uint64)`` of float64."""
+    return _seen_as(types.uint64, vector)
+
+
+def _seen_as(dtype: Any, vector: Any) -> Any:
+    if vector != types.Array(types.float64, 1, "C"):
+        raise TypingError("needs a contiguous vector of float64")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = context.make_array(vector)(context, builder, arguments[0])
+        view = context.make_array(signature.return_type)(context, builder)
+        for field in ("meminfo", "parent", "nitems", "itemsize", "shape", "strides"):
+            setattr(view, field, getattr(given, field))
+        view.data = builder.bitcast(given.data, view.data.type)
+        return impl_ret_borrowed(context, builder, signature.return_type, view._getvalue())
+
+    return types.Array(dtype, 1, "C")(vector), generate
+
+
 def _unchanged(arrays: Any) -> Any:
     return arrays
 
@@ -170,12 +200,22 @@ def _section(array: Any, begin: int, end: int) -> Any:
     return array[begin:end]
 
 
+def _integers(vector: Any) -> Any:
+    return vector.view(np.int64)
+
+
+def _words(vector: Any) -> Any:
+    return vector.view(np.uint64)
+
+
 IN_PYTHON: dict[Any, Callable[..., Any]] = {
     borrowed: _unchanged,
     assign: _assigned,
     section: _section,
+    integers: _integers,
+    words: _words,
 }
 """What Python runs instead of what only a compiler can."""
 
 if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
-    borrowed, assign, section = IN_PYTHON.values()
+    borrowed, assign, section, integers, words = IN_PYTHON.values()

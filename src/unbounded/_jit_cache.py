@@ -13,6 +13,7 @@ Where a version of Numba has none of these names, kernels are compiled in each p
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import itertools
 import pickle
@@ -292,7 +293,8 @@ class InTurn(Kept):
         @functools.wraps(compile)
         def compiled(*arguments: Any) -> Any:
             try:
-                return compile(*arguments)
+                with _uncollected():
+                    return compile(*arguments)
             except BaseException:
                 self._unlock()
                 raise
@@ -303,6 +305,19 @@ class InTurn(Kept):
         lock = self._locks.pop() if self._locks else None
         if lock is not None:
             give_back(lock)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Python does not look for garbage: a compiler has much that is none, and going through all of
+    it again and again takes a sixth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _classes(kind: Any) -> Iterator[type]:

@@ -16,10 +16,12 @@ from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 import numba
+from numba import types
 from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
 from numba.core.environment import Environment, lookup_environment
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 
@@ -40,9 +42,25 @@ _environments: set[Environment] = set()
 class Seen(CPUDispatcher):
     """What other kernels see of a kernel. Python cannot call it."""
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Its types for a call. A constant is a number like any other, or there would be one
+        compilation for each, unless the kernel cannot do without knowing which."""
+        plain = tuple(map(_plain, args)), {name: _plain(kind) for name, kind in kws.items()}
+        try:
+            return super().get_call_template(*plain)
+        except TypingError:
+            if plain == (tuple(args), kws):
+                raise
+            return super().get_call_template(args, kws)
+
     def add_overload(self, result: Any) -> None:
         """Keep what was compiled, without an entry from Python."""
         self.overloads[tuple(result.signature.args)] = result
+
+
+def _plain(kind: Any) -> Any:
+    constant = isinstance(kind, types.IntegerLiteral | types.BooleanLiteral)
+    return types.unliteral(kind) if constant else kind
 
 
 class Whole(JITCodeLibrary):

@@ -20,6 +20,7 @@ from unbounded.play import bandit_loops, mdp_loops
 from unbounded.play.code import Code
 from unbounded.play.pace import pointed
 
+_FEW, _MANY = 2, 100  # arms: some learners have other code where there are many
 _MDP = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
 
 
@@ -115,22 +116,24 @@ def _timed(
 
 def _codes_of(cls: Any, simulate: bool) -> Callable[[], list[Code]]:
     def codes() -> list[Code]:
-        learner = _example(cls)
-        found: list[Code] = [learner._steps]
-        if simulate and cls.__name__ in bandits.algorithms():
-            found += [bandit_loops.code_of(learner), bandit_loops.SUMS]
-        elif simulate:
-            found += [mdp_loops.code_of(learner, _MDP, in_python=some) for some in (False, True)]
+        if cls.__name__ not in bandits.algorithms():
+            learner = _example(cls)
+            both = (False, True) if simulate else ()
+            steps: list[Code] = [learner._steps]
+            return steps + [mdp_loops.code_of(learner, _MDP, in_python=some) for some in both]
+        found: list[Code] = []
+        for n in (_FEW, _MANY):
+            learner = cls(n, **cls.spec.examples[0], seed=0)
+            loops = [bandit_loops.code_of(learner), bandit_loops.SUMS] if simulate else []
+            found += [code for code in (learner._steps, *loops) if code not in found]
         return found
 
     return codes
 
 
 def _example(cls: Any) -> Any:
-    """A small learner of a class: what is compiled does not depend on sizes."""
+    """A small learner of MDPs: what is compiled does not depend on sizes."""
     given = dict(cls.spec.examples[0])
-    if cls.__name__ in bandits.algorithms():
-        return cls(2, **given, seed=0)
     parameters = signature(cls).parameters
     if "episodes" in parameters:
         given.setdefault("episodes", 10)

@@ -192,7 +192,7 @@ def test_parts_check_themselves_and_room_is_not_kept():
 def test_learners_read_the_same_compiled_and_interpreted():
     """The generated functions of real learners, through NamedTuples in NamedTuples."""
     for learner, fields in ((SCB(3, seed=0), "t clipped"), (SCBRL([1, 2], 2, 50, seed=0), "t")):
-        packing, buffer = learner.spec.packing, learner._buffer
+        packing, buffer = learner.spec.lacking(learner._buffer).packing, learner._buffer
         state, compiled = packing.python.state(buffer), packing.compiled.state(buffer)
         assert all(getattr(state, name) == getattr(compiled, name) for name in fields.split())
         same(packing.python.params(buffer), packing.compiled.params(buffer))
@@ -200,6 +200,37 @@ def test_learners_read_the_same_compiled_and_interpreted():
         packing.compiled.pack(buffer, compiled._replace(t=17))
         before[packing.slot("t")] = 17
         assert np.array_equal(buffer, before, equal_nan=True)
+
+
+class Optional(NamedTuple):
+    t: int
+    many: Vector | None
+    L: Vector
+
+
+def test_a_vector_that_may_be_none_is_none_where_it_is_empty():
+    """In Python by looking; compiled by code of its own for those who lack it."""
+    packing = Packing("Optional", __name__, Limit, Optional)
+    for many, absent in ((None, ("state.many",)), (np.array([1.0, 2.0]), ())):
+        buffer = packing.new(Limit(3), Optional(1, many, np.array([5.0])))
+        assert packing.lacks(buffer) == absent
+        for_it = Packing("Optional", __name__, Limit, Optional, absent=absent)
+        for access in (packing.python, for_it.python, for_it.compiled):
+            state = access.state(buffer)
+            assert state.L.tolist() == [5.0]
+            assert (state.many is None) == (many is None)
+            assert many is None or state.many.tolist() == [1.0, 2.0]
+        packing.check(buffer, like=buffer)
+    with pytest.raises(ValueError, match="does not fit"):  # one has it, the other not
+        packing.check(packing.new(Limit(3), Optional(1, None, np.array([5.0]))), like=buffer)
+
+
+def test_learners_of_few_and_of_many_arms_have_code_of_their_own():
+    few, also_few, many = (SCB(n, seed=0) for n in (3, 63, 64))
+    assert few._variant is also_few._variant is not many._variant
+    assert few._steps is also_few._steps is not many._steps
+    assert many._variant is SCB.spec
+    assert few._steps.seconds < 0.7 * many._steps.seconds
 
 
 def test_errors_point_to_a_line_of_source():

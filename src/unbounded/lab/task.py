@@ -299,18 +299,19 @@ def seconds_to_compile(kind: Kind, learner: str) -> float:
     return estimated(mdp_loops.kernels_of(spec))
 
 
-_loaded: set[tuple[Kind, str, str]] = set()  # learners and adversaries that this process has run
+# Learners, adversaries and numbers of arms that this process has run.
+_loaded: set[tuple[Kind, str, str, int | None]] = set()
 
 
 def load(settings: Settings) -> float:
     """Play a cell for a moment, if its like was not played before, so that what is compiled or
     loaded for that is not timed with it; returns the seconds."""
     started = time.perf_counter()
-    pair = settings.kind, settings.learner, settings.adversary
-    if pair not in _loaded:
+    like = settings.kind, settings.learner, settings.adversary, settings.arms
+    if like not in _loaded:
         rounds = _few(settings)
         play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)
-        _loaded.add(pair)
+        _loaded.add(like)
     return time.perf_counter() - started
 
 

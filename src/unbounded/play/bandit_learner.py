@@ -61,6 +61,7 @@ class Learner(AskTell[Choice]):
     """
 
     spec: ClassVar[BanditSpec]
+    _variant: BanditSpec  # the same, as it is compiled for a learner of this size
     _noun = "choice"
     _counts = False  # whether asks change the state
     _example = "SCB"
@@ -127,10 +128,11 @@ class Learner(AskTell[Choice]):
         _ = self.scale
 
     def _fresh(self) -> Vector:
-        self._steps = steps_of(type(self), self._settings, entries)
-        init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
-        buffer = self.spec.packing.new(self._params, init(self._params))
+        state = interpreted(self.spec.init)(self._params)
+        buffer = self.spec.packing.new(self._params, state)
         buffer[TOLD : TOLD + RING] = -1.0
+        self._variant = self.spec.lacking(buffer)
+        self._steps = steps_of(type(self), self._variant, self._settings, entries)
         return buffer
 
     # ------------------------------------------------------------------ playing

@@ -161,7 +161,7 @@ _codes: dict[tuple[BanditSpec | None, bool], Code] = {}
 
 def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
     """What is compiled for the simulations of a learner."""
-    spec, cls, arguments = learner.spec, type(learner), learner.settings
+    spec, cls, arguments = learner._variant, type(learner), learner.settings
 
     def rehearse() -> None:
         followed = np.zeros(1, np.int64) if on_demand else None
@@ -170,7 +170,8 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
 
     if (spec, on_demand) not in _codes:
         kernels = kernels_of(spec, on_demand=on_demand)
-        _codes[spec, on_demand] = Code(f"simulations of {spec.name}", kernels, rehearse)
+        name, few = f"simulations of {spec.name}", bool(spec.absent)
+        _codes[spec, on_demand] = Code(name, kernels, rehearse, few=few)
     return _codes[spec, on_demand]
 
 
@@ -207,8 +208,7 @@ def play_compiled(
 ) -> None:
     """Play one replicate against an adversary of kernels, and record it in ``table``."""
     rounds, points, root, pseudo_regret, followed = play
-    n, spec = learner.n_arms, learner.spec
-    buffer = learner._fresh()
+    n, spec, buffer = learner.n_arms, learner._variant, learner._fresh()
     bits = bit_generator(replicate_seed(root, replicate, CHOICES))
     params, state = adversary.begin(n, rounds, replicate_key(root, replicate))
     book = new_book()

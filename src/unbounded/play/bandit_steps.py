@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from unbounded._jit import borrowed
+from unbounded._jit import borrowed, words
 from unbounded.play.contract import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 
 
@@ -34,7 +32,7 @@ def entries(spec: BanditSpec) -> Entries:
         if buffer[ASKED] == buffer[DRAWN]:
             return -1, 0.0, 0.0, asked
         buffer[ASKED] += 1.0
-        word = buffer.view(np.uint64)[FIRST_WORD + asked % WORDS]
+        word = words(buffer)[FIRST_WORD + asked % WORDS]
         arm, probability, memo = act(params_of(buffer), state_of(buffer), word)
         return arm, probability, memo, asked
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 
 from unbounded._interpret import interpreted
-from unbounded._jit import kernel, section
+from unbounded._jit import integers, kernel, section
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 
 _SCALARS = (int, float, bool)
@@ -52,11 +52,14 @@ class Packing:
     Params, State : type
         NamedTuples whose fields are ``int``, ``float``, ``bool``, ``Vector``, ``Integers`` (the
         same bytes seen as int64) or NamedTuples of such fields; ``Room`` and ``IntegerRoom`` are
-        vectors that hold nothing from one step to the next. A NamedTuple may have a method
+        vectors that hold nothing from one step to the next. A ``Vector | None`` is None where it
+        is empty, so that kernels can do without what it is for. A NamedTuple may have a method
         ``check()`` (``State``: ``check(params)``), which raises a ValueError where its fields
         cannot be right, those of the NamedTuples in it included.
     reserved : int
         How many slots at the front are left to the caller.
+    absent : tuple of str
+        Which vectors are None: what is ``compiled`` is for buffers without them, see `lacks`.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class Packing:
     Params: Any
     State: Any
     reserved: int = 0
+    absent: tuple[str, ...] = ()
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any]]:
@@ -121,7 +125,8 @@ class Packing:
     def new(self, params: Any, state: Any) -> Vector:
         """The buffer that holds ``params`` and ``state``."""
         whole = _Whole(params, state)
-        vectors = [attrgetter(name)(whole) for name in self._vectors]
+        found = [attrgetter(name)(whole) for name in self._vectors]
+        vectors = [np.zeros(0) if vector is None else vector for vector in found]
         ends = np.cumsum([self._body, *(vector.size for vector in vectors)])
         buffer = np.zeros(int(ends[-1]))
         for name, slot in self._scalars.items():
@@ -130,6 +135,11 @@ class Packing:
         for vector, begin, end in zip(vectors, ends[:-1], ends[1:], strict=True):
             buffer[begin:end].view(vector.dtype)[:] = vector
         return buffer
+
+    def lacks(self, buffer: Vector) -> tuple[str, ...]:
+        """The vectors that are None in a buffer."""
+        optional = [name for name, kind in self._fields if kind == Vector | None]
+        return tuple(name for name in optional if self._vector(buffer, name).size == 0)
 
     def check(self, buffer: Vector, like: Vector) -> None:
         """Refuse a buffer that no learner with the settings of the fresh one ``like`` can have.
@@ -180,12 +190,12 @@ class Packing:
             if name.startswith("params.")
         )
 
-    @cached_property
-    def _written(self) -> Access:
-        """The functions, as they are written here."""
+    def _written(self, optional: str) -> Access:
+        """The functions, as they are written here; ``optional`` is what is made of a vector that
+        may be None."""
         kinds: dict[str, Any] = {}
-        params = self._expression(self.Params, "params.", kinds)
-        state = self._expression(self.State, "state.", kinds)
+        params = self._expression(self.Params, "params.", kinds, optional)
+        state = self._expression(self.State, "state.", kinds, optional)
         stores = [
             f"    buffer[{slot}] = {name}"
             for name, slot in self._scalars.items()
@@ -207,7 +217,8 @@ class Packing:
         digest = hashlib.sha256(source.encode()).hexdigest()[:8]
         file = str(Path(__file__).with_name(f"{self.module}.{self.name}.{digest}.packing"))
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-        namespace = {"np": np, "section": section, "__name__": self.module, **kinds}
+        used = {"section": section, "integers": integers, "given": _given}
+        namespace = {"__name__": self.module, **used, **kinds}
         exec(compile(source, file, "exec"), namespace)
         steps = [namespace[step] for step in Access._fields]
         for step in steps:
@@ -217,31 +228,38 @@ class Packing:
     @cached_property
     def python(self) -> Access:
         """The functions as Python runs them."""
-        params, state, pack = self._written
+        params, state, pack = self._written("given({})")
         return Access(interpreted(params), interpreted(state), interpreted(pack))
 
     @cached_property
     def compiled(self) -> Access:
-        """The same as kernels."""
-        params, state, pack = self._written
+        """The same as kernels, for buffers that lack what is ``absent``."""
+        params, state, pack = self._written("{}")
         return Access(kernel(params), kernel(state), kernel(pack))
 
-    def _expression(self, kind: Any, prefix: str, kinds: dict[str, Any]) -> str:
+    def _expression(self, kind: Any, prefix: str, kinds: dict[str, Any], optional: str) -> str:
         """Source that builds a ``kind`` from the buffer; ``kinds`` gets the types that it names."""
         parts = []
         for name, part in get_type_hints(kind).items():
             field = prefix + name
             if hasattr(part, "_fields"):
-                parts.append(self._expression(part, f"{field}.", kinds))
+                parts.append(self._expression(part, f"{field}.", kinds, optional))
             elif part in _SCALARS:
                 parts.append(_read(part, self._scalars[field]))
+            elif field in self.absent:
+                parts.append("None")
             else:
                 slot = self._vectors[field]
-                whole = "buffer.view(np.int64)" if part == Integers else "buffer"
-                parts.append(f"section({whole}, int(buffer[{slot}]), int(buffer[{slot + 1}]))")
+                whole = "integers(buffer)" if part == Integers else "buffer"
+                vector = f"section({whole}, int(buffer[{slot}]), int(buffer[{slot + 1}]))"
+                parts.append(optional.format(vector) if part == Vector | None else vector)
         alias = f"{kind.__name__}_{len(kinds)}"  # two algorithms' types may have one name
         kinds[alias] = kind
         return f"{alias}({', '.join(parts)})"
+
+
+def _given(vector: Vector) -> Vector | None:
+    return vector if vector.size > 0 else None
 
 
 class _Whole(NamedTuple):

@@ -17,6 +17,11 @@ from unbounded._jit import NotKeptError, can_keep, only_kept
 _SAID = 1.0  # seconds of waiting, after which one is told why
 # What compiling takes, as measured: seconds in any case, and per byte of Python's bytecode.
 _FIXED, _PER_BYTE = 1.5, 5e-4
+# What `tsallis_arms` and `shannon_arms` do without where arms are few.
+_OF_MANY_ARMS = {
+    f"unbounded.core.simplex.{name}"
+    for name in ("lazy", "lazy_shannon", "lazy_tsallis", "moments", "proposal")
+}
 
 _here = threading.local()
 _quiet = False
@@ -33,11 +38,16 @@ class Code:
         What is compiled, with all that it calls.
     rehearse : callable
         Runs them once.
+    few : bool
+        Whether it is for few arms, where there is other code for many.
     """
 
-    def __init__(self, name: str, kernels: Sequence[Any], rehearse: Callable[[], Any]) -> None:
+    def __init__(
+        self, name: str, kernels: Sequence[Any], rehearse: Callable[[], Any], *, few: bool = False
+    ) -> None:
         self.name = name
         self._kernels = kernels
+        self._few = few
         self._run = rehearse
         self._ready = self._tried = False
         self.spent = 0.0  # seconds of doing without it
@@ -59,7 +69,7 @@ class Code:
     @cached_property
     def seconds(self) -> float:
         """About how long it takes to compile."""
-        return seconds_to_compile(self._kernels)
+        return seconds_to_compile(self._kernels, few=self._few)
 
     def compile(self) -> None:
         """Take it from the cache, or compile it, and say so if that takes long."""
@@ -85,9 +95,9 @@ class Code:
             _here.rehearses = False
 
 
-def seconds_to_compile(kernels: Sequence[Any]) -> float:
+def seconds_to_compile(kernels: Sequence[Any], *, few: bool = False) -> float:
     """About how long it takes to compile some kernels, with all that they call."""
-    return _FIXED + _PER_BYTE * bytecode(kernels)
+    return _FIXED + _PER_BYTE * bytecode(kernels, _OF_MANY_ARMS if few else ())
 
 
 def be_quiet() -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -83,6 +83,7 @@ class Spec:
     scale_free: bool = False
     examples: tuple[Mapping[str, Any], ...] = ({},)
     in_python: bool = False
+    absent: tuple[str, ...] = ()  # vectors without which its steps are compiled: see `lacking`
 
     @classmethod
     def of(cls, module: str, **claims: Any) -> Self:
@@ -101,7 +102,22 @@ class Spec:
     @cached_property
     def packing(self) -> Packing:
         """The layout of the learner's buffer."""
-        return Packing(self.name, self.module, self.Params, self.State, self._reserved)
+        reserved, absent = self._reserved, self.absent
+        return Packing(self.name, self.module, self.Params, self.State, reserved, absent)
+
+    def lacking(self, buffer: Vector) -> Self:
+        """The same for learners without the vectors that are None in this buffer: code of its own,
+        with nothing of what those are for."""
+        absent = self.packing.lacks(buffer)
+        if absent == self.absent:
+            return self
+        if absent not in self._lacking:
+            self._lacking[absent] = replace(self, absent=absent)
+        return self._lacking[absent]
+
+    @cached_property
+    def _lacking(self) -> dict[tuple[str, ...], Self]:
+        return {}
 
     @property
     def _reserved(self) -> int:

@@ -86,7 +86,7 @@ class MDPLearner(AskTell[Plan]):
         self._start(params, {**arguments, **shape}, seed)
 
     def _fresh(self) -> Vector:
-        self._steps = steps_of(type(self), self._settings, entries)
+        self._steps = steps_of(type(self), self.spec, self._settings, entries)
         init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
         return self.spec.packing.new(self._params, init(self.layers, self._params))
 

@@ -38,9 +38,13 @@ class Steps(Code, Generic[E]):
         Settings of one of its learners.
     compiled : NamedTuple of kernels
         The steps. Nothing is compiled before it is called.
+    few : bool
+        As for `Code`.
     """
 
-    def __init__(self, cls: Any, arguments: Mapping[str, Any], compiled: E) -> None:
+    def __init__(
+        self, cls: Any, arguments: Mapping[str, Any], compiled: E, *, few: bool = False
+    ) -> None:
         self.compiled = compiled
         kind: Any = type(compiled)
         self.interpreted: E = kind(*map(quietly, compiled))
@@ -49,7 +53,7 @@ class Steps(Code, Generic[E]):
         self._behind: threading.Thread | None = None
         solver = getattr(getattr(cls.spec, "solver", None), "kernel", None)
         kernels = [*compiled] if solver is None else [*compiled, solver]
-        super().__init__(cls.spec.name, kernels, self._play)
+        super().__init__(cls.spec.name, kernels, self._play, few=few)
 
     def _play(self) -> None:
         self._cls(**self._arguments, seed=0)._rehearse()
@@ -94,15 +98,16 @@ class Steps(Code, Generic[E]):
 _known: dict[Any, Steps[Any]] = {}  # by the algorithm's spec
 
 
-def steps_of(cls: type, arguments: Mapping[str, Any], entries: Callable[[Any], E]) -> Steps[E]:
+def steps_of(
+    cls: type, spec: Any, arguments: Mapping[str, Any], entries: Callable[[Any], E]
+) -> Steps[E]:
     """The steps of a learner's class; ``arguments`` are the settings of the first of its learners.
 
-    ``entries`` makes the compiled ones from the spec.
+    ``entries`` makes the compiled ones from the ``spec``, or from the variant that the learner has.
     """
-    declares: Any = declaring(cls)
-    if declares.spec not in _known:
-        _known[declares.spec] = Steps(declares, arguments, entries(declares.spec))
-    return _known[declares.spec]
+    if spec not in _known:
+        _known[spec] = Steps(declaring(cls), arguments, entries(spec), few=bool(spec.absent))
+    return _known[spec]
 
 
 def declaring(cls: type) -> Any:

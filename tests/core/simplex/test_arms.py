@@ -7,6 +7,9 @@ the unit, and what they say is compared with a solve of their cumulative losses 
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numba
@@ -111,7 +114,8 @@ class Game:
     def copy(self) -> Game:
         other = object.__new__(Game)
         vars(other).update(vars(self))
-        copies = {name: np.copy(getattr(self.arms, name)) for name in ("L", "picture", "table")}
+        vectors = {name: getattr(self.arms, name) for name in ("L", "picture", "table")}
+        copies = {name: one.copy() for name, one in vectors.items() if one is not None}
         law = type(self.arms.law)(*map(np.copy, self.arms.law))
         other.arms, other.L = self.arms._replace(**copies, law=law), self.L.copy()
         other.bits = np.random.PCG64()
@@ -183,7 +187,7 @@ def test_exact_in_a_very_long_run(module, story, n):
 def test_losses_may_be_negative_where_every_arm_is_touched(module, n):
     """Far below what any other arm has, too."""
     arms, L, rng = module.new_arms(n, growing=False), np.zeros(n), np.random.default_rng(1)
-    assert arms.table.size == 0
+    assert arms.table is None
     q = np.empty(n)
     for t in range(1, 300):
         k, amount = int(rng.integers(n)), float(rng.standard_cauchy() * 3.0)
@@ -208,8 +212,34 @@ def test_a_factor_of_one_changes_nothing(module, growing):
 
 def test_few_arms_are_touched_every_round_and_many_are_not():
     for each in (tsallis_arms, shannon_arms):
-        assert each.new_arms(each.MANY_ARMS - 1).table.size == 0
+        assert each.new_arms(each.MANY_ARMS - 1).table is None
         assert each.new_arms(each.MANY_ARMS).table.size > 0
+
+
+DRAWS = """
+import sys
+import numpy as np
+from unbounded.core.simplex import shannon_arms, tsallis_arms
+for module in (shannon_arms, tsallis_arms):
+    module.draw(module.new_arms(int(sys.argv[1])), np.uint64(5))
+"""
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_few_arms_compile_nothing_of_what_many_need(tmp_path):
+    """By the files that are kept; what many compile is the control."""
+
+    def kept(n):
+        directory = tmp_path / str(n)
+        directory.mkdir()
+        environment = os.environ | {"UNBOUNDED_CACHE_DIR": str(directory)}
+        subprocess.run([sys.executable, "-c", DRAWS, str(n)], env=environment, check=True)
+        return {file.name.partition("-")[0] for file in directory.glob("*.nbc")}
+
+    few, many = kept(3), kept(100)
+    assert "core_simplex_sampling" in few
+    assert {"core_simplex_lazy_shannon", "core_simplex_lazy_tsallis"} <= many
+    assert not any("lazy" in name or "proposal" in name for name in few)
 
 
 def test_six_floats_per_arm(module):

@@ -35,6 +35,14 @@ def test_uniform_whatever_the_memory_held(n):
     assert (new_law(n).q == 1.0 / n).all()
 
 
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 63, 64, 65, 70, 1000, 12_345])
+def test_a_new_law_is_what_the_kernel_would_make(n):
+    new, made = new_law(n), Law(np.empty(n), np.zeros(LANES), np.zeros(1))
+    make_uniform(made)
+    assert np.array_equal(new.q, made.q)
+    assert np.array_equal(new.lane_sums, made.lane_sums)
+
+
 @pytest.mark.parametrize("n", [1, 5, 31, 32, 33, 200])
 def test_blend(n):
     law, before = new_law(n), np.random.default_rng(n).dirichlet(np.ones(n))

@@ -218,18 +218,21 @@ def _last_resort(
     for p in range(1, W.L.size):
         if W.L[p] < math.inf:
             top = max(top, W.L[p])
-    w = W.w.copy()
+    w = np.zeros(W.w.size)
+    assign(w, W.w)
+    least = math.inf
     for h in range(w.size):
         W.w[h] = max(w[h], _LEAST_WEIGHT * top)
-    kept = (
-        W.best_v.copy(),
-        W.best_theta.copy(),
-        W.best_P.copy(),
-        W.best_q.copy(),
-        W.best_pi.copy(),
-    )
+        least = min(least, W.w[h])
+    best_v, best_theta = np.zeros(W.best_v.size), np.zeros(W.best_theta.size)
+    best_P, best_q, best_pi = np.zeros(W.P.size), np.zeros(W.best_q.size), np.zeros(W.best_pi.size)
+    assign(best_v, W.best_v)
+    assign(best_theta, W.best_theta)
+    assign(best_P, W.best_P)
+    assign(best_q, W.best_q)
+    assign(best_pi, W.best_pi)
     kl, slack = W.parts[KL], W.parts[SLACK]
-    goal = tol * W.w.min()
+    goal = tol * least
     gap, iterations = interior_point(lay, lo, hi, goal, math.inf, W)
     for h in range(1, w.size):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
@@ -240,11 +243,11 @@ def _last_resort(
     assign(W.w, w)
     if gap < best:
         return gap, iterations
-    assign(W.best_v, kept[0])
-    assign(W.best_theta, kept[1])
-    assign(W.best_P, kept[2])
-    assign(W.best_q, kept[3])
-    assign(W.best_pi, kept[4])
+    assign(W.best_v, best_v)
+    assign(W.best_theta, best_theta)
+    assign(W.best_P, best_P)
+    assign(W.best_q, best_q)
+    assign(W.best_pi, best_pi)
     W.parts[KL] = kl
     W.parts[SLACK] = slack
     return best, iterations

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import kernel, section, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import (
     ACTIONS,
@@ -99,6 +99,11 @@ class Iterate(NamedTuple):
     c: Vector
 
 
+@kernel
+def _part(memory: Vector, size: int, i: int) -> Vector:
+    return section(memory, i * size, (i + 1) * size)
+
+
 @subroutine
 def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
     """A strictly feasible start: uniform policy, middle of the boxes; number of products."""
@@ -108,15 +113,20 @@ def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]
     T = lay[TRIPLE, H + 1]
     m_max = W.pair.size // 6
     n_max = W.ln_x.size
-    Z = np.zeros((16, T))
-    Y = np.zeros((15, X))
+    Z = np.zeros(16 * T)
+    Y = np.zeros(15 * X)
+    V = np.zeros(2 * S + n_max * m_max + m_max)
     it = Iterate(
-        Pc=Z[0], entry=Z[1], point=Y[0], x=Y[1], z=Y[2], v=np.zeros(S), theta=Y[3],
-        a=Z[2], b=Z[3], alpha=Z[4], beta=Z[5],
-        dx=Y[4], dz=Y[5], dv=np.zeros(S), dtheta=Y[6], da=Z[6], db=Z[7], dalpha=Z[8], dbeta=Z[9],
-        ca=Z[10], cb=Z[11], cz=Y[7], ce=Y[8], inv_d=Z[12], e=Z[13], p=Z[14], t=Z[15],
-        inv_K=Y[9], inv_W=Y[10], ratio=Y[11], R=Y[12], rs=Y[13], tsum=Y[14],
-        rows=np.empty(n_max * m_max), c=np.empty(m_max),
+        Pc=_part(Z, T, 0), entry=_part(Z, T, 1), point=_part(Y, X, 0), x=_part(Y, X, 1),
+        z=_part(Y, X, 2), v=_part(V, S, 0), theta=_part(Y, X, 3),
+        a=_part(Z, T, 2), b=_part(Z, T, 3), alpha=_part(Z, T, 4), beta=_part(Z, T, 5),
+        dx=_part(Y, X, 4), dz=_part(Y, X, 5), dv=_part(V, S, 1), dtheta=_part(Y, X, 6),
+        da=_part(Z, T, 6), db=_part(Z, T, 7), dalpha=_part(Z, T, 8), dbeta=_part(Z, T, 9),
+        ca=_part(Z, T, 10), cb=_part(Z, T, 11), cz=_part(Y, X, 7), ce=_part(Y, X, 8),
+        inv_d=_part(Z, T, 12), e=_part(Z, T, 13), p=_part(Z, T, 14), t=_part(Z, T, 15),
+        inv_K=_part(Y, X, 9), inv_W=_part(Y, X, 10), ratio=_part(Y, X, 11), R=_part(Y, X, 12),
+        rs=_part(Y, X, 13), tsum=_part(Y, X, 14),
+        rows=section(V, 2 * S, 2 * S + n_max * m_max), c=section(V, V.size - m_max, V.size),
     )  # fmt: skip
     interior(lay, lo, hi, it.Pc)
     _even(lay, W.L, it.R)

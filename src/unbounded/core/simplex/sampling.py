@@ -32,8 +32,11 @@ class Law(NamedTuple):
 
 def new_law(n: int) -> Law:
     """The uniform distribution over ``n`` arms."""
-    law = Law(q=np.empty(n), lane_sums=np.zeros(LANES), room=np.zeros(ROOM))
-    make_uniform(law)
+    law = Law(q=np.full(n, 1.0 / n), lane_sums=np.zeros(LANES), room=np.zeros(ROOM))
+    if n >= LANES:  # added up one after the other, as `mix` does
+        rows, rest = divmod(n, LANES)
+        sums = np.cumsum(np.full(rows + 1, 1.0 / n))
+        law.lane_sums[:rest], law.lane_sums[rest:] = sums[rows], sums[rows - 1]
     return law
 
 
