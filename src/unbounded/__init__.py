@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
     from unbounded.mdps.o_reps import OREPS
+    from unbounded.mdps.policy_optimisation import PolicyOptimisation
     from unbounded.mdps.rf_elp import RFELP
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.ucbvi import UCBVI
@@ -67,6 +68,7 @@ _LATER = {
     "MVP": "unbounded.mdps.mvp",
     "OREPS": "unbounded.mdps.o_reps",
     "Plan": "unbounded.play.plan",
+    "PolicyOptimisation": "unbounded.mdps.policy_optimisation",
     "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
     "SolverWarning": "unbounded.core.occupancy.outcome",
@@ -126,6 +128,7 @@ __all__ = [
     "MDPLearner",
     "MDPSimulation",
     "Plan",
+    "PolicyOptimisation",
     "RobustUCB",
     "ScaleWarning",
     "Simulation",
