@@ -1,4 +1,4 @@
-"""`PolicyOptimisation` from the formulas in its docstring: dictionaries and fractions of plain floats.
+"""`PolicyOptimisation` from the formulas of its docstring, with dictionaries and floats.
 
 Losses are kept as they come, without units, and every expectation is over the whole next layer.
 """
@@ -34,7 +34,7 @@ class SlowPolicyOptimisation:
         return ends[1] - ends[0] if ends else 0.0
 
     def chance(self, h, s, a, s_next):
-        """The model: from ``(h, s, a)`` to a state of the next layer; h = -1 is before the first."""
+        """The model, from ``(h, s, a)`` to a state of the next layer; h = -1 is s_0."""
         pair = (h, s, a)
         seen = self.moves[pair, s_next] + 1 / self.sizes[h + 1]
         return seen / (self.visits[pair] + 1)

@@ -57,7 +57,9 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         for name in ("observation_space", "action_space"):
             if not isinstance(space := getattr(env, name), Discrete):
                 raise TypeError(f"the {name} must be Discrete, not {shown(space)}: discretise it")
-        RecordConstructorArgs.__init__(self, horizon=horizon, most=most)  # so that it can be repeated
+        RecordConstructorArgs.__init__(
+            self, horizon=horizon, most=most
+        )  # so that it can be repeated
         gym.Wrapper.__init__(self, env)
         n, A = int(env.observation_space.n), int(env.action_space.n)
         H = checked_count("horizon", horizon)

@@ -74,6 +74,11 @@ def test_it_keeps_each_transition_once():
     seen.check_for(LAYERS)
 
 
+def checked(seen):
+    seen.check()
+    seen.check_for(LAYERS)
+
+
 DAMAGES = {
     "too many": lambda s: s._replace(size=s.M.size + 1),
     "a circle": lambda s: s.after.__setitem__(0, 0),
@@ -91,10 +96,10 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_lists_are_refused(damage):
     seen = walked(30)[0]
+    checked(seen)
     seen = DAMAGES[damage](seen) or seen
     with pytest.raises(ValueError, match=r"transitions|transition|visits|counts|seen"):
-        seen.check()
-        seen.check_for(LAYERS)
+        checked(seen)
 
 
 def test_the_last_layer_leads_nowhere():
