@@ -8,8 +8,8 @@ import numpy as np
 from unbounded import PolicyOptimisation
 from unbounded.adapters.gymnasium import Layered, play
 
-HORIZON, EPISODES, TOLL = 10, 20_000, 5.0
-POINTS = [100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 20_000]
+HORIZON, EPISODES, TOLL = 10, 12_000, 5.0
+POINTS = [100, 300, 1000, 2000, 3000, 4500, 6000, 7500, 9000, 10_500, 12_000]
 
 
 def toll(t):

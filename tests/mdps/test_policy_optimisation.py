@@ -131,6 +131,14 @@ def test_constants_must_be_positive(name, value):
         PolicyOptimisation([2], 2, **{name: value})
 
 
+@pytest.mark.parametrize("constant", [1e-9, 1e6])
+@pytest.mark.parametrize("name", ["rate", "implicit", "bonus"])
+def test_extreme_constants_give_policies(name, constant):
+    learner = PolicyOptimisation(MDP.layers.sizes, 2, seed=1, **{name: constant})
+    policies, _ = play(learner, MDP, random_losses(MDP.layers, 60, seed=2, scale=1e300), seed=3)
+    assert np.all(np.isfinite(policies))
+
+
 def test_one_action_and_one_state():
     learner = PolicyOptimisation([1, 1], 1, seed=0)
     for loss in (1.0, -1e300, 5e-324):

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._arguments import checked_option, checked_positive
+from unbounded._arguments import checked_option, checked_within
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, LAZY, RANGE, Windows, clip_each, empty_windows
@@ -50,6 +50,9 @@ from unbounded.play import saved as documents
 from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
+
+
+_LIMITS = 1e-9, 1e6  # of the constants: no product of them overflows
 
 
 class Params(NamedTuple):
@@ -299,9 +302,9 @@ class PolicyOptimisation(MDPLearner):
         shape = checked_layers(layers, n_actions)
         params = Params(
             clip=checked_option("clip", clip, ("scale", "range")),
-            rate=checked_positive("rate", rate),
-            implicit=checked_positive("implicit", implicit),
-            bonus=checked_positive("bonus", bonus),
+            rate=checked_within("rate", rate, *_LIMITS),
+            implicit=checked_within("implicit", implicit, *_LIMITS),
+            bonus=checked_within("bonus", bonus, *_LIMITS),
         )
         self._begin(shape, params, arguments | params._asdict() | {"clip": clip}, seed)
 
