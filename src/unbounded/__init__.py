@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
     from unbounded.mdps.o_reps import OREPS
+    from unbounded.mdps.policy_optimisation import PolicyOptimisation
     from unbounded.mdps.rf_elp import RFELP
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.ucbvi import UCBVI
@@ -73,6 +74,7 @@ _LATER = {
     "OREPS": "unbounded.mdps.o_reps",
     "Plan": "unbounded.play.plan",
     "PythonMDPLearner": "unbounded.play.python_mdp_learner",
+    "PolicyOptimisation": "unbounded.mdps.policy_optimisation",
     "RFELP": "unbounded.mdps.rf_elp",
     "SCBRL": "unbounded.mdps.scb_rl",
     "SolverWarning": "unbounded.core.occupancy.outcome",
@@ -147,6 +149,7 @@ __all__ = [
     "Plan",
     "PythonLearner",
     "PythonMDPLearner",
+    "PolicyOptimisation",
     "RobustUCB",
     "ScaleWarning",
     "Simulation",

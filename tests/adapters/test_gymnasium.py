@@ -126,6 +126,9 @@ def test_what_cannot_be_layered_is_refused():
 
     with pytest.raises(ValueError, match="50 layers of 500 states and 2 actions have 24,"):
         Layered(Large(), horizon=50)
+    assert len(Layered(Large(), horizon=50, most=10**8).layers) == 50
+    with pytest.raises(ValueError, match="most must be"):
+        Layered(Ends(), horizon=2, most=0)
 
 
 def test_a_learner_for_another_problem_is_refused():

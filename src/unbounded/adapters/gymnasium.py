@@ -34,6 +34,9 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         Its observations and actions are `Discrete`.
     horizon : int
         The number of layers.
+    most : int
+        More possible transitions than this are refused: most learners keep them all. One that keeps
+        those that it has seen (`PolicyOptimisation`) can do with more.
 
     Attributes
     ----------
@@ -48,20 +51,25 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     [16, 17, 17, 17]
     """
 
-    def __init__(self, env: gym.Env[Any, Any], horizon: SupportsIndex) -> None:
+    def __init__(
+        self, env: gym.Env[Any, Any], horizon: SupportsIndex, *, most: SupportsIndex = MOST
+    ) -> None:
         for name in ("observation_space", "action_space"):
             if not isinstance(space := getattr(env, name), Discrete):
                 raise TypeError(f"the {name} must be Discrete, not {shown(space)}: discretise it")
-        RecordConstructorArgs.__init__(self, horizon=horizon)  # so that Gymnasium can repeat it
+        RecordConstructorArgs.__init__(
+            self, horizon=horizon, most=most
+        )  # so that it can be repeated
         gym.Wrapper.__init__(self, env)
         n, A = int(env.observation_space.n), int(env.action_space.n)
         H = checked_count("horizon", horizon)
         self.layers = [n] + [n + 1] * (H - 1)
         size = A * sum(a * b for a, b in pairwise(self.layers))
-        if size > MOST:
+        if size > (limit := checked_count("most", most)):
             raise ValueError(
                 f"{H} layers of {n} states and {A} actions have {size:,} transitions, more than "
-                f"{MOST:,}: take a shorter horizon or merge states"
+                f"{limit:,}: take a shorter horizon, merge states, or say most= and take a learner "
+                "that keeps only the transitions it has seen, PolicyOptimisation"
             )
         self.observation_space = Discrete(n + 1)
         self.action_space = Discrete(A)
