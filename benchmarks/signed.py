@@ -1,4 +1,4 @@
-"""Losses of either sign: random programs, a search against each learner, and outliers.
+"""Losses of either sign: the catalogue, random programs, a search against each learner, outliers.
 
     python benchmarks/signed.py                      # plays what is missing, then writes the page
     python benchmarks/signed.py --write-only         # writes the page from what has been played
@@ -7,7 +7,9 @@
 
 Regret is realised, divided by range × sqrt(nT), where the range is that of the adversary's
 construction; learners that are told a range are told this one. Each finished cell is one line of
-docs/results/data/signed.csv, so that a run that was stopped goes on where it was.
+docs/results/data/signed.csv, so that a run that was stopped goes on where it was; several runs may
+go on at once if they play different cells. Rows of the catalogue at n = 10 and 100 and T = 100,000
+are those of benchmarks/catalogue.py.
 """
 
 from __future__ import annotations
@@ -21,34 +23,37 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import catalogue
 import numpy as np
 from adversary_search import GENERATIONS, Phases, random_program, search
+from catalogue_cells import ADVERSARIES, Told
 
 from unbounded import AHB, SCB, AdaINF, CostSCB, Learner, TsallisINF, TsallisINFRV, simulate
 from unbounded.adversaries import Phase, Program, Replay
 from unbounded.adversaries.bandits.program import NO_REACTION, REWARD_UNLIKELIEST
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
-DATA, PAGE = RESULTS / "data" / "signed.csv", RESULTS / "signed.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+DATA, PAGE = DOCS / "results" / "data" / "signed.csv", DOCS / "results" / "signed.md"
 ARMS, ROUNDS, BLOCK, BLOCKS = (2, 10, 100), (10_000, 100_000), 25, 20
 PROGRAMS_SEED, SEARCH_SEED, PLAY_SEED = 20_261_117, 71, 4_000_000
-REPLICATES = 4  # of each random program
+REPLICATES = {10_000: 4, 100_000: 1}  # of each random program
 SEARCHED, SEARCH_ROUNDS, FRESH = 2000, 10_000, 50
 OUTLIER, OUTLIER_ARMS, OUTLIER_ROUNDS = 1e6, 10, 10_000
 
 Range = tuple[float, float]
-LEARNERS: dict[str, Callable[[int, Range], Learner]] = {
+RIVALS: dict[str, Callable[[int, Range], Learner]] = {
     "AdaINF": lambda n, told: AdaINF(n),
-    "AdaINF exploration 0.5": lambda n, told: AdaINF(n, exploration=0.5),
-    "AdaINF exploration 1": lambda n, told: AdaINF(n, exploration=1.0),
-    "AdaINF pure": lambda n, told: AdaINF(n, robust=False),
     "SCB": lambda n, told: SCB(n),
     "AHB": lambda n, told: AHB(n),
     "TsallisINF (range)": lambda n, told: TsallisINF(n, loss_range=told),
     "TsallisINFRV (range)": lambda n, told: TsallisINFRV(n, loss_range=told),
     "CostSCB (lower)": lambda n, told: CostSCB(n, lower=told[0]),
 }
-TARGETS = [name for name in LEARNERS if name not in ("AdaINF pure", "CostSCB (lower)")]
+VARIANTS: dict[str, Callable[[int, Range], Learner]] = {  # not counted among those who win
+    "AdaINF exploration 1": lambda n, told: AdaINF(n, exploration=1.0),
+    "AdaINF pure": lambda n, told: AdaINF(n, robust=False),
+}
+LEARNERS = RIVALS | VARIANTS
 OUTLIERS: dict[str, list[tuple[int, float]]] = {  # (round, sign)
     "none": [],
     "up in round 1": [(1, 1.0)],
@@ -128,17 +133,17 @@ def play_programs(cell: Cell) -> tuple[np.ndarray, str]:
     """The mean of each program of a block."""
     block = int(cell.case)
     means = [
-        played(cell.learner, program, cell.n, cell.rounds, REPLICATES, PLAY_SEED + j).mean()
+        played(cell.learner, program, cell.n, cell.rounds, REPLICATES[cell.rounds], PLAY_SEED + j)
         for j, program in enumerate(programs(block))
     ]
-    return np.array(means), ""
+    return np.array(means).mean(axis=1), ""
 
 
 def found(n: int, target: str) -> Signed:
     """What a search against ``target`` finds: half of it with the sign changed."""
     best: list[tuple[float, Signed]] = []
     for sign in (1.0, -1.0):
-        rng = np.random.default_rng([SEARCH_SEED, n, TARGETS.index(target), int(sign > 0)])
+        rng = np.random.default_rng([SEARCH_SEED, n, [*RIVALS].index(target), int(sign > 0)])
 
         def score(
             phases: Phases,
@@ -210,8 +215,14 @@ def play_outliers(cell: Cell) -> tuple[np.ndarray, str]:
     return np.array(values), ""
 
 
+def play_catalogue(cell: Cell) -> tuple[np.ndarray, str]:
+    told = Told(ADVERSARIES[cell.case], cell.n, cell.rounds)
+    return catalogue.regrets_of(cell.n, cell.case, cell.learner, cell.rounds, told, 1), ""
+
+
 TABLES: dict[str, Callable[[Cell], tuple[np.ndarray, str]]] = {
     "outliers": play_outliers,
+    "catalogue": play_catalogue,
     "programs": play_programs,
     "search": play_search,
 }
@@ -221,15 +232,26 @@ def all_cells() -> Iterator[Cell]:
     for case in OUTLIERS:
         for who in [*LEARNERS, *TRIMMED]:
             yield Cell("outliers", OUTLIER_ARMS, OUTLIER_ROUNDS, case, who)
+    for n in ARMS:
+        for rounds in ROUNDS:
+            for case in ADVERSARIES:
+                for who in [*RIVALS, "Uniform"]:
+                    if rounds != catalogue.ROUNDS or n not in catalogue.ARMS:
+                        yield Cell("catalogue", n, rounds, case, who)
     for block in range(BLOCKS):
         for rounds in ROUNDS:
             for n in ARMS:
-                for who in LEARNERS:
+                for who in players(rounds):
                     yield Cell("programs", n, rounds, str(block), who)
     for n in ARMS:
-        for target in TARGETS:
+        for target in RIVALS:
             for who in LEARNERS:
                 yield Cell("search", n, SEARCH_ROUNDS, target, who)
+
+
+def players(rounds: int) -> list[str]:
+    """Who plays the random programs: variants only the short ones."""
+    return [*LEARNERS] if rounds == min(ROUNDS) else [*RIVALS]
 
 
 # ------------------------------------------------------------------------------- data and page
@@ -261,18 +283,60 @@ def append(cell: Cell, values: np.ndarray, note: str) -> None:
 Data = dict[Cell, tuple[np.ndarray, str]]
 
 
+def of_catalogue(data: Data) -> Data:
+    """What catalogue.py has played, as cells of these tables."""
+    return {
+        Cell("catalogue", n, catalogue.ROUNDS, name, who): (values, "")
+        for (n, name, who), values in catalogue.load().items()
+        if name in ADVERSARIES and who in [*RIVALS, "Uniform"]
+    } | {cell: played for cell, played in data.items() if cell.table == "catalogue"}
+
+
+def catalogue_page(data: Data) -> list[str]:
+    """The worst row of each learner, and how it compares over all rows; then all rows."""
+    played, names = of_catalogue(data), [*RIVALS, "Uniform"]
+    lines = ["## The catalogue", "", "| n | T | |" + "|".join(f" {who} " for who in names) + "|",
+             "|---" * (len(names) + 3) + "|"]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for n in ARMS:
+        for rounds in ROUNDS:
+            cells = [
+                [Cell("catalogue", n, rounds, name, who) for who in names] for name in ADVERSARIES
+            ]
+            rows += cells
+            if not all(cell in played for row in cells for cell in row):
+                continue
+            means = np.array([[played[cell][0].mean() for cell in row] for row in cells])
+            at = means.argmax(axis=0)
+            lines += [
+                f"| {n} | {rounds:,} | worst row | "
+                + " | ".join(f"{means[i, j]:.2f} ({[*ADVERSARIES][i]})" for j, i in enumerate(at))
+                + " |",
+                "| | | mean of the rows | "
+                + " | ".join(f"{x:.3f}" for x in means.mean(axis=0))
+                + " |",
+                "| | | rows it wins | "
+                + " | ".join(
+                    str((means[:, :-1].argmin(axis=1) == j).sum()) for j in range(len(names))
+                )
+                + " |",
+            ]
+    return [*lines, "", "### All rows", "", *grid(played, "catalogue", rows, names)]
+
+
 def of_programs(data: Data, n: int, rounds: int) -> dict[str, np.ndarray]:
     """The means of all programs that every learner has played."""
+    names = players(rounds)
     blocks = [
         block
         for block in range(BLOCKS)
-        if all(Cell("programs", n, rounds, str(block), who) in data for who in LEARNERS)
+        if all(Cell("programs", n, rounds, str(block), who) in data for who in names)
     ]
     return {
         who: np.concatenate(
             [data[Cell("programs", n, rounds, str(block), who)][0] for block in blocks] or [[]]
         )
-        for who in LEARNERS
+        for who in names
     }
 
 
@@ -284,16 +348,20 @@ def programs_page(data: Data) -> list[str]:
             table = np.array(list(means.values()))
             if table.size == 0:
                 continue
-            wins = (table == table.min(axis=0)).sum(axis=1)
+            best = table[: len(RIVALS)].min(axis=0)
             lines += [
-                f"n = {n}, T = {rounds:,}, {table.shape[1]} programs:", "",
-                "| learner | mean | 95% quantile | worst | lowest regret of all |",
-                "|---|---|---|---|---|",
+                f"n = {n}, T = {rounds:,}, {table.shape[1]} programs, replicates of each: "
+                f"{REPLICATES[rounds]}", "",
+                "| learner | mean | less than AdaINF's by | 95% quantile | worst | lowest of all |",
+                "|---|---|---|---|---|---|",
             ]  # fmt: skip
-            for (who, values), won in zip(means.items(), wins, strict=True):
-                high = np.quantile(values, 0.95)
+            for who, values in means.items():
+                less = means["AdaINF"] - values
+                error = 1.96 * less.std(ddof=1) / math.sqrt(less.size)
+                won = (values == best).sum() if who in RIVALS else "-"
                 lines.append(
-                    f"| {who} | {values.mean():.3f} | {high:.2f} | {values.max():.2f} | {won} |"
+                    f"| {who} | {values.mean():.3f} | {less.mean():.3f} ± {error:.3f} "
+                    f"| {np.quantile(values, 0.95):.2f} | {values.max():.2f} | {won} |"
                 )
             lines.append("")
     return lines
@@ -311,7 +379,11 @@ def grid(data: Data, title: str, cells: list[list[Cell]], columns: list[str]) ->
     for row in cells:
         entries = [entry(data, cell) for cell in row]
         if any(entries):
-            name = f"n = {row[0].n}, {row[0].case}" if row[0].table == "search" else row[0].case
+            name = row[0].case
+            if row[0].table == "search":
+                name = f"n = {row[0].n}, {name}"
+            elif row[0].table == "catalogue":
+                name = f"n = {row[0].n}, T = {row[0].rounds:,}, {name}"
             lines.append(f"| {name} | " + " | ".join(entries) + " |")
     return [*lines, ""]
 
@@ -323,8 +395,8 @@ def page(data: Data) -> str:
         "range × sqrt(nT); the range is that of the adversary's construction, and learners with",
         "(range) were told it, those with (lower) its lower end. `AdaINF pure` has `robust=False`.",
         "Programs are those of `benchmarks/adversary_search.py`, every other one with the sign of",
-        "all losses changed; their seeds were not used when the learner was designed.",
-        f"{REPLICATES} replicates of each.", "",
+        "all losses changed; their seeds were not used when the learner was designed.", "",
+        *catalogue_page(data),
         *programs_page(data),
         "## A search against each learner", "",
         f"{SEARCHED} programs and {GENERATIONS} generations of mutants of the best against one",
@@ -335,7 +407,7 @@ def page(data: Data) -> str:
     rows = [
         [Cell("search", n, SEARCH_ROUNDS, target, who) for who in names]
         for n in ARMS
-        for target in TARGETS
+        for target in RIVALS
     ]
     lines += grid(data, "searched against", rows, names)
     notes = [(row[0], data[row[0]][1]) for row in rows if row[0] in data]
@@ -361,7 +433,10 @@ def main() -> None:
     parser.add_argument("--arms", type=int, nargs="+", default=ARMS)
     parser.add_argument("--rounds", type=int, nargs="+", default=ROUNDS)
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="of 25 random programs")
-    parser.add_argument("--learners", nargs="+", default=[*LEARNERS, *TRIMMED], metavar="NAME")
+    parser.add_argument("--against", nargs="+", default=[*RIVALS], metavar="NAME", help="search")
+    parser.add_argument(
+        "--learners", nargs="+", default=[*LEARNERS, *TRIMMED, "Uniform"], metavar="NAME"
+    )
     args: Any = parser.parse_args()
     if not args.write_only:
         data, begin = load(), time.monotonic()
@@ -371,6 +446,7 @@ def main() -> None:
             if cell not in data and cell.table in args.tables and cell.n in args.arms
             and cell.rounds in args.rounds and cell.learner in args.learners
             and (cell.table != "programs" or int(cell.case) < args.blocks)
+            and (cell.table != "search" or cell.case in args.against)
         ]  # fmt: skip
         for done, cell in enumerate(cells, start=1):
             values, note = TABLES[cell.table](cell)
@@ -381,6 +457,7 @@ def main() -> None:
                 file=sys.stderr,
                 flush=True,
             )
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(page(load()), encoding="utf-8")
     print(f"wrote {PAGE}")
 

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 from unbounded._arguments import checked_option
 from unbounded.bandits.scb import SCB
 from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.play.repeatable import Repeatable
 
 LOSSES = ("delta", "gain")
 
 
-class ScaleFreeSelect(OperatorSelectionScheme):
+class ScaleFreeSelect(Repeatable, OperatorSelectionScheme):
     """Select pairs of operators by a learner, from what they did to the objective.
 
     There are no scores and no decay to tune, and objectives may be of any size.
@@ -62,6 +63,7 @@ class ScaleFreeSelect(OperatorSelectionScheme):
         self._improvements_only = checked_option("loss", loss, LOSSES) == LOSSES.index("gain")
         self._class = learner
         self._settings = dict(settings or {})
+        self._coupling = coupling
         self.pairs = [(int(d), int(r)) for d, r in np.argwhere(self.op_coupling)]
         self.learner: Learner | None = None  # it is made at the first call
         self._choice: Choice | None = None
@@ -95,6 +97,17 @@ class ScaleFreeSelect(OperatorSelectionScheme):
         assert self.learner is not None
         self.learner.tell(choice, min(delta, 0.0) if self._improvements_only else delta)
         self._choice = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made by."""
+        return {
+            "num_destroy": self.num_destroy,
+            "num_repair": self.num_repair,
+            "op_coupling": self._coupling,
+            "learner": self._class,
+            "settings": dict(self._settings),
+            "loss": LOSSES[self._improvements_only],
+        }
 
     def __repr__(self) -> str:
         loss = LOSSES[self._improvements_only]

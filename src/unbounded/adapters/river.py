@@ -116,10 +116,11 @@ class ScaleFree(bandit.base.Policy):
             What ``reward_obj.update`` takes: a reward, or for metrics a truth and a prediction.
         """
         loss = self._loss(reward_args, reward_kwargs)
-        super().update(arm_id, *reward_args, **reward_kwargs)
         if waiting := self._waiting.get(arm_id):
             assert self._playing is not None
-            self._playing.tell(waiting.pop(), loss)
+            self._playing.tell(waiting[-1], loss)  # first: it may refuse
+            waiting.pop()
+        super().update(arm_id, *reward_args, **reward_kwargs)
 
     def _loss(self, reward_args: Any, reward_kwargs: Any) -> float:
         alone = self.reward_obj.clone()
@@ -127,6 +128,13 @@ class ScaleFree(bandit.base.Policy):
         value = checked_loss("reward", alone.get())
         less_is_better = isinstance(alone, metrics.base.Metric) and not alone.bigger_is_better
         return value if less_is_better else -value
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made by; `clone` is River's."""
+        return dict(self._get_params())
+
+    def __sklearn_clone__(self) -> Any:
+        return self.clone()
 
     def __repr__(self) -> str:
         # River's table of arms needs an arm.

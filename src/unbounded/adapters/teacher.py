@@ -8,9 +8,10 @@ from typing import Any, SupportsIndex
 from unbounded.bandits.scb import SCB
 from unbounded.core.arrays import Vector
 from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.play.repeatable import Repeatable
 
 
-class Teacher:
+class Teacher(Repeatable):
     """Choose tasks for a student, and learn from how much each was worth.
 
     It takes the place of the Exp3 and Exp3.S teachers of curricula, without the running least and
@@ -56,6 +57,7 @@ class Teacher:
         seed: int | None = None,
     ) -> None:
         self.learner = learner(n_arms=n_tasks, seed=seed, **dict(settings or {}))
+        self._made_by = {"n_tasks": n_tasks, "learner": learner, "settings": settings, "seed": seed}
         self._waiting: dict[int, list[Choice]] = {}
 
     def sample(self) -> int:
@@ -85,6 +87,10 @@ class Teacher:
     def probabilities(self) -> Vector:
         """The distribution that the next `sample` draws from."""
         return self.learner.probabilities()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made by."""
+        return dict(self._made_by)
 
     def __repr__(self) -> str:
         return f"Teacher({self.learner!r})"
