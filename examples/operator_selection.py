@@ -24,6 +24,7 @@ from alns.stop import MaxIterations
 from gallery import bars, data_file, finish, said, table
 from joblib import Parallel, delayed
 
+from unbounded import AdaINF
 from unbounded.adapters.alns import ScaleFreeSelect
 
 INSTANCES = ("ft06", "la03", "abz7", "orb03", "swv08", "ta44", "swv13", "ta74")
@@ -151,6 +152,7 @@ def roulette(scores: list[float], decay: float) -> Callable[[], Any]:
 def main() -> None:
     fixed: dict[str, Callable[[], Any]] = {
         'ScaleFreeSelect(), loss "delta"': lambda: ScaleFreeSelect(*SIZE),
+        "ScaleFreeSelect(learner=AdaINF)": lambda: ScaleFreeSelect(*SIZE, learner=AdaINF),
         'ScaleFreeSelect(), loss "gain"': lambda: ScaleFreeSelect(*SIZE, loss="gain"),
         "roulette wheel [25, 5, 1, 0], 0.8": roulette([25, 5, 1, 0], 0.8),
         "segmented roulette [25, 5, 1, 0], 0.8": lambda: SegmentedRouletteWheel(

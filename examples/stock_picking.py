@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from gallery import OTHER, OURS, TUNED, data_file, finish, said, table
 
-from unbounded import AHB, SCB, EpsilonGreedy, Exp3, Learner, Uniform
+from unbounded import AHB, SCB, AdaINF, EpsilonGreedy, Exp3, Learner, Uniform
 
 SHARES, SEEDS = 100, 30
 RANGES = (100.0, 1_000.0, 10_000.0)  # dollars; what the learners that must know a range are told
@@ -46,6 +46,7 @@ def main() -> None:
     n = len(names)
     makers = {
         "SCB": lambda seed: SCB(n, seed=seed),
+        "AdaINF": lambda seed: AdaINF(n, seed=seed),
         "AHB": lambda seed: AHB(n, seed=seed),
         "epsilon-greedy": lambda seed: EpsilonGreedy(n, seed=seed),
         "a new stock at random each day": lambda seed: Uniform(n, seed=seed),
@@ -72,7 +73,7 @@ def main() -> None:
     every = slice(None, None, 40)  # days: a figure needs no more
     years = (1990 + np.arange(len(dollars)) / 252.0)[every]
     shown = {
-        "SCB": OURS, "AHB": "#56B4E9", "epsilon-greedy": "#009E73", best: TUNED,
+        "AdaINF": OURS, "SCB": "#56B4E9", "epsilon-greedy": "#009E73", best: TUNED,
         "a new stock at random each day": OTHER,
     }  # fmt: skip
     for name, colour in shown.items():
