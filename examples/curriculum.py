@@ -19,7 +19,7 @@ from typing import Protocol
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
-from gallery import OTHER, OURS, TUNED, finish, interval, said, table
+from gallery import OTHER, OURS, TUNED, command, finish, interval, said, table
 from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 from unbounded import Exp3S, Uniform
@@ -153,6 +153,7 @@ def tuned(family: Callable[[int], Callable[[int], Teaching]]) -> Callable[[int],
 
 
 def main() -> None:
+    into = command("curriculum").parse_args().into
     teachers: dict[str, Callable[[int], Teaching]] = {
         "Teacher, told nothing": lambda seed: Teacher(SIDE**2, seed=seed),
         "Exp3.S, told the range at x1, tuned": tuned(told_range),
@@ -184,7 +185,7 @@ def main() -> None:
         *all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
     )
     header = ["% of the fields solved after 20,000 episodes", *(f"x {unit:g}" for unit in UNITS)]
-    finish("curriculum", figure, table(header, rows))
+    finish("curriculum", figure, table(header, rows), into)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import gzip
 
 import matplotlib.pyplot as plt
 import numpy as np
-from gallery import OTHER, OURS, TUNED, data_file, finish, said, table
+from gallery import OTHER, OURS, TUNED, command, data_file, finish, said, table
 
 from unbounded import AHB, SCB, AdaINF, EpsilonGreedy, Exp3, Learner, Uniform
 
@@ -42,6 +42,7 @@ def played(learner: Learner, dollars: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    into = command("stock_picking").parse_args().into
     names, dollars = gains()
     n = len(names)
     makers = {
@@ -84,7 +85,9 @@ def main() -> None:
     axes.set_title("Stock picking: nobody beats chance (median of 30 seeds, 80% band)")
     axes.legend(frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
-    finish("stock_picking", figure, table(["", f"dollars earned, mean of {SEEDS} seeds"], rows))
+    finish(
+        "stock_picking", figure, table(["", f"dollars earned, mean of {SEEDS} seeds"], rows), into
+    )
 
 
 def _earned(curves: dict[str, np.ndarray]):
