@@ -62,7 +62,7 @@ def errors(stream: Callable[[], Any]) -> np.ndarray:
         dummy.StatisticRegressor(stats.Mean()),
         linear_model.LinearRegression(optim.SGD(0.001)),
         linear_model.LinearRegression(optim.SGD(0.01)),
-        neighbors.KNNRegressor(5),
+        neighbors.KNNRegressor(5, neighbors.SWINN(seed=1)),
         tree.HoeffdingTreeRegressor(),
     ]
     scaler, rows = preprocessing.StandardScaler(), []
