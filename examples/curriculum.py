@@ -5,10 +5,10 @@
 The student is a table of Q-values on a frozen lake of 50 x 50 fields (Gymnasium's maps) without
 slipping; the present lies in one corner. A task is a field to start from. What a task was worth is
 what the student's table changed by in the episode, in the unit of the present's value: one, about
-a millionth, about a million. After 20,000 episodes it is counted from how many fields the student finds
-the present. The rivals: any field at random; the corner that the lake begins with; and Exp3.S, told
-the range that it would have with a present of one, or with running extremes as teachers of
-curricula keep them, both with the best of three settings.
+a millionth, about a million. After 20,000 episodes it is counted from how many fields the student
+finds the present. The rivals: any field at random; the corner that the lake begins with; and
+Exp3.S, told the range that it would have with a present of one, or with running extremes as
+teachers of curricula keep them, both with the best of three settings.
 """
 
 from __future__ import annotations
