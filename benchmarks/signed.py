@@ -182,14 +182,30 @@ def grid(data: Data, title: str, cells: list[list[Cell]], columns: list[str]) ->
     return [*lines, ""]
 
 
+def missing(data: Data) -> list[str]:
+    """How much of each table there is."""
+    cells = list(all_cells())
+    lines = []
+    for table in TABLES:
+        wanted = [cell for cell in cells if cell.table == table]
+        done = sum(cell in data for cell in wanted)
+        if done < len(wanted):
+            lines.append(
+                f'- **{done} of {len(wanted)} cells** of the table "{table}" have been played; '
+                f"`python benchmarks/signed.py --tables {table}` plays the others."
+            )
+    return [*lines, ""] if lines else []
+
+
 def page(data: Data) -> str:
     lines = [
-        "# Losses of either sign: random programs, searches, outliers", "",
+        "# Losses of either sign: the catalogue, random programs, searches, outliers", "",
         "Made by `python benchmarks/signed.py`; do not edit. Realised regret divided by",
         "range × sqrt(nT); the range is that of the adversary's construction, and learners with",
         "(range) were told it, those with (lower) its lower end. `AdaINF pure` has `robust=False`.",
         "Programs are those of `benchmarks/adversary_search.py`, every other one with the sign of",
         "all losses changed; their seeds were not used when the learner was designed.", "",
+        *missing(data),
         *catalogue_page(data),
         *programs_page(data),
         "## A search against each learner", "",
