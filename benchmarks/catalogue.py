@@ -72,25 +72,31 @@ def all_cells() -> list[Cell]:
     ]
 
 
+def regrets_of(
+    n: int, name: str, who: str, rounds: int, told: Told, workers: int | None
+) -> np.ndarray:
+    """Realised regrets of one cell, over range sqrt(nT); of costs, over sqrt(nT)."""
+    row = ROWS[name]
+    result = simulate(
+        LEARNERS[who](n, rounds, told), row.adversary, rounds, REPLICATES, SEED,
+        checkpoints=[rounds], pseudo_regret=False, workers=workers,
+        comparators=None if row.best is None else [row.best],
+    )  # fmt: skip
+    root = math.sqrt(n * rounds)
+    if row.best is not None:
+        return result.regret[:, -1] / root
+    if row.adversary.looks and row.range is not None:  # the learner has a part in the range
+        return result.regret[:, -1] / ((row.range[1] - row.range[0]) * root)
+    return result.relative_regret("range")[:, -1] / root
+
+
 def play(cells: list[Cell], workers: int | None) -> None:
     """Play the cells that are missing, and keep each as soon as it is done."""
     known: dict[tuple[int, str], Told] = {}
     begin = time.monotonic()
     for done, (n, name, who) in enumerate(cells):
-        row = ROWS[name]
-        told = known.setdefault((n, name), Told(row, n))
-        result = simulate(
-            LEARNERS[who](n, ROUNDS, told), row.adversary, ROUNDS, REPLICATES, SEED,
-            checkpoints=[ROUNDS], pseudo_regret=False, workers=workers,
-            comparators=None if row.best is None else [row.best],
-        )  # fmt: skip
-        root = math.sqrt(n * ROUNDS)
-        if row.best is not None:
-            regrets = result.regret[:, -1] / root
-        elif row.adversary.looks and row.range is not None:  # the learner has a part in the range
-            regrets = result.regret[:, -1] / ((row.range[1] - row.range[0]) * root)
-        else:
-            regrets = result.relative_regret("range")[:, -1] / root
+        told = known.setdefault((n, name), Told(ROWS[name], n))
+        regrets = regrets_of(n, name, who, ROUNDS, told, workers)
         append((n, name, who), regrets)
         elapsed = time.monotonic() - begin
         left = elapsed / (done + 1) * (len(cells) - done - 1)

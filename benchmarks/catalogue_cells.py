@@ -124,9 +124,10 @@ COSTS: dict[str, Row] = {
 class Told:
     """What a learner may be told of the losses that it will meet; found out when it asks."""
 
-    def __init__(self, row: Row, n: int) -> None:
+    def __init__(self, row: Row, n: int, rounds: int = ROUNDS) -> None:
         self.row = row
         self.n = n
+        self.rounds = rounds
 
     @cached_property
     def range(self) -> Range:
@@ -134,8 +135,8 @@ class Told:
         if self.row.range is not None:
             return self.row.range
         seen = simulate(
-            Uniform(self.n), self.row.adversary, ROUNDS, REPLICATES, SEED,
-            checkpoints=[ROUNDS], pseudo_regret=False,
+            Uniform(self.n), self.row.adversary, self.rounds, REPLICATES, SEED,
+            checkpoints=[self.rounds], pseudo_regret=False,
         )  # fmt: skip
         return float(seen.low.min()), float(seen.high.max())
 
@@ -148,9 +149,9 @@ class Told:
     def moments(self) -> tuple[float, float]:
         """The largest variance and second moment of an arm, from a sample of rounds."""
         adversary, losses = self.row.adversary, np.empty((SAMPLE, self.n))
-        params, state = adversary.begin(self.n, ROUNDS, 1)
+        params, state = adversary.begin(self.n, self.rounds, 1)
         rng, q = np.random.default_rng(0), np.full(self.n, 1.0 / self.n)
-        step = 1 if adversary.looks else ROUNDS // SAMPLE
+        step = 1 if adversary.looks else max(1, self.rounds // SAMPLE)
         for i in range(SAMPLE):
             last_arm = int(rng.integers(self.n))
             type(adversary).fill(params[2:], state, 1 + i * step, last_arm, q, losses[i])

@@ -59,11 +59,15 @@ def bars(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def finish(name: str, figure: Figure, text: str) -> None:
-    """Write the figure and the table, and show the table."""
+def command(name: str) -> argparse.ArgumentParser:
+    """The options that every case study has."""
     parser = argparse.ArgumentParser(description=f"Writes {name}.svg and {name}.md.")
     parser.add_argument("--into", type=Path, default=Path("out"), help="a directory")
-    directory = parser.parse_args().into
+    return parser
+
+
+def finish(name: str, figure: Figure, text: str, directory: Path) -> None:
+    """Write the figure and the table, and show the table."""
     directory.mkdir(parents=True, exist_ok=True)
     figure.savefig(directory / f"{name}.svg", metadata={"Date": None})
     (directory / f"{name}.md").write_text(text + "\n", encoding="utf-8")

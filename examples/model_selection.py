@@ -17,7 +17,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from gallery import OTHER, OURS, TUNED, finish, interval, said, table
+from gallery import OTHER, OURS, TUNED, command, finish, interval, said, table
 from river import (
     bandit,
     datasets,
@@ -62,7 +62,7 @@ def errors(stream: Callable[[], Any]) -> np.ndarray:
         dummy.StatisticRegressor(stats.Mean()),
         linear_model.LinearRegression(optim.SGD(0.001)),
         linear_model.LinearRegression(optim.SGD(0.01)),
-        neighbors.KNNRegressor(5),
+        neighbors.KNNRegressor(5, neighbors.SWINN(seed=1)),
         tree.HoeffdingTreeRegressor(),
     ]
     scaler, rows = preprocessing.StandardScaler(), []
@@ -105,6 +105,7 @@ def fields() -> dict[str, list[Callable[[int], bandit.base.Policy]]]:
 
 
 def main() -> None:
+    into = command("model_selection").parse_args().into
     streams = {"TrumpApproval": trump, "ChickWeights": chicks, "WaterFlow": water}
     families, rows, drawn = fields(), [], {}
     for stream_name, stream in streams.items():
@@ -146,7 +147,10 @@ def main() -> None:
         *all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
     )
     finish(
-        "model_selection", figure, table(["error / best model's", "x 1", "x 1e-6", "x 1e6"], rows)
+        "model_selection",
+        figure,
+        table(["error / best model's", "x 1", "x 1e-6", "x 1e6"], rows),
+        into,
     )
 
 

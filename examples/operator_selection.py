@@ -21,9 +21,10 @@ from alns import ALNS
 from alns.accept import HillClimbing
 from alns.select import AlphaUCB, RandomSelect, RouletteWheel, SegmentedRouletteWheel
 from alns.stop import MaxIterations
-from gallery import bars, data_file, finish, said, table
+from gallery import bars, command, data_file, finish, said, table
 from joblib import Parallel, delayed
 
+from unbounded import AdaINF
 from unbounded.adapters.alns import ScaleFreeSelect
 
 INSTANCES = ("ft06", "la03", "abz7", "orb03", "swv08", "ta44", "swv13", "ta74")
@@ -149,8 +150,10 @@ def roulette(scores: list[float], decay: float) -> Callable[[], Any]:
 
 
 def main() -> None:
+    into = command("operator_selection").parse_args().into
     fixed: dict[str, Callable[[], Any]] = {
         'ScaleFreeSelect(), loss "delta"': lambda: ScaleFreeSelect(*SIZE),
+        "ScaleFreeSelect(learner=AdaINF)": lambda: ScaleFreeSelect(*SIZE, learner=AdaINF),
         'ScaleFreeSelect(), loss "gain"': lambda: ScaleFreeSelect(*SIZE, loss="gain"),
         "roulette wheel [25, 5, 1, 0], 0.8": roulette([25, 5, 1, 0], 0.8),
         "segmented roulette [25, 5, 1, 0], 0.8": lambda: SegmentedRouletteWheel(
@@ -202,7 +205,7 @@ def main() -> None:
         "Operator selection: no scores (blue), scores tuned by us (orange), as documented", size=11
     )
     header = [f"% above best known, {ITERATIONS} iterations", *INSTANCES, "mean"]
-    finish("operator_selection", figure, table(header, rows))
+    finish("operator_selection", figure, table(header, rows), into)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Selling an order within four hours, as a layered MDP with losses in dollars.
 
     python examples/order_execution.py
+    python examples/order_execution.py --market googl
 
 A million euros are to be sold in four hours, in units of 250,000: nothing, one unit or all that
 is left in each hour; what is left in the last hour is sold then. Prices and volumes are those of
@@ -9,6 +10,9 @@ arrival, plus an assumed cost of impact: 100 dollars times the square of the uni
 square root of the hour's volume (in units of the median). The state is what is left and whether
 the hour before was a busy one. An episode begins at an hour drawn at random, so that 6,221
 overlapping windows make 10,000 episodes; all policies get the same ones.
+
+The other market is GOOGL from 2009 to 2018, by the day: a thousand shares within four days, in
+units of 250, from 2,331 overlapping windows. An hour is then a day.
 """
 
 from __future__ import annotations
@@ -20,13 +24,17 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from gallery import bars, data_file, finish, interval, table
+from gallery import bars, command, data_file, finish, interval, table
 from joblib import Parallel, delayed
 
 from unbounded import SCBRL, UOBREPS, MDPLearner
 
 HOURS, UNITS, EUROS, IMPACT = 4, 4, 250_000.0, 100.0
 EPISODES, REPLICATES = 10_000, 20
+FILES = {"eurusd": "FOREX_EURUSD_1H_ASK.csv", "googl": "STOCKS_GOOGL.csv"}
+SIZES = {"eurusd": EUROS, "googl": 250.0}  # of a unit, in euros or shares
+RANGES = {"eurusd": 4_000.0, "googl": 25_000.0}  # dollars: 99% of the losses are within ± that
+TITLES = {"eurusd": "a million euros in four hours", "googl": "1,000 GOOGL shares in four days"}
 LEFT = ((4,), (4, 3, 0), (4, 3, 2, 0), (4, 3, 2, 1, 0))  # what can be left before each hour
 LAYERS = [2 * len(left) for left in LEFT]
 NOTHING, ONE, ALL = range(3)
@@ -36,15 +44,16 @@ class Market(NamedTuple):
     price: np.ndarray  # in dollars, at the end of each hour
     cost: np.ndarray  # of the impact of one unit, in dollars
     busy: np.ndarray  # whether the volume of the hour was above the median
+    size: float = EUROS  # of a unit
 
 
-def market() -> Market:
-    path = data_file("gym_anytrading", "datasets", "data", "FOREX_EURUSD_1H_ASK.csv")
+def market(name: str) -> Market:
+    path = data_file("gym_anytrading", "datasets", "data", FILES[name])
     with path.open(encoding="utf-8") as file:
         rows = [(float(row["Close"]), float(row["Volume"])) for row in csv.DictReader(file)]
     price, volume = np.array(rows).T
     usual = np.median(volume)
-    return Market(price, IMPACT * np.sqrt(usual / volume), volume > usual)
+    return Market(price, IMPACT * np.sqrt(usual / volume), volume > usual, SIZES[name])
 
 
 def sold(hour: int, left: int, action: int) -> int:
@@ -76,7 +85,7 @@ def episode(data: Market, first: int, act: Callable[[int, int], int]) -> tuple[l
         s = state(hour, left, bool(data.busy[now - 1]))
         a = act(hour, s)
         units = sold(hour, left, a)
-        shortfall = units * EUROS * (data.price[first] - data.price[now])
+        shortfall = units * data.size * (data.price[first] - data.price[now])
         states.append(s)
         actions.append(a)
         losses.append(float(shortfall + data.cost[now] * units**2))
@@ -88,9 +97,9 @@ def windows(data: Market, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(len(data.price) - HOURS, size=EPISODES)
 
 
-def learned(make: Callable[[int], MDPLearner], seed: int) -> np.ndarray:
+def learned(name: str, make: Callable[[int], MDPLearner], seed: int) -> np.ndarray:
     """What each order cost."""
-    data, learner, costs = market(), make(seed), np.empty(EPISODES)
+    data, learner, costs = market(name), make(seed), np.empty(EPISODES)
     for t, first in enumerate(windows(data, seed)):
         plan = learner.ask()
         states, actions, losses = episode(data, int(first), plan.act)
@@ -99,8 +108,8 @@ def learned(make: Callable[[int], MDPLearner], seed: int) -> np.ndarray:
     return costs
 
 
-def followed(rule: Callable[[int, int], int], seed: int) -> np.ndarray:
-    data = market()
+def followed(name: str, rule: Callable[[int, int], int], seed: int) -> np.ndarray:
+    data = market(name)
     return np.array([sum(episode(data, int(f), rule)[2]) for f in windows(data, seed)])
 
 
@@ -122,7 +131,7 @@ def hindsight(data: Market) -> Callable[[int, int], int]:
                 for action in range(3):
                     units = sold(hour, left, action)
                     rest = left - units
-                    paid = (units * EUROS * move + data.cost[at + 1 + hour] * units**2).mean()
+                    paid = (units * data.size * move + data.cost[at + 1 + hour] * units**2).mean()
                     later = next_busy * value[rest, True] + (1 - next_busy) * value[rest, False]
                     prices.append(paid + (later if hour < HOURS - 1 else 0.0))
                 rule[hour, state(hour, left, busy)] = int(np.argmin(prices))
@@ -131,9 +140,8 @@ def hindsight(data: Market) -> Callable[[int, int], int]:
     return lambda hour, s: rule[hour, s]
 
 
-def uob(times: float, rate: float) -> Callable[[int], MDPLearner]:
-    """UOB-REPS, told so many times the range that 99% of the losses are in."""
-    width = 4_000.0 * times
+def uob(width: float, rate: float) -> Callable[[int], MDPLearner]:
+    """UOB-REPS, told that losses are within ± ``width``."""
     return lambda seed: UOBREPS(
         LAYERS,
         3,
@@ -150,26 +158,30 @@ def scb_rl(seed: int) -> MDPLearner:
 
 
 def main() -> None:
-    best, chance = hindsight(market()), random.Random(0)
+    parser = command("order_execution")
+    parser.add_argument("--market", choices=[*FILES], default="eurusd")
+    options = parser.parse_args()
+    where = options.market
+    width, best, chance = RANGES[where], hindsight(market(where)), random.Random(0)
     rules = {
-        "one unit every hour (TWAP)": lambda hour, s: ONE,
+        "one unit at a time (TWAP)": lambda hour, s: ONE,
         "all at once": lambda hour, s: ALL,
         "at random": lambda hour, s: chance.randrange(3),
         "best rule in hindsight": best,
     }
     rates = (1.0, 8.0, 64.0)
     with Parallel(n_jobs=2) as workers:
-        tries = workers(delayed(learned)(uob(1.0, rate), 900) for rate in rates)
+        tries = workers(delayed(learned)(where, uob(width, rate), 900) for rate in rates)
         rate = rates[int(np.argmin([costs.mean() for costs in tries]))]
         makers = {
             "SCB-RL, told nothing": scb_rl,
-            f"UOB-REPS, told the range, rate {rate:g}": uob(1.0, rate),
-            "UOB-REPS, range 100 times too small": uob(0.01, rate),
-            "UOB-REPS, range 100 times too large": uob(100.0, rate),
+            f"UOB-REPS, told the range, rate {rate:g}": uob(width, rate),
+            "UOB-REPS, range 100 times too small": uob(0.01 * width, rate),
+            "UOB-REPS, range 100 times too large": uob(100.0 * width, rate),
         }
         seeds = range(REPLICATES)
-        jobs = [delayed(learned)(make, seed) for make in makers.values() for seed in seeds]
-        jobs += [delayed(followed)(rule, seed) for rule in rules.values() for seed in seeds]
+        jobs = [delayed(learned)(where, make, seed) for make in makers.values() for seed in seeds]
+        jobs += [delayed(followed)(where, rule, seed) for rule in rules.values() for seed in seeds]
         done = np.reshape(workers(jobs), (len(makers) + len(rules), REPLICATES, EPISODES))
     costs = dict(zip([*makers, *rules], done, strict=True))
     reference = costs["best rule in hindsight"]  # paired: what luck did to all is taken out
@@ -190,11 +202,10 @@ def main() -> None:
     bars(axes, shown, ["SCB-RL, told nothing"], tuned)
     what = "dollars per order above the best rule in hindsight, last fifth of the orders"
     figure.supxlabel(what, size=10)
-    figure.suptitle(
-        "Selling a million euros in four hours: 20 replicates of 10,000 orders", size=11
-    )
+    figure.suptitle(f"Selling {TITLES[where]}: 20 replicates of 10,000 orders", size=11)
     header = ["dollars per order", "mean cost", "above best rule, all orders", "last fifth"]
-    finish("order_execution", figure, table(header, rows))
+    names = {"eurusd": "order_execution", "googl": "order_execution_googl"}
+    finish(names[where], figure, table(header, rows), options.into)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import matplotlib.pyplot as plt
 import numpy as np
-from gallery import OTHER, OURS, TUNED, finish, interval, said, table
+from gallery import OTHER, OURS, TUNED, command, finish, interval, said, table
 from replica_servers import CHANGE, TIMEOUT, Client, Servers
 
 from unbounded import SCB, CostSCB, EpsilonGreedy, Learner, LogThompson
@@ -170,6 +170,7 @@ def replay(policy: Policy, seconds: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    into = command("replica_selection").parse_args().into
     with Servers(LIVE) as servers:
         on_live, traces = asyncio.run(live(servers))
     means: dict[tuple[str, int], np.ndarray] = {}
@@ -224,7 +225,7 @@ def main() -> None:
         axes.spines[["top", "right"]].set_visible(False)
     tuned = ", ".join(f"{pm / 10:g}%: weight {w}, explore {e}" for pm, (w, e) in settings.items())
     text = f"{table(header, rows)}\n\nLeast latency was tuned on other replicates ({tuned})."
-    finish("replica_selection", figure, text)
+    finish("replica_selection", figure, text, into)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ import gzip
 
 import matplotlib.pyplot as plt
 import numpy as np
-from gallery import OTHER, OURS, TUNED, data_file, finish, said, table
+from gallery import OTHER, OURS, TUNED, command, data_file, finish, said, table
 
-from unbounded import AHB, SCB, EpsilonGreedy, Exp3, Learner, Uniform
+from unbounded import AHB, SCB, AdaINF, EpsilonGreedy, Exp3, Learner, Uniform
 
 SHARES, SEEDS = 100, 30
 RANGES = (100.0, 1_000.0, 10_000.0)  # dollars; what the learners that must know a range are told
@@ -42,10 +42,12 @@ def played(learner: Learner, dollars: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    into = command("stock_picking").parse_args().into
     names, dollars = gains()
     n = len(names)
     makers = {
         "SCB": lambda seed: SCB(n, seed=seed),
+        "AdaINF": lambda seed: AdaINF(n, seed=seed),
         "AHB": lambda seed: AHB(n, seed=seed),
         "epsilon-greedy": lambda seed: EpsilonGreedy(n, seed=seed),
         "a new stock at random each day": lambda seed: Uniform(n, seed=seed),
@@ -72,7 +74,7 @@ def main() -> None:
     every = slice(None, None, 40)  # days: a figure needs no more
     years = (1990 + np.arange(len(dollars)) / 252.0)[every]
     shown = {
-        "SCB": OURS, "AHB": "#56B4E9", "epsilon-greedy": "#009E73", best: TUNED,
+        "AdaINF": OURS, "SCB": "#56B4E9", "epsilon-greedy": "#009E73", best: TUNED,
         "a new stock at random each day": OTHER,
     }  # fmt: skip
     for name, colour in shown.items():
@@ -83,7 +85,9 @@ def main() -> None:
     axes.set_title("Stock picking: nobody beats chance (median of 30 seeds, 80% band)")
     axes.legend(frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
-    finish("stock_picking", figure, table(["", f"dollars earned, mean of {SEEDS} seeds"], rows))
+    finish(
+        "stock_picking", figure, table(["", f"dollars earned, mean of {SEEDS} seeds"], rows), into
+    )
 
 
 def _earned(curves: dict[str, np.ndarray]):

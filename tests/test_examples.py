@@ -113,3 +113,36 @@ def test_a_policy_that_breaks_has_infinite_error():
     errors = np.tile([[1e9, 2e9]], (200, 1))
     assert played(bandit.Exp3(0.5, seed=0), errors) == np.inf
     assert 1e9 < played(bandit.RandomPolicy(seed=0), errors) < 2e9
+
+
+def test_a_student_that_walks_to_the_present_learns_from_it():
+    import curriculum
+
+    lake = np.zeros(curriculum.SIDE**2, dtype=int)
+    lake[-1] = 2
+    Q, first = np.zeros((lake.size, 4)), lake.size - 2
+    draws = np.zeros((curriculum.STEPS, 2))
+    draws[0] = 0.0, 0.6  # at random: to the right
+    worth = curriculum.practise.py_func(Q, lake, first, 2.0**20, draws)
+    assert worth == Q[first, 2] == 2.0**20 * curriculum.RATE
+    assert Q.sum() == worth
+    assert [curriculum.moved.py_func(0, action) for action in range(4)] == [0, 50, 1, 0]
+    drowned = lake.copy()
+    drowned[first] = 1
+    assert curriculum.practise.py_func(Q, drowned, first, 1.0, draws) == 0.0
+    assert sum(curriculum.lake_of(0) == 2) == 1
+
+
+def test_running_extremes_tell_shares():
+    import curriculum
+
+    told = []
+
+    class Keeps:
+        def update(self, index, reward):
+            told.append(reward)
+
+    teacher = curriculum.RunningExtremes(Keeps())
+    for reward in (4.0, 8.0, 0.0, 2.0):
+        teacher.update(0, reward)
+    assert told == [0.0, 1.0, 0.0, 0.25]

@@ -10,7 +10,7 @@ from alns import ALNS
 from alns.accept import HillClimbing
 from alns.stop import MaxIterations
 
-from unbounded import AHB, SCB, CostSCB
+from unbounded import AHB, SCB, AdaHedge, CostSCB
 from unbounded.adapters.alns import ScaleFreeSelect
 
 
@@ -158,3 +158,17 @@ def test_settings_go_to_the_learner():
     assert repr(select) == (
         "ScaleFreeSelect(1, 2, learner=CostSCB, settings={'lower': -9.0}, loss='delta')"
     )
+
+
+def test_objectives_may_be_as_far_from_one_another_as_floats_are():
+    select, rng = ScaleFreeSelect(1, 2), np.random.default_rng(0)
+    for before, after in ((1.7e308, -1.7e308), (10**400, 10**400 + 1), (10**400, 0)):
+        pair = select(rng, None, Value(before))
+        select.update(Value(after), *pair, None)
+    assert select.learner.rounds == 3
+
+
+@pytest.mark.parametrize("learner", ["SCB", AdaHedge])
+def test_what_is_no_bandit_is_refused(learner):
+    with pytest.raises((TypeError, ValueError), match="SCB"):
+        ScaleFreeSelect(1, 2, learner=learner)

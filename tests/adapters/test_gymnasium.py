@@ -5,10 +5,11 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils.env_checker import check_env
 
-from unbounded import CostSCBRL, IndependentSCB, UniformPolicy, worlds
+from unbounded import SCBRL, CostSCBRL, IndependentSCB, UniformPolicy, worlds
 from unbounded.adapters.gymnasium import Layered, LayeredEnv, play
 from unbounded.adversaries import mdps as adversaries
 
@@ -187,3 +188,52 @@ def test_cost_scb_rl_plays_an_environment_of_ours():
     learner = CostSCBRL(env.layers, 2, episodes=400, seed=0)
     returns = play(learner, env, 400, seed=0)
     assert returns[-100:].mean() > returns[:100].mean()
+
+
+@pytest.mark.parametrize("make", [lambda: LayeredEnv(world(), tables), lambda: Layered(Ends(), 3)])
+def test_steps_and_actions_that_there_are_not(make):
+    env = make()
+    with pytest.raises(ResetNeeded, match="reset"):
+        env.step(0)
+    env.reset(seed=0)
+    for action in (-1, 2):
+        with pytest.raises(InvalidAction, match=r"0 \.\. 1"):
+            env.step(action)
+    for _ in range(3):
+        env.step(0)
+    with pytest.raises(ResetNeeded, match="reset"):
+        env.step(0)
+
+
+def test_losses_that_are_not_finite_are_refused():
+    env = LayeredEnv(world(), lambda t, rng: [np.full((n, 2), np.nan) for n in (2, 3, 2)])
+    with pytest.raises(ValueError, match="episode 1"):
+        env.reset(seed=0)
+
+
+def test_an_environment_that_is_not_layered_is_refused():
+    with pytest.raises(TypeError, match=r"Layered\(env, horizon\)"):
+        play(UniformPolicy([16], 4), gym.make("FrozenLake-v1"), 1)
+
+
+@pytest.mark.parametrize("power", [-900, 900])
+def test_powers_of_two_change_nothing_for_scb_rl(power):
+    """Told neither a range nor what leads where."""
+
+    def returns(factor):
+        env = Layered(Scaled(factor), horizon=3)
+        learner = SCBRL(env.layers, 2, episodes=60, seed=1)
+        return play(learner, env, 60, seed=2) / factor
+
+    plain = returns(1.0)
+    assert (returns(2.0**power) == plain).all()
+    assert len(set(plain)) > 2
+
+
+class Scaled(Ends):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def step(self, action):
+        observation, reward, *rest = super().step(action)
+        return observation, reward * self.factor, *rest

@@ -9,10 +9,21 @@ from collections import Counter
 
 import gymnasium as gym
 import pytest
-from river import bandit, checks, datasets, linear_model, metrics, model_selection, optim, stats
+from river import (
+    bandit,
+    checks,
+    datasets,
+    linear_model,
+    metrics,
+    model_selection,
+    optim,
+    proba,
+    stats,
+)
 
-from unbounded import AHB, SCB, AdaHedge, CostSCB
-from unbounded.adapters.river import _KEPT, ScaleFree
+from unbounded import AHB, SCB, AdaHedge, Banker, CostSCB
+from unbounded.adapters._bandits import KEPT
+from unbounded.adapters.river import ScaleFree
 
 
 def ten_arms(factor: float = 1.0, steps: int = 300) -> gym.Env:
@@ -164,9 +175,9 @@ def test_a_reward_that_is_not_finite_changes_nothing(reward):
 
 def test_rewards_go_to_the_newest_pull_and_old_ones_are_forgotten():
     policy = ScaleFree(seed=0)
-    pulls = Counter(policy.pull([0, 1]) for _ in range(5 * _KEPT))
-    assert min(pulls.values()) > _KEPT
-    assert len(policy._playing.outstanding) == 2 * _KEPT
+    pulls = Counter(policy.pull([0, 1]) for _ in range(5 * KEPT))
+    assert min(pulls.values()) > KEPT
+    assert len(policy._playing.outstanding) == 2 * KEPT
     newest = policy._waiting[0][-1].id
     policy.update(0, 1.0)
     assert newest not in policy._playing.outstanding
@@ -192,3 +203,36 @@ def test_what_is_no_bandit_is_refused():
         ScaleFree("SCB")
     with pytest.raises(ValueError, match="all arms"):
         ScaleFree(AdaHedge)
+
+
+def test_a_distribution_keeps_rewards_and_the_learner_gets_them_as_they_are():
+    policy = ScaleFree(reward_obj=proba.Gaussian(), seed=0)
+    for _ in range(500):
+        arm = policy.pull("ab")
+        policy.update(arm, 3e5 if arm == "a" else -3e5)
+    assert policy._playing.probabilities()[0] > 0.9
+    assert policy._rewards["a"].mu == 3e5
+
+
+@pytest.mark.parametrize("reward", ["7", None, 10**400])
+def test_what_is_no_reward_is_refused_in_a_sentence_and_changes_nothing(reward):
+    policy = ScaleFree(seed=0)
+    arm = policy.pull([0, 1])
+    with pytest.raises(TypeError, match="Mean takes no"):
+        policy.update(arm, reward)
+    assert (policy._n, policy._playing.rounds, len(policy._waiting[arm])) == (0, 0, 1)
+
+
+def test_a_reward_that_the_learner_refuses_is_not_counted():
+    policy = ScaleFree(Banker, {"rounds": 100}, seed=0)  # it squares losses
+    arm = policy.pull([0, 1])
+    with pytest.raises(ValueError, match="1e\\+150"):
+        policy.update(arm, 1e200)
+    assert policy._n == 0
+    policy.update(arm, 1.0)
+    assert (policy._n, policy._playing.rounds) == (1, 1)
+
+
+def test_no_arms_are_refused():
+    with pytest.raises(ValueError, match="no arms"):
+        ScaleFree().pull([])

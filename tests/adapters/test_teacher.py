@@ -7,7 +7,8 @@ import copy
 import numpy as np
 import pytest
 
-from unbounded import Exp3S
+from unbounded import AdaHedge, Exp3S
+from unbounded.adapters._bandits import KEPT
 from unbounded.adapters.teacher import Teacher
 
 
@@ -68,3 +69,24 @@ def test_another_learner_with_settings():
     teacher = Teacher(3, Exp3S, {"rounds": 100, "switches": 4}, seed=0)
     assert repr(teacher) == f"Teacher({teacher.learner!r})"
     assert teacher.learner.settings["switches"] == 4
+
+
+@pytest.mark.parametrize("index", [1.5, "a", None, -1])
+def test_what_is_no_task_is_refused(index):
+    teacher = Teacher(2, seed=0)
+    while teacher.sample() != 1:
+        pass
+    with pytest.raises((TypeError, ValueError), match="index must be"):
+        teacher.update(index, 1.0)
+
+
+def test_rewards_that_never_come_do_not_pile_up():
+    teacher = Teacher(2, seed=0)
+    for _ in range(5 * KEPT):
+        teacher.sample()
+    assert len(teacher.learner.outstanding) == 2 * KEPT
+
+
+def test_what_is_no_bandit_is_refused():
+    with pytest.raises(ValueError, match="all arms"):
+        Teacher(2, AdaHedge)

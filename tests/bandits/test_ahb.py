@@ -1,8 +1,11 @@
 """AHB: what is special about it."""
 
+import math
+
 import numpy as np
 
 from unbounded import AHB
+from unbounded.bandits import ahb
 
 
 def test_losses_that_are_subnormal_beside_the_largest():
@@ -16,3 +19,11 @@ def test_losses_that_are_subnormal_beside_the_largest():
         q = learner.probabilities()
         assert abs(q.sum() - 1.0) < 1e-12
         assert np.isfinite(learner.scale)
+
+
+def test_a_gain_of_an_arm_that_only_exploration_draws_costs_nothing():
+    """As interpreted, where a logarithm of 0 would be an error, and as compiled."""
+    gap = ahb._mixability_gap
+    assert gap.py_func(0.0, 800.0, 1.0) == gap(0.0, 800.0, 1.0) == 0.0
+    tiny = gap(1e-300, 800.0, 1.0)  # the least arm that is not lost
+    assert math.isclose(tiny, 800.0 + math.log(1e-300))

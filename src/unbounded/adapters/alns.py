@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -12,13 +13,16 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from unbounded._arguments import checked_option
+from unbounded.adapters._bandits import checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.play.repeatable import Repeatable
 
 LOSSES = ("delta", "gain")
+_MOST = sys.float_info.max  # a difference of two finite objectives may be more
 
 
-class ScaleFreeSelect(OperatorSelectionScheme):
+class ScaleFreeSelect(Repeatable, OperatorSelectionScheme):
     """Select pairs of operators by a learner, from what they did to the objective.
 
     There are no scores and no decay to tune, and objectives may be of any size.
@@ -60,8 +64,9 @@ class ScaleFreeSelect(OperatorSelectionScheme):
         coupling = None if op_coupling is None else np.asarray(op_coupling)
         super().__init__(num_destroy, num_repair, coupling)
         self._improvements_only = checked_option("loss", loss, LOSSES) == LOSSES.index("gain")
-        self._class = learner
+        self._class = checked_bandit(learner)
         self._settings = dict(settings or {})
+        self._coupling = coupling
         self.pairs = [(int(d), int(r)) for d, r in np.argwhere(self.op_coupling)]
         self.learner: Learner | None = None  # it is made at the first call
         self._choice: Choice | None = None
@@ -86,15 +91,27 @@ class ScaleFreeSelect(OperatorSelectionScheme):
                 f"operators {(d_idx, r_idx)} are not the pair that was selected last: call the "
                 "scheme before each update"
             )
-        delta = float(candidate.objective() - self._before)
-        if not math.isfinite(delta):
+        after = candidate.objective()
+        if not (abs(self._before) < math.inf and abs(after) < math.inf):
             raise ValueError(
-                f"the objective went from {self._before} to {candidate.objective()}: give what is "
-                "infeasible a large finite objective"
+                f"the objective went from {self._before} to {after}: give what is infeasible a "
+                "large finite objective"
             )
+        delta = float(min(max(after - self._before, -_MOST), _MOST))
         assert self.learner is not None
         self.learner.tell(choice, min(delta, 0.0) if self._improvements_only else delta)
         self._choice = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made by."""
+        return {
+            "num_destroy": self.num_destroy,
+            "num_repair": self.num_repair,
+            "op_coupling": self._coupling,
+            "learner": self._class,
+            "settings": dict(self._settings),
+            "loss": LOSSES[self._improvements_only],
+        }
 
     def __repr__(self) -> str:
         loss = LOSSES[self._improvements_only]

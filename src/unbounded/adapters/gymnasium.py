@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, SupportsIndex
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.utils import RecordConstructorArgs
 
 from unbounded._arguments import checked_count, shown
-from unbounded.adapters.layered_env import LayeredEnv
-from unbounded.core.arrays import Vector
-from unbounded.play.mdp_learner import MDPLearner
+from unbounded.adapters.layered_env import LayeredEnv, check_step
+from unbounded.adapters.layered_play import play
 
 __all__ = ["Layered", "LayeredEnv", "play"]
 
@@ -25,8 +22,8 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     """An environment with discrete observations and actions as a layered problem.
 
     Each time step is a layer. An episode that ends early goes on in a state of its own, at no
-    reward, so that all have ``horizon`` steps; one that would go on is cut off. What leads where is
-    not asked; states that are never reached do no harm but to the size.
+    reward, so that all have ``horizon`` steps; one that would go on is cut off. States that are
+    never reached do no harm but to the size.
 
     Parameters
     ----------
@@ -64,6 +61,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         n, A = int(env.observation_space.n), int(env.action_space.n)
         H = checked_count("horizon", horizon)
         self.layers = [n] + [n + 1] * (H - 1)
+        self._layer = H
         size = A * sum(a * b for a, b in pairwise(self.layers))
         if size > (limit := checked_count("most", most)):
             raise ValueError(
@@ -84,6 +82,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Take an action; the episode ends after ``horizon`` of them."""
+        check_step(self, action)
         self._layer += 1
         over = self._layer == len(self.layers)
         if self._ended:
@@ -95,64 +94,9 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         return state, float(reward), over, False, info
 
     def _seen(self, observation: int, info: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        n = self.layers[0]
-        self._state = n if self._ended else int(observation) - int(self.env.observation_space.start)
+        self._state = (
+            self.layers[0]
+            if self._ended
+            else int(observation) - int(self.env.observation_space.start)
+        )
         return self._state, {**info, "layer": self._layer, "state": self._state}
-
-
-def play(
-    learner: MDPLearner,
-    env: LayeredEnv | Layered,
-    episodes: SupportsIndex,
-    *,
-    seed: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Vector:
-    """Let a learner for MDPs play and learn.
-
-    Parameters
-    ----------
-    learner : MDPLearner
-        Made for ``env.layers`` and ``env.action_space.n``.
-    env : LayeredEnv or Layered
-    episodes, seed : int
-        How many, and the seed of the environment.
-    progress : callable, optional
-        Called with the number of episodes played and ``episodes``, after each.
-
-    Returns
-    -------
-    array of shape (episodes,)
-        The sum of the rewards of each episode.
-
-    Examples
-    --------
-    >>> from unbounded import UniformPolicy
-    >>> env = Layered(gym.make("FrozenLake-v1"), horizon=4)
-    >>> play(UniformPolicy(env.layers, 4, seed=0), env, episodes=3, seed=0)
-    array([0., 0., 0.])
-    """
-    count = checked_count("episodes", episodes)
-    needed = (tuple(env.layers), int(env.action_space.n))
-    if (tuple(learner.layers.sizes), learner.layers.n_actions) != needed:
-        raise ValueError("the learner is for another problem: give it env.layers and the actions")
-    returns = np.empty(count)
-    for t in range(count):
-        _, info = env.reset(seed=seed if t == 0 else None)
-        plan, over = learner.ask(), False
-        states, actions, rewards = [], [], []
-        try:
-            while not over:
-                states.append(info["state"])
-                actions.append(plan.act(info["layer"], info["state"]))
-                _, reward, over, _, info = env.step(actions[-1])
-                rewards.append(reward)
-            learner.tell(plan, states, actions, rewards=rewards)
-        except BaseException:
-            if plan.id in learner.outstanding:
-                learner.forget(plan)
-            raise
-        returns[t] = sum(rewards)
-        if progress:
-            progress(t + 1, count)
-    return returns

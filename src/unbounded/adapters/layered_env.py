@@ -7,6 +7,7 @@ from typing import Any, SupportsIndex
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike
 
@@ -17,6 +18,14 @@ from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.play.adversary import MDPAdversary
 
 Losses = Callable[[int, np.random.Generator], Sequence[ArrayLike]]
+
+
+def check_step(env: Any, action: int) -> None:
+    """Refuse a step that there is not, and an action that there is not."""
+    if env._layer == len(env.layers):
+        raise ResetNeeded("there is no episode under way: call reset() first")
+    if not env.action_space.contains(action):
+        raise InvalidAction(f"actions are 0 .. {env.action_space.n - 1}, got {action!r}")
 
 
 class LayeredEnv(gym.Env[int, int]):
@@ -60,7 +69,7 @@ class LayeredEnv(gym.Env[int, int]):
         self._first = np.cumsum([0, *self.layers])
         self.observation_space = Discrete(int(self._first[-1]) + 1)
         self.action_space = Discrete(mdp.layers.n_actions)
-        self._t = 0
+        self._t, self._layer = 0, len(self.layers)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -80,7 +89,10 @@ class LayeredEnv(gym.Env[int, int]):
         layers, losses = self._mdp.layers, self._losses
         if not isinstance(losses, MDPAdversary):
             shapes = [(n, layers.n_actions) for n in layers.sizes]
-            return checked_arrays("losses", losses(self._t, self.np_random), shapes)
+            tables = checked_arrays("losses", losses(self._t, self.np_random), shapes)
+            if not all(np.isfinite(table).all() for table in tables):
+                raise ValueError(f"losses must be finite, and those of episode {self._t} are not")
+            return tables
         flat = np.empty(layers.n_pairs)
         params = losses.begin(self._mdp, self._episodes, self._key)
         fill = quietly(type(losses).fill)
@@ -96,6 +108,7 @@ class LayeredEnv(gym.Env[int, int]):
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Take an action; the episode ends after the last layer."""
+        check_step(self, action)
         loss = float(self._tables[self._layer][self._state, action])
         over = self._layer == len(self.layers) - 1
         transitions = None if over else self._mdp.transitions[self._layer]

@@ -6,14 +6,13 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from river import bandit, base, metrics
+from river import bandit, base, metrics, proba
 
 from unbounded._arguments import checked_loss, shown
+from unbounded.adapters._bandits import KEPT, checked_bandit
 from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.scb import SCB
 from unbounded.play.bandit_learner import Choice, Learner
-
-_KEPT = 1000  # pulls of an arm that may wait for their rewards
 
 
 class ScaleFree(bandit.base.Policy):
@@ -27,8 +26,8 @@ class ScaleFree(bandit.base.Policy):
         Its settings; the number of arms and the seed apart, which it gets from River.
     reward_obj : statistic, metric or distribution, optional
         What River keeps for each arm, `river.stats.Mean` by default. What is learned in a round is
-        its value after that round alone: the reward itself, or for `river.metrics.MAE` the absolute
-        error. Metrics of which less is better are losses.
+        its value after that round alone: the reward itself, as with a distribution, or for
+        `river.metrics.MAE` the absolute error. Metrics of which less is better are losses.
     burn_in : int
         How often each arm is pulled first. Burn-in rewards are kept in River's statistics; a
         learner weighs each reward by the probability with which it chose the arm, and these it did
@@ -60,10 +59,7 @@ class ScaleFree(bandit.base.Policy):
         burn_in: int = 0,
         seed: int | None = None,
     ) -> None:
-        if not (isinstance(learner, type) and issubclass(learner, Learner)):
-            raise TypeError(f"learner must be a class like SCB, not {shown(learner)}")
-        if learner.spec.feedback == "full":
-            raise ValueError(f"{learner.spec.name} needs the rewards of all arms: take SCB")
+        checked_bandit(learner)
         super().__init__(reward_obj=reward_obj, burn_in=burn_in)
         self.learner = learner
         self.settings = settings
@@ -79,7 +75,7 @@ class ScaleFree(bandit.base.Policy):
                 self._drop(arm, len(choices))
         choice = playing.ask()
         arm = self._arms[choice.arm]
-        if len(self._waiting[arm]) == _KEPT:
+        if len(self._waiting[arm]) == KEPT:
             self._drop(arm, 1)
         self._waiting[arm].append(choice)
         return arm
@@ -88,6 +84,8 @@ class ScaleFree(bandit.base.Policy):
         """The learner, made when the arms are known."""
         arms = list(arm_ids)
         if self._playing is None:
+            if not arms:
+                raise ValueError("there are no arms to pull: give a list of them")
             if len(set(arms)) != len(arms):
                 raise ValueError(f"arms must differ from one another, got {shown(arms)}")
             settings = dict(self.settings or {})
@@ -116,17 +114,30 @@ class ScaleFree(bandit.base.Policy):
             What ``reward_obj.update`` takes: a reward, or for metrics a truth and a prediction.
         """
         loss = self._loss(reward_args, reward_kwargs)
-        super().update(arm_id, *reward_args, **reward_kwargs)
         if waiting := self._waiting.get(arm_id):
             assert self._playing is not None
-            self._playing.tell(waiting.pop(), loss)
+            self._playing.tell(waiting[-1], loss)  # first: it may refuse
+            waiting.pop()
+        super().update(arm_id, *reward_args, **reward_kwargs)
 
     def _loss(self, reward_args: Any, reward_kwargs: Any) -> float:
         alone = self.reward_obj.clone()
-        alone.update(*reward_args, **reward_kwargs)
-        value = checked_loss("reward", alone.get())
+        try:
+            alone.update(*reward_args, **reward_kwargs)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            what = f"{type(alone).__name__} takes no {shown(reward_args or reward_kwargs)}"
+            raise TypeError(f"{what}: {error}") from error
+        only = reward_args[0] if isinstance(alone, proba.base.Distribution) else alone.get()
+        value = checked_loss("reward", only)
         less_is_better = isinstance(alone, metrics.base.Metric) and not alone.bigger_is_better
         return value if less_is_better else -value
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made by; `clone` is River's."""
+        return dict(self._get_params())
+
+    def __sklearn_clone__(self) -> Any:
+        return self.clone()
 
     def __repr__(self) -> str:
         # River's table of arms needs an arm.

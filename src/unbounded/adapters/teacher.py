@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
+from unbounded._arguments import checked_count
+from unbounded.adapters._bandits import KEPT, checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.core.arrays import Vector
 from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.play.repeatable import Repeatable
 
 
-class Teacher:
+class Teacher(Repeatable):
     """Choose tasks for a student, and learn from how much each was worth.
 
     It takes the place of the Exp3 and Exp3.S teachers of curricula, without the running least and
@@ -34,6 +37,7 @@ class Teacher:
 
     Notes
     -----
+    Of each task, the last 1,000 samples may wait for their rewards; older ones are forgotten.
     `SCB` learns which task is worth most over the whole time. Where that changes again and again
     and the range of the rewards is known, ``learner=Exp3S`` with its ``switches`` follows.
 
@@ -55,13 +59,17 @@ class Teacher:
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.learner = learner(n_arms=n_tasks, seed=seed, **dict(settings or {}))
+        self.learner = checked_bandit(learner)(n_arms=n_tasks, seed=seed, **dict(settings or {}))
+        self._made_by = {"n_tasks": n_tasks, "learner": learner, "settings": settings, "seed": seed}
         self._waiting: dict[int, list[Choice]] = {}
 
     def sample(self) -> int:
         """Choose a task."""
         choice = self.learner.ask()
-        self._waiting.setdefault(choice.arm, []).append(choice)
+        waiting = self._waiting.setdefault(choice.arm, [])
+        if len(waiting) == KEPT:
+            self.learner.forget(waiting.pop(0))
+        waiting.append(choice)
         return choice.arm
 
     def update(self, index: SupportsIndex, reward: float) -> None:
@@ -74,17 +82,22 @@ class Teacher:
         reward : float
             Any finite number; higher is better.
         """
-        waiting = self._waiting.get(int(index))
+        task = checked_count("index", index, least=0)
+        waiting = self._waiting.get(task)
         if not waiting:
-            raise ValueError(f"task {index} was not sampled, or its reward was reported before")
+            raise ValueError(f"task {task} was not sampled, or its reward was reported before")
         self.learner.tell(waiting[0], reward=reward)
         del waiting[0]
         if not waiting:
-            del self._waiting[int(index)]
+            del self._waiting[task]
 
     def probabilities(self) -> Vector:
         """The distribution that the next `sample` draws from."""
         return self.learner.probabilities()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made by."""
+        return dict(self._made_by)
 
     def __repr__(self) -> str:
         return f"Teacher({self.learner!r})"

@@ -246,7 +246,8 @@ class AdaINF(Learner):
         default. Less of it is cheaper, unless an arm that was bad for long turns good.
     robust : bool
         Whether rare huge losses count no more than the m-th largest one, m = 1 + sqrt(t) / 4 up to
-        64. False gives the algorithm of the theorem without its additions.
+        64. False gives the algorithm of the theorem without its additions, and is right where rare
+        huge losses are what is wrong with an arm.
     trim : int
         How many rare losses far *below* the others are to be ignored for ever; 0 by default,
         because such a loss may as well be a hidden good arm.

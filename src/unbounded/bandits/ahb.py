@@ -84,7 +84,10 @@ def _mixability_gap(q_k: float, x: float, eta: float) -> float:
     if math.isinf(eta):
         return max(0.0, x) - q_k * x
     if eta * x > 1.0:
-        return x + math.log(q_k + (1.0 - q_k) * math.exp(-eta * x)) / eta - q_k * x
+        after = q_k + (1.0 - q_k) * math.exp(-eta * x)
+        if after == 0.0:  # an arm that only exploration draws: what it gains changes nothing
+            return 0.0
+        return x + math.log(after) / eta - q_k * x
     mean = q_k * math.expm1(eta * x)
     if eta == 0.0 or mean <= -1.0:  # of one arm; or of an arm that is certain and gains nothing
         return 0.0

@@ -20,6 +20,7 @@ from numpy.random import PCG64, SeedSequence
 from unbounded._arguments import checked_count
 from unbounded.core.arrays import Vector
 from unbounded.play import saved as documents
+from unbounded.play.repeatable import Repeatable
 from unbounded.play.seeds import Seed, bit_generator
 from unbounded.play.steps import declaring
 from unbounded.play.tickets import Outstanding, T
@@ -27,7 +28,7 @@ from unbounded.play.tickets import Outstanding, T
 _MOST = 2**53  # counts are kept in floats
 
 
-class AskTell(Generic[T]):
+class AskTell(Repeatable, Generic[T]):
     """Base of the learners: tickets, settings, seed, copies, save and load.
 
     A subclass of this adds what is asked and told, and an algorithm's class adds its settings.
@@ -57,6 +58,7 @@ class AskTell(Generic[T]):
         self._settings = _settings(type(self), arguments)
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
+        self._seed = seed
         self._spawned = 0
         self._records = {}
         self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
@@ -206,6 +208,10 @@ class AskTell(Generic[T]):
         """The arguments that make an equal fresh learner, the seed apart."""
         return MappingProxyType(deepcopy(self._settings))
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """`settings` and the seed, which a learner from a file or from `spawn` has not (None)."""
+        return {**deepcopy(self._settings), "seed": self._seed}
+
     @property
     def clipped(self) -> int:
         """How many losses were clipped, because they exceeded what had been seen before them
@@ -294,6 +300,7 @@ class AskTell(Generic[T]):
         if buffer.size < cls._fewest_entries(settings):  # before anything of that size is made
             raise ValueError("its state does not fit its settings")
         learner = cls(**settings, seed=0)
+        learner._seed = None
         learner._fit(buffer.size)
         packing.check(buffer, like=learner._buffer)
         packing.clear_room(buffer)
@@ -327,6 +334,7 @@ class AskTell(Generic[T]):
         """
         own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         own.pop("layers", None)
+        own |= {"_seed": self._seed} if self._seed is not None else {}
         return type(self).load, (self.save(),), own or None
 
     def spawn(self, n: SupportsIndex) -> list[Self]:

@@ -1,0 +1,17 @@
+"""What adapters ask of the learner that they are given."""
+
+from __future__ import annotations
+
+from unbounded._arguments import shown
+from unbounded.play.bandit_learner import Learner
+
+KEPT = 1000  # choices of an arm that may wait for their feedback
+
+
+def checked_bandit(learner: type[Learner]) -> type[Learner]:
+    """A learner's class, and one that learns from the arm that was played; or a clear error."""
+    if not (isinstance(learner, type) and issubclass(learner, Learner)):
+        raise TypeError(f"learner must be a class like SCB, not {shown(learner)}")
+    if learner.spec.feedback == "full":
+        raise ValueError(f"{learner.spec.name} needs the rewards of all arms: take SCB")
+    return learner

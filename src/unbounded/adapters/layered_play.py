@@ -1,0 +1,74 @@
+"""Learners for MDPs in environments of Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from unbounded._arguments import checked_count, shown
+from unbounded.core.arrays import Vector
+from unbounded.play.mdp_learner import MDPLearner
+
+
+def play(
+    learner: MDPLearner,
+    env: Any,
+    episodes: SupportsIndex,
+    *,
+    seed: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Vector:
+    """Let a learner for MDPs play and learn.
+
+    Parameters
+    ----------
+    learner : MDPLearner
+        Made for ``env.layers`` and ``env.action_space.n``.
+    env : LayeredEnv or Layered
+    episodes, seed : int
+        How many, and the seed of the environment.
+    progress : callable, optional
+        Called with the number of episodes played and ``episodes``, after each.
+
+    Returns
+    -------
+    array of shape (episodes,)
+        The sum of the rewards of each episode.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> from unbounded import UniformPolicy
+    >>> from unbounded.adapters.gymnasium import Layered, play
+    >>> env = Layered(gym.make("FrozenLake-v1"), horizon=4)
+    >>> play(UniformPolicy(env.layers, 4, seed=0), env, episodes=3, seed=0)
+    array([0., 0., 0.])
+    """
+    count = checked_count("episodes", episodes)
+    if not hasattr(env, "layers"):
+        raise TypeError(f"{shown(env)} is not layered: play in Layered(env, horizon)")
+    needed = (tuple(env.layers), int(env.action_space.n))
+    if (tuple(learner.layers.sizes), learner.layers.n_actions) != needed:
+        raise ValueError("the learner is for another problem: give it env.layers and the actions")
+    returns = np.empty(count)
+    for t in range(count):
+        _, info = env.reset(seed=seed if t == 0 else None)
+        plan, over = learner.ask(), False
+        states, actions, rewards = [], [], []
+        try:
+            while not over:
+                states.append(info["state"])
+                actions.append(plan.act(info["layer"], info["state"]))
+                _, reward, over, _, info = env.step(actions[-1])
+                rewards.append(reward)
+            learner.tell(plan, states, actions, rewards=rewards)
+        except BaseException:
+            if plan.id in learner.outstanding:
+                learner.forget(plan)
+            raise
+        returns[t] = sum(rewards)
+        if progress:
+            progress(t + 1, count)
+    return returns
