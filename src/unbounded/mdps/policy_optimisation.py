@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -291,7 +291,7 @@ class PolicyOptimisation(MDPLearner):
         layers: Sequence[int],
         n_actions: int,
         *,
-        clip: str = "range",
+        clip: Literal["range", "scale"] = "range",
         rate: float = 0.5,
         implicit: float = 0.3,
         bonus: float = 2.0,
