@@ -164,7 +164,7 @@ def main() -> None:
     where = options.market
     width, best, chance = RANGES[where], hindsight(market(where)), random.Random(0)
     rules = {
-        "one unit at a time (TWAP)": lambda hour, s: ONE,
+        "one unit every hour (TWAP)": lambda hour, s: ONE,
         "all at once": lambda hour, s: ALL,
         "at random": lambda hour, s: chance.randrange(3),
         "best rule in hindsight": best,
