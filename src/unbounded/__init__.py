@@ -89,7 +89,9 @@ _LATER = {
 
 
 # So are the rooms that people enter by name: `unbounded.lab` needs no import of its own.
-_ROOMS = ("adapters", "adversaries", "bounds", "durable", "lab", "report", "settings", "worlds")
+_ROOMS = (
+    "adapters", "adversaries", "bounds", "durable", "extend", "lab", "report", "settings", "worlds",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
