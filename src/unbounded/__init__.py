@@ -39,6 +39,7 @@ from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
     from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.cost_scb_rl import CostSCBRL
@@ -68,11 +69,13 @@ _LATER = {
     "OREPS": "unbounded.mdps.o_reps",
     "Plan": "unbounded.play.plan",
     "RFELP": "unbounded.mdps.rf_elp",
+    "Recommendation": "unbounded._recommend",
     "SCBRL": "unbounded.mdps.scb_rl",
     "SolverWarning": "unbounded.core.occupancy.outcome",
     "UCBVI": "unbounded.mdps.ucbvi",
     "UOBREPS": "unbounded.mdps.uob_reps",
     "UniformPolicy": "unbounded.mdps.uniform_policy",
+    "recommend": "unbounded._recommend",
     "simulate_mdp": "unbounded.play.simulate_mdp",
     "warm": "unbounded._warm",
 }
@@ -126,6 +129,7 @@ __all__ = [
     "MDPLearner",
     "MDPSimulation",
     "Plan",
+    "Recommendation",
     "RobustUCB",
     "ScaleWarning",
     "Simulation",
@@ -135,6 +139,7 @@ __all__ = [
     "UniINF",
     "Uniform",
     "UniformPolicy",
+    "recommend",
     "simulate",
     "simulate_mdp",
     "warm",
