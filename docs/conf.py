@@ -24,10 +24,12 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # the anchors that GitHub gives to headings
 myst_dmath_double_inline = True
 exclude_patterns = ["_*"]
-nitpicky = False
 
 autodoc_typehints = "none"  # the docstrings give types with shapes
 autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+default_role = "py:obj"
+suppress_warnings = ["ref.python"]  # a name in backticks that several things bear
 napoleon_use_rtype = False
 
 html_theme = "furo"

@@ -38,6 +38,8 @@ from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm

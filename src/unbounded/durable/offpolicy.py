@@ -64,6 +64,13 @@ class Estimate:
         To how many rounds of the policy itself the log amounts.
     rounds, missing : int
         Rounds that were used, and rounds without a loss, which were left out.
+
+    Examples
+    --------
+    >>> from unbounded.durable import Estimate
+    >>> seen = Estimate(loss=2.0, low=1.5, high=2.5, effective=800.0, rounds=1000, missing=3)
+    >>> seen.high < 3.0  # the policy costs less than 3 per round
+    True
     """
 
     loss: float

@@ -21,7 +21,14 @@ __all__ = ["Written", "report"]
 
 
 class Written(NamedTuple):
-    """What `report` wrote: the page, the figures, and why there are no figures if so."""
+    """What `report` wrote: the page, the figures, and why there are no figures if so.
+
+    Examples
+    --------
+    >>> from unbounded.report import Written
+    >>> Written(Path("out/report.html"), [], "matplotlib is missing").page.name
+    'report.html'
+    """
 
     page: Path
     figures: list[Path]
