@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ napoleon_use_rtype = False
 
 html_theme = "furo"
 html_title = "unbounded"
+html_theme_options = {"top_of_page_buttons": []}
+html_copy_source = False
+# What screen readers and keyboards need and the theme leaves out.
+ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+}
 
 
 def _anchors(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -41,5 +51,14 @@ def _anchors(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", source[0], flags=re.MULTILINE)
 
 
+def _accessible(app: Sphinx, exception: Exception | None) -> None:
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text("utf-8")
+        for old, new in ACCESSIBLE.items():
+            text = text.replace(old, new)
+        path.write_text(text, "utf-8")
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("build-finished", _accessible)
     app.connect("source-read", _anchors)

@@ -178,6 +178,11 @@ class _Rounds(NamedTuple):
 
 
 def _shares(policy: str | Mapping[str, float], known: set[str]) -> dict[str, float]:
+    if not isinstance(policy, str | Mapping):
+        raise TypeError(
+            "policy must be the name of an arm or a dict of probabilities by name, as "
+            f'{{"a": 0.5, "b": 0.5}}, got {shown(policy)}'
+        )
     shares = {policy: 1.0} if isinstance(policy, str) else dict(policy)
     shares = {name: float(share) for name, share in shares.items() if share != 0.0}
     for name, share in shares.items():
