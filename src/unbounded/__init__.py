@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from unbounded._jit_files import CacheWarning
+from unbounded._version import __version__ as __version__
 from unbounded.bandits.ada_ftrl import AdaFTRL
 from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ada_inf import AdaINF
@@ -37,8 +38,6 @@ from unbounded.bandits.uniform import Uniform
 from unbounded.play.bandit_learner import Choice, Learner
 from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
-
-__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
