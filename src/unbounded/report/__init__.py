@@ -88,7 +88,10 @@ def report(
     except ImportError as error:
         missing = f"no figures: {error.name} is missing: pip install 'unbounded[plot]'"
         return Written(target, [], missing)
-    return Written(target, draw(made, target.parent / place), "")
+    drawn = draw(made, target.parent / place)
+    links = [f"{place}/{path.name}" for path in drawn]
+    write_whole(target, page.html(made, figures=links).encode(errors="backslashreplace"))
+    return Written(target, drawn, "")
 
 
 def contents(
