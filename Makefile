@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo docs test test-all lint format bench clean
+.PHONY: demo docs test test-all lint format bench dist clean
 
 demo: .venv/.demo  ## a two-minute tour that ends in a page: out/tour/report.html
 	$(BIN)/unbounded run experiments/tour
@@ -36,8 +36,14 @@ bench: .venv/.bench .venv/.test  ## ratios against peers and references; needs g
 	$(BIN)/python benchmarks/occupancy.py
 	$(BIN)/python benchmarks/durable.py
 
+dist: .venv/.release  ## a release, tried in a new environment: docs/develop/releasing.md
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/release.py dist
+
 clean:
-	rm -rf .venv out
+	rm -rf .venv out dist
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

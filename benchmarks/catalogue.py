@@ -244,7 +244,7 @@ def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
         "range is that of all losses of all arms; with a star, where the learner has a part in it,",
         "the range within which the adversary stays. The numbers behind the tables:",
         "[data/catalogue.csv](data/catalogue.csv). What follows from them:",
-        "[which-learner.md](../guide/which-learner.md).", "",
+        "[findings](index.md).", "",
         "After a learner's name stands what it was told: the range of the losses, the number of",
         "rounds T, the least possible loss (lower), the largest variance or second moment of an",
         "arm (moment), or the losses of all arms. For Student t, Pareto and log-normal losses the",

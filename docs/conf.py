@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from docutils.nodes import Element
     from sphinx.application import Sphinx
+    from sphinx.writers.html5 import HTML5Translator
 
 project = "unbounded"
 author = "The unbounded developers"
@@ -17,21 +20,36 @@ version = release = version_of("unbounded")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # the anchors that GitHub gives to headings
 myst_dmath_double_inline = True
 exclude_patterns = ["_*"]
-nitpicky = False
 
 autodoc_typehints = "none"  # the docstrings give types with shapes
 autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
+default_role = "py:obj"
+suppress_warnings = ["ref.python"]  # a name in backticks that several things bear
 napoleon_use_rtype = False
 
 html_theme = "furo"
 html_title = "unbounded"
+html_theme_options = {"top_of_page_buttons": []}
+html_copy_source = False
+html_math_renderer = "mathml"  # no script, no network, and screen readers read it
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+# What screen readers and keyboards need and the theme leaves out.
+ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
+    '<th class="head"><p></p></th>': "<td></td>",
+}
 
 
 def _anchors(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -39,5 +57,32 @@ def _anchors(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", source[0], flags=re.MULTILINE)
 
 
+def _accessible(app: Sphinx, exception: Exception | None) -> None:
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text("utf-8")
+        for old, new in ACCESSIBLE.items():
+            text = text.replace(old, new)
+        path.write_text(text, "utf-8")
+
+
+def _formula(translator: HTML5Translator, node: Element) -> None:
+    from docutils.nodes import SkipNode
+    from latex2mathml.converter import convert
+
+    translator.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def _display(translator: HTML5Translator, node: Element) -> None:
+    from docutils.nodes import SkipNode
+    from latex2mathml.converter import convert
+
+    formula = convert(node.astext(), display="block")
+    translator.body.append(f'<div class="display" tabindex="0">{formula}</div>')
+    raise SkipNode
+
+
 def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", (_formula, None), (_display, None))
+    app.connect("build-finished", _accessible)
     app.connect("source-read", _anchors)

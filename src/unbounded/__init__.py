@@ -41,6 +41,7 @@ from unbounded.play.scale_warning import ScaleWarning
 from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
+    from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
     from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.cost_scb_rl import CostSCBRL
@@ -76,6 +77,7 @@ _LATER = {
     "PythonMDPLearner": "unbounded.play.python_mdp_learner",
     "PolicyOptimisation": "unbounded.mdps.policy_optimisation",
     "RFELP": "unbounded.mdps.rf_elp",
+    "Recommendation": "unbounded._recommend",
     "SCBRL": "unbounded.mdps.scb_rl",
     "SolverWarning": "unbounded.core.occupancy.outcome",
     "UCBVI": "unbounded.mdps.ucbvi",
@@ -83,6 +85,7 @@ _LATER = {
     "UniformPolicy": "unbounded.mdps.uniform_policy",
     "compare": "unbounded.play.compare",
     "compare_mdp": "unbounded.play.compare",
+    "recommend": "unbounded._recommend",
     "simulate_mdp": "unbounded.play.simulate_mdp",
     "warm": "unbounded._warm",
 }
@@ -152,6 +155,7 @@ __all__ = [
     "PolicyOptimisation",
     "PythonLearner",
     "PythonMDPLearner",
+    "Recommendation",
     "RobustUCB",
     "ScaleWarning",
     "Simulation",
@@ -163,6 +167,7 @@ __all__ = [
     "UniformPolicy",
     "compare",
     "compare_mdp",
+    "recommend",
     "simulate",
     "simulate_mdp",
     "warm",

@@ -33,6 +33,12 @@ class Losses(NamedTuple):
         The largest absolute loss over the range of the losses, averaged over replicates.
     inverse_range : float
         1 / range, averaged over replicates.
+
+    Examples
+    --------
+    >>> from unbounded.bounds import Losses
+    >>> Losses(low=0.0, high=10.0, size=1.0, inverse_range=0.1).high
+    10.0
     """
 
     low: float
@@ -60,6 +66,13 @@ class Bound(NamedTuple):
         The range that the learner was told; its upper end may be infinite.
     rounds : int or None
         The number of rounds that it was told; the bound holds only then.
+
+    Examples
+    --------
+    >>> from unbounded.bounds import bound_of
+    >>> bound = bound_of("SCB", {})
+    >>> bound.unit, round(bound.of(10, 100_000, 0.1))  # 7 sqrt(nT) + 4 n + 1
+    ('range', 7041)
     """
 
     text: str

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("polars")
 
+import browser_helpers
 import report_helpers as helpers
+from browser_helpers import Browser
 from unbounded import lab
 from unbounded.report import report
 
@@ -27,3 +30,17 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(reported: Path) -> helpers.Page:
     """Its numbers beside its rows."""
     return helpers.Page(reported)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium."""
+    with browser_helpers.started(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Browser, reported: Path) -> Browser:
+    """Chromium with the report."""
+    browser.open(reported / "report.html")
+    return browser

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import os
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from time import sleep
 from xml.etree import ElementTree
 
@@ -21,12 +16,6 @@ pytest.importorskip("polars")
 
 import report_helpers as helpers
 from unbounded.report import contents, page
-
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage",
-)  # fmt: skip
 
 OUTSIDE = """
     return [...document.querySelectorAll('.plot > svg text')].filter((t) => {
@@ -47,96 +36,6 @@ OVERLAPPING = """
     }
     return found
 """
-
-
-def _missing(what: str) -> None:
-    if os.environ.get("UNBOUNDED_REQUIRE_BROWSER"):
-        pytest.fail(f"{what} is missing, and UNBOUNDED_REQUIRE_BROWSER is set")
-    pytest.skip(
-        f"{what} is missing: apt-get install chromium chromium-driver; pip install selenium"
-    )
-
-
-class Browser:
-    """What the tests do with a page."""
-
-    def __init__(self, driver) -> None:
-        self.driver = driver
-        self.run = driver.execute_script
-
-    def open(self, path: Path, *, width: int = 1200, dark: bool = False) -> None:
-        self.driver.get_log("browser"), self.driver.get_log("performance")  # forget the last page
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        self.driver.get(path.as_uri())
-        assert self.run("return document.documentElement.dataset.ready") == "true"
-
-    def count(self, selector: str) -> int:
-        return self.run("return document.querySelectorAll(arguments[0]).length", selector)
-
-    def texts(self, selector: str) -> list[str]:
-        return self.run(
-            "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)",
-            selector,
-        )
-
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-    def requests(self) -> list[str]:
-        events = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
-        sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
-        return [event["request"]["url"] for event in sent]
-
-    def show(self, selector: str) -> None:
-        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
-
-    def click(self, selector: str) -> None:
-        self.show(selector)
-        self.driver.find_element("css selector", selector).click()
-
-    def press(self, selector: str, *keys: str) -> None:
-        self.driver.find_element("css selector", selector).send_keys(*keys)
-
-    def hover(self, selector: str, x: float, y: float) -> None:
-        """Move the pointer to a place of an element, as shares of its width and height."""
-        self.show(selector)
-        box = self.run(
-            "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
-            "return [b.left, b.top, b.width, b.height]", selector,
-        )  # fmt: skip
-        place = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}
-        self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", **place})
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ImportError:
-        _missing("selenium")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    binary = next(filter(None, map(shutil.which, names)), None)
-    driver = shutil.which("chromedriver")
-    if not binary or not driver:
-        _missing("Chromium" if not binary else "chromedriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(driver))  # downloads nothing
-    yield Browser(started)
-    started.quit()
-
-
-@pytest.fixture
-def opened(browser: Browser, reported: Path) -> Browser:
-    browser.open(reported / "report.html")
-    return browser
 
 
 def chart(view: str, section: str = "sizes") -> str:

@@ -38,3 +38,14 @@ def test_nothing_is_loaded(reported):
     assert not re.findall(r"""(?:src|href)\s*=\s*["']?[^"'#\s]""", text)
     assert not re.findall(r"@import|url\((?!#)", text)
     assert "default-src 'none'" in text
+
+
+def test_links_to_the_figures(reported):
+    made = contents(reported)
+    text = page.html(made, figures=["figures/a <b>-time.svg", "figures/a <b>-time.pdf"])
+    links = re.findall(r'<a href="(figures/[^"]*)">(\w+)</a>', text)
+    assert links == [
+        ("figures/a%20%3Cb%3E-time.pdf", "PDF"), ("figures/a%20%3Cb%3E-time.svg", "SVG"),
+    ]  # fmt: skip
+    assert "a &lt;b&gt;-time: " in text
+    assert "Figures for print" not in page.html(made)

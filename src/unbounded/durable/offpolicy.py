@@ -64,6 +64,13 @@ class Estimate:
         To how many rounds of the policy itself the log amounts.
     rounds, missing : int
         Rounds that were used, and rounds without a loss, which were left out.
+
+    Examples
+    --------
+    >>> from unbounded.durable import Estimate
+    >>> seen = Estimate(loss=2.0, low=1.5, high=2.5, effective=800.0, rounds=1000, missing=3)
+    >>> seen.high < 3.0  # the policy costs less than 3 per round
+    True
     """
 
     loss: float
@@ -171,6 +178,11 @@ class _Rounds(NamedTuple):
 
 
 def _shares(policy: str | Mapping[str, float], known: set[str]) -> dict[str, float]:
+    if not isinstance(policy, str | Mapping):
+        raise TypeError(
+            "policy must be the name of an arm or a dict of probabilities by name, as "
+            f'{{"a": 0.5, "b": 0.5}}, got {shown(policy)}'
+        )
     shares = {policy: 1.0} if isinstance(policy, str) else dict(policy)
     shares = {name: float(share) for name, share in shares.items() if share != 0.0}
     for name, share in shares.items():

@@ -69,6 +69,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     pseudo_regret : bool
         Whether to follow pseudo-regret too, which costs a pass over the arms per round. MDPs
         always have it.
+
+    Examples
+    --------
+    >>> from unbounded.lab.config import experiment
+    >>> both = {"learners": [{"name": "SCB"}], "adversaries": [{"name": "Switch"}]}
+    >>> experiment({**both, "name": "one", "arms": [10], "rounds": [1000]}).replicates
+    10
     """
 
     learners: tuple[Entry, ...]

@@ -185,7 +185,8 @@ class SCBRL(MDPLearner):
     exploration_cap : float, default 0.5
         At most this fraction of the episodes is exploration.
     tight : bool, default False
-        Explore for sqrt(max_h |S_h| A T) instead of sqrt(S A T) episodes per state (erratum E24).
+        Explore for ``sqrt(max_h |S_h| A T)`` instead of ``sqrt(S A T)`` episodes per state
+        (erratum E24).
     threshold : {"lazy", "largest"}
         Whether the paper's threshold moves only when it is exceeded (erratum E1).
     kappa, tolerance : float

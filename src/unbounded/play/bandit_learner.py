@@ -36,6 +36,15 @@ class Choice(Ticket):
     """A ticket for one decision: what was chosen, with what probability.
 
     It can be used as an index: ``servers[choice]``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB
+    >>> choice = SCB(n_arms=4, seed=0).ask()
+    >>> choice
+    Choice(arm=0, probability=0.25, id=0)
+    >>> ["north", "east", "south", "west"][choice]
+    'north'
     """
 
     __slots__ = ("arm", "probability")
@@ -58,6 +67,16 @@ class Learner(AskTell[Choice]):
 
     Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
     action for other threads, and a lock guards what takes more than one.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCB
+    >>> learner = CostSCB(n_arms=3, seed=0)
+    >>> first, second = learner.ask(), learner.ask()
+    >>> learner.tell(second, 0.2)
+    >>> learner.tell(first, reward=-1.5)
+    >>> learner.rounds, learner.scale, len(learner.outstanding)
+    (2, 1.5, 0)
     """
 
     spec: ClassVar[BanditSpec]

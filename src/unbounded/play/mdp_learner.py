@@ -68,6 +68,14 @@ class MDPLearner(AskTell[Plan]):
     """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
 
     One plan may be outstanding at a time.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCBRL
+    >>> learner = CostSCBRL(layers=[1, 2], n_actions=2, seed=0)
+    >>> plan = learner.ask()
+    >>> actions = [plan.act(0, 0), plan.act(1, 1)]  # the world led to state 1 of layer 1
+    >>> learner.tell(plan, states=[0, 1], actions=actions, losses=[3.0, 250.0])
     """
 
     spec: ClassVar[MDPSpec]

@@ -19,6 +19,15 @@ class Plan(Ticket):
     ``policy[h][s, a]`` is the probability of action ``a`` in state ``s`` of layer ``h``, where
     ``h = 0 .. H - 1`` counts the entries of ``layers``. `act` draws an action: the same one however
     often it is called in one episode.
+
+    Examples
+    --------
+    >>> from unbounded import UniformPolicy
+    >>> plan = UniformPolicy(layers=[1, 2], n_actions=4, seed=0).ask()
+    >>> plan.policy[1].tolist()
+    [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
+    >>> plan.act(0, 0) == plan.act(0, 0)
+    True
     """
 
     __slots__ = ("_layers", "_memo", "_pi", "_words")

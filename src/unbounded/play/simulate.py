@@ -45,6 +45,16 @@ class Simulation(Played):
         How many losses the learner has clipped.
     threshold : array
         The learner's ``scale``: its clipping threshold or range, at most the largest float.
+
+    Examples
+    --------
+    >>> from unbounded import Uniform, simulate
+    >>> from unbounded.adversaries import StochasticGap
+    >>> result = simulate(Uniform(4), StochasticGap(gap=0.4), 1000, 50, seed=0, checkpoints=1)
+    >>> result.regret.shape, int(result.checkpoints[0])
+    ((50, 1), 1000)
+    >>> 280 < result.pseudo_regret.mean() < 320  # 1000 x 0.4 x 3/4
+    True
     """
 
     shown: ClassVar[Shown] = BANDITS

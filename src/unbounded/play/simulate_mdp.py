@@ -48,6 +48,17 @@ class MDPSimulation(Played):
         possible one. Exact; nan for other learners.
     explored, solves, fallbacks, unsolved, worst_gap : array, shape (replicates,)
         Episodes of exploration, and how well FTRL was solved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Stochastic
+    >>> world = worlds.dirichlet([1, 2], n_actions=2, rng=np.random.default_rng(0))
+    >>> learner = UniformPolicy(layers=[1, 2], n_actions=2)
+    >>> result = simulate_mdp(learner, world, Stochastic(), 100, 4, seed=0, checkpoints=1)
+    >>> result.pseudo_regret.shape, result.low.shape
+    ((4, 1), (4, 1, 2))
     """
 
     shown: ClassVar[Shown] = MDPS

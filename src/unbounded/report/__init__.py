@@ -21,7 +21,14 @@ __all__ = ["Written", "report"]
 
 
 class Written(NamedTuple):
-    """What `report` wrote: the page, the figures, and why there are no figures if so."""
+    """What `report` wrote: the page, the figures, and why there are no figures if so.
+
+    Examples
+    --------
+    >>> from unbounded.report import Written
+    >>> Written(Path("out/report.html"), [], "matplotlib is missing").page.name
+    'report.html'
+    """
 
     page: Path
     figures: list[Path]
@@ -81,7 +88,10 @@ def report(
     except ImportError as error:
         missing = f"no figures: {error.name} is missing: pip install 'unbounded[plot]'"
         return Written(target, [], missing)
-    return Written(target, draw(made, target.parent / place), "")
+    drawn = draw(made, target.parent / place)
+    links = [f"{place}/{path.name}" for path in drawn]
+    write_whole(target, page.html(made, figures=links).encode(errors="backslashreplace"))
+    return Written(target, drawn, "")
 
 
 def contents(

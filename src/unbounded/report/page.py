@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from urllib.parse import quote
 
 import msgspec
 
@@ -26,8 +27,9 @@ def _web(name: str) -> str:
     return (files("unbounded.report") / "web" / name).read_text(encoding="utf-8")
 
 
-def html(report: Report, *, every: float | None = None) -> str:
-    """The page; it loads itself again after ``every`` seconds, if that is given."""
+def html(report: Report, *, every: float | None = None, figures: Sequence[str] = ()) -> str:
+    """The page; it loads itself again after ``every`` seconds, if that is given, and links to the
+    ``figures`` that lie beside it."""
     style = _web("page.css")
     script = "\n".join(['"use strict";', "(() => {", *map(_web, _SCRIPTS), "})();"])
     several = len(report.sections) > 1
@@ -50,6 +52,7 @@ def html(report: Report, *, every: float | None = None) -> str:
             _section(section, i, "h2" if several else "h1")
             for i, section in enumerate(report.sections)
         ),
+        _figures(figures) if figures else "",
         "</main>",
         f"<footer>Made by {escape(versions())}.</footer>",
         f'<script type="application/json" id="report-data">{embedded(report)}</script>',
@@ -82,6 +85,24 @@ def _contents(sections: Sequence[Section]) -> str:
         for s in sections
     )
     return f'<nav aria-label="Contents"><ol>{"".join(entries)}</ol></nav>'
+
+
+def _figures(paths: Sequence[str]) -> str:
+    """Links to the figures for print, each as SVG and PDF or whatever there is of it."""
+    kinds: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        kinds.setdefault(path.rpartition(".")[0], []).append(path)
+    entries = (
+        f"<li>{escape(name.rpartition('/')[2])}: "
+        + ", ".join(
+            f'<a href="{escape(quote(path))}">{escape(path.rpartition(".")[2].upper())}</a>'
+            for path in each
+        )
+        + "</li>"
+        for name, each in kinds.items()
+    )
+    links = f"<ul>{''.join(entries)}</ul>"
+    return f"<details><summary>Figures for print</summary>{links}</details>"
 
 
 def _section(section: Section, i: int, heading: str) -> str:

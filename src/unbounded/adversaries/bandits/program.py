@@ -43,6 +43,12 @@ class Phase(NamedTuple):
         ABOVE: a random arm gets a loss ``margin`` widths outside of the observed range.
     margin : float
         See ``spike``.
+
+    Examples
+    --------
+    >>> from unbounded.adversaries import Phase, Program
+    >>> Program([Phase(end=0.5), Phase(best=0.999, size=100.0)]).phases[1].size
+    100.0
     """
 
     end: float = 1.0

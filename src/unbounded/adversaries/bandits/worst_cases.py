@@ -2,7 +2,7 @@
 
 Four separate range clipping from scale clipping, two were found against `AdaINF`. The searches are
 benchmarks/adversary_search.py and benchmarks/signed.py; what they say about the learners is in
-docs/guide/which-learner.md. The programs were simplified and rounded by hand; the reasons given for
+docs/results/clipping.md. The programs were simplified and rounded by hand; the reasons given for
 their effect are conjectures.
 """
 

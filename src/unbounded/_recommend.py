@@ -1,0 +1,244 @@
+"""Which learner to take, and why: docs/guide/which-learner.md as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from unbounded import bandits, mdps
+from unbounded._arguments import (
+    checked_count,
+    checked_flag,
+    checked_loss,
+    checked_range,
+)
+from unbounded.play.bandit_learner import Learner
+from unbounded.play.mdp_learner import MDPLearner
+
+SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
+COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
+MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A learner to take, and the reasons.
+
+    Attributes
+    ----------
+    name : str
+        The learner's class.
+    settings : dict
+        What it should be told.
+    why : tuple of str
+        Reasons, one sentence each.
+    mind : tuple of str
+        What to mind: where it could be wrong, and what is not proved.
+
+    Examples
+    --------
+    >>> from unbounded import recommend
+    >>> found = recommend(lower=0.0, late=True)
+    >>> found.name, dict(found.settings)
+    ('CostSCB', {'lower': 0.0})
+    >>> found.learner(n_arms=3, seed=0).ask().probability
+    0.333...
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    why: tuple[str, ...]
+    mind: tuple[str, ...] = ()
+
+    @property
+    def learner(self) -> partial[Learner | MDPLearner]:
+        """Makes the learner: call it with what is left, as ``n_arms`` and ``seed``."""
+        found: Mapping[str, Any] = {**bandits.algorithms(), **mdps.algorithms()}
+        return partial(found[self.name], **self.settings)
+
+    def __str__(self) -> str:
+        sizes = ["layers", "n_actions"] if self.name in mdps.algorithms() else ["n_arms"]
+        told = [f"{name}={value!r}" for name, value in self.settings.items()]
+        lines = [f"{self.name}({', '.join(sizes + told)})"]
+        lines += [f"  because {reason}" for reason in self.why]
+        return "\n".join(lines + [f"  but mind: {warning}" for warning in self.mind])
+
+
+def recommend(
+    *,
+    lower: float | None = None,
+    best_reward: float | None = None,
+    range: tuple[float, float] | None = None,
+    outliers: bool = False,
+    late: bool = False,
+    high_probability: bool = False,
+    all_losses: bool = False,
+    n_arms: int | None = None,
+    mdp: bool = False,
+) -> Recommendation:
+    """Say which learner to take, and why, from what is known of the losses.
+
+    What is not known need not be given: ``recommend()`` assumes nothing.
+
+    Parameters
+    ----------
+    lower : float, optional
+        The least possible loss, if there is one that losses come near to: 0 for seconds.
+    best_reward : float, optional
+        Instead of ``lower``, for rewards: the largest one possible.
+    range : (float, float), optional
+        Between which two numbers every loss lies, if that is certain.
+    outliers : bool
+        Whether there are huge losses now and then that say *nothing* about their arm.
+    late : bool
+        Whether choices are made while the losses of earlier ones are not known yet.
+    high_probability : bool
+        Whether regret must be bounded with high probability, not only in expectation.
+    all_losses : bool
+        Whether the losses of all arms are seen, not only that of the arm that was chosen.
+    n_arms : int, optional
+        How many arms there are.
+    mdp : bool
+        Whether choices change a state: an episodic MDP in layers, with unknown transitions.
+
+    Returns
+    -------
+    Recommendation
+        What it is called, what to tell it, why, and what to mind; printed, all of that.
+
+    Raises
+    ------
+    ValueError
+        If what is given contradicts itself, or there is no learner for it.
+
+    Examples
+    --------
+    >>> import unbounded
+    >>> print(unbounded.recommend(lower=0.0, outliers=True))
+    CostSCB(n_arms, lower=0.0, outliers='sqrt')
+      because a least possible loss is known: nothing is spent on finding out the scale
+      because outliers='sqrt' works at the scale of the usual losses
+      but mind: an arm whose rare huge losses are what is wrong with it is not recognised
+    >>> learner = unbounded.recommend(range=(0.0, 1.0)).learner(n_arms=4, seed=0)
+    >>> type(learner).__name__
+    'TsallisINFRV'
+    """
+    flags = {
+        "outliers": outliers, "late": late, "high_probability": high_probability,
+        "all_losses": all_losses, "mdp": mdp,
+    }  # fmt: skip
+    for name, flag in flags.items():
+        checked_flag(name, flag)
+    known: dict[str, float] = {}
+    if lower is not None:
+        known["lower"] = checked_loss("lower", lower)
+    if best_reward is not None:
+        known["best_reward"] = checked_loss("best_reward", best_reward)
+    if len(known) + (range is not None) > 1:
+        raise ValueError("lower, best_reward and range say the same in three ways: give one")
+    if range is not None:
+        range = checked_range("range", range)
+    many = n_arms is not None and checked_count("n_arms", n_arms) > MANY_ARMS
+    if mdp:
+        if n_arms is not None or all_losses:
+            raise ValueError(
+                "mdp=True is for layers of states, where n_arms and all_losses mean nothing: "
+                "leave them out"
+            )
+        return _for_mdps(known or ({} if range is None else {"lower": range[0]}), outliers, late)
+    if all_losses and not late:
+        return _for_all_losses(outliers)
+    if high_probability or outliers:
+        known = known or ({} if range is None else {"lower": range[0]})
+    late_too = ("nothing is proved of late feedback with these settings",) if late else ()
+    if high_probability:
+        found = _sure(known, outliers)
+    elif known:
+        found = _for_costs(known, outliers)
+    elif range is not None:
+        found = _for_a_range(range, late, many)
+    else:
+        found = _for_anything(outliers, many, n_arms)
+    if all_losses:
+        late_too = (*late_too, "what takes the losses of all arms takes none of them late")
+    return Recommendation(found.name, found.settings, found.why, found.mind + late_too)
+
+
+def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recommendation:
+    mind = ("an episode is told before the next one is asked for",) if late else ()
+    if known:
+        return Recommendation(
+            "CostSCBRL",
+            dict(known),
+            (
+                "choices change a state",
+                "a least possible loss is known: no exploration, and any number of episodes",
+            ),
+            mind + ((COUNTED,) if outliers else ()),
+        )
+    clip = "clip what says nothing about its state and action before you tell it"
+    return Recommendation(
+        "SCBRL",
+        {},
+        ("choices change a state", "nothing is known of the losses"),
+        (
+            "it needs the number of episodes, and explores first",
+            *((clip,) if outliers else ()),
+            *mind,
+        ),
+    )
+
+
+def _for_all_losses(outliers: bool) -> Recommendation:
+    return Recommendation(
+        "AdaHedge",
+        {},
+        ("the losses of all arms are seen: nothing has to be explored",),
+        (SPOILT,) if outliers else (),
+    )
+
+
+def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
+    reason = "its realised regret is bounded, not only the mean of it"
+    if known:
+        why = ("a least possible loss is known", reason)
+        return Recommendation("CostSCBIX", dict(known), why, (COUNTED,) if outliers else ())
+    why = ("nothing is known of the losses", reason)
+    return Recommendation("SCBIX", {}, why, (SPOILT,) if outliers else ())
+
+
+def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation:
+    why = "a least possible loss is known: nothing is spent on finding out the scale"
+    if not outliers:
+        mind = "if losses do not come near the least possible one, take SCB or AdaINF"
+        return Recommendation("CostSCB", dict(known), (why,), (mind,))
+    return Recommendation(
+        "CostSCB",
+        {**known, "outliers": "sqrt"},
+        (why, "outliers='sqrt' works at the scale of the usual losses"),
+        ("an arm whose rare huge losses are what is wrong with it is not recognised",),
+    )
+
+
+def _for_a_range(known: tuple[float, float], late: bool, many: bool) -> Recommendation:
+    why = "the range is known for certain"
+    mind = "losses outside of the range are clipped: look at learner.clipped"
+    if late or many:
+        reason = "it takes feedback late" if late else "a round does not touch every arm"
+        return Recommendation("TsallisINF", {"loss_range": known}, (why, reason), (mind,))
+    reason = "of the bandits it had the least regret on independent draws"
+    return Recommendation("TsallisINFRV", {"loss_range": known}, (why, reason), (mind,))
+
+
+def _for_anything(outliers: bool, many: bool, n_arms: int | None) -> Recommendation:
+    why = "nothing is known of the losses, and nothing has to be: not scale, not offset"
+    if many or (n_arms is not None and n_arms < 3):
+        reason = "a round does not touch every arm" if many else "it had less regret with two arms"
+        return Recommendation("SCB", {}, (why, reason), (SPOILT,) if outliers else ())
+    if outliers:
+        low = "losses far below the others it ignores only if told how many: add trim=3"
+        return Recommendation("AdaINF", {}, (why, "huge losses do it no harm"), (low,))
+    reason = "it had less regret than SCB in most comparisons"
+    return Recommendation("AdaINF", {}, (why, reason))

@@ -1,0 +1,91 @@
+"""`recommend`, against its page and against what the learners themselves declare."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import unbounded
+from unbounded import recommend
+from unbounded.play.bandit_learner import Learner
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "guide" / "which-learner.md"
+ROWS = re.findall(r"^\| `(recommend\(.*?\))` \| `(.+?)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_page_has_rows() -> None:
+    assert len(ROWS) >= 15
+
+
+@pytest.mark.parametrize(("call", "answer"), ROWS)
+def test_the_page_says_what_the_function_says(call: str, answer: str) -> None:
+    found = eval(call, {"recommend": recommend})
+    assert str(found).splitlines()[0] == answer
+
+
+KNOWN = ({}, {"lower": 2.0}, {"best_reward": 5.0}, {"range": (2.0, 9.0)})
+FLAGS = ("outliers", "late", "high_probability", "all_losses")
+SIZES = (None, 1, 2, 10, 100_000)
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
+def test_every_bandit_recommended_can_do_what_is_asked_of_it(known: dict) -> None:
+    for flags in product((False, True), repeat=len(FLAGS)):
+        asked = dict(zip(FLAGS, flags, strict=True))
+        for n_arms in SIZES:
+            found = recommend(**known, **asked, n_arms=n_arms)
+            learner = found.learner(n_arms=n_arms or 4, seed=0)
+            assert isinstance(learner, Learner)
+            assert type(learner).__name__ == found.name
+            spec = learner.spec
+            assert spec.delayed or not asked["late"]
+            assert (spec.feedback == "full") == (asked["all_losses"] and not asked["late"])
+            needs_a_range = "loss_range" in found.settings
+            assert needs_a_range == (
+                "range" in known and not (asked["outliers"] or asked["high_probability"])
+                and spec.feedback == "bandit"
+            )  # fmt: skip
+            assert spec.scale_free or needs_a_range
+            assert found.why
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
+def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
+    for outliers, late in product((False, True), repeat=2):
+        found = recommend(mdp=True, **known, outliers=outliers, late=late)
+        learner = found.learner(layers=[1, 2], n_actions=2, episodes=100, seed=0)
+        assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
+        assert bool(found.mind) == (outliers or late or not known)
+
+
+def test_a_known_range_gives_its_least_loss() -> None:
+    assert recommend(range=(2.0, 9.0), outliers=True).settings["lower"] == 2.0
+    assert recommend(mdp=True, range=(2.0, 9.0)).settings == {"lower": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"lower": 0.0, "range": (0.0, 1.0)}, "give one"),
+        ({"lower": 0.0, "best_reward": 1.0}, "give one"),
+        ({"lower": float("nan")}, "lower"),
+        ({"range": (1.0, 0.0)}, "range"),
+        ({"n_arms": 0}, "n_arms"),
+        ({"mdp": True, "n_arms": 3}, "leave them out"),
+        ({"mdp": True, "all_losses": True}, "leave them out"),
+        ({"late": 1}, "late"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(given: dict, said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        recommend(**given)
+
+
+def test_a_recommendation_says_all_of_it() -> None:
+    text = str(unbounded.recommend(range=(0.0, 1.0), late=True))
+    assert text.splitlines()[0] == "TsallisINF(n_arms, loss_range=(0.0, 1.0))"
+    assert text.count("because") == 2
+    assert text.count("but mind") == 2
