@@ -40,6 +40,7 @@ from unbounded.play.simulate import Simulation, simulate
 
 if TYPE_CHECKING:
     from unbounded._warm import warm
+    from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
@@ -61,6 +62,7 @@ _LATER = {
     "CostSCBRL": "unbounded.mdps.cost_scb_rl",
     "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
     "IndependentSCB": "unbounded.mdps.independent_scb",
+    "LayeredMDP": "unbounded.core.occupancy.mdp",
     "MDPAdversary": "unbounded.play.adversary",
     "MDPLearner": "unbounded.play.mdp_learner",
     "MDPSimulation": "unbounded.play.simulate_mdp",
@@ -120,6 +122,7 @@ __all__ = [
     "Exp3S",
     "ExploreThenCommit",
     "IndependentSCB",
+    "LayeredMDP",
     "Learner",
     "LogThompson",
     "MDPAdversary",
