@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 import gymnasium as gym
 import numpy as np
@@ -14,9 +14,10 @@ from gymnasium.utils import RecordConstructorArgs
 from unbounded._arguments import checked_count, shown
 from unbounded.adapters.layered_env import LayeredEnv
 from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.given import with_end
 from unbounded.play.mdp_learner import MDPLearner
 
-__all__ = ["Layered", "LayeredEnv", "play"]
+__all__ = ["Layered", "LayeredEnv", "Tables", "play", "tables"]
 
 MOST = 5_000_000  # transitions that a learner may have to keep
 
@@ -24,8 +25,9 @@ MOST = 5_000_000  # transitions that a learner may have to keep
 class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     """An environment with discrete observations and actions as a layered problem.
 
-    Each time step is a layer. An episode that ends early goes on in a state of its own, at no
-    reward, so that all have ``horizon`` steps; one that would go on is cut off. What leads where is
+    Each time step is a layer. An episode that ends early goes on in a state of its own, the end, at
+    no reward, so that all have ``horizon`` steps; one that would go on is cut off. It is the end of
+    `LayeredMDP.from_arrays`, and a learner may be told of it: ``ends=True``. What leads where is
     not asked; states that are never reached do no harm but to the size.
 
     Parameters
@@ -56,7 +58,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         n, A = int(env.observation_space.n), int(env.action_space.n)
         H = checked_count("horizon", horizon)
-        self.layers = [n] + [n + 1] * (H - 1)
+        self.layers = with_end([n] * H)
         size = A * sum(a * b for a, b in pairwise(self.layers))
         if size > MOST:
             raise ValueError(
@@ -92,6 +94,47 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         return self._state, {**info, "layer": self._layer, "state": self._state}
 
 
+class Tables(NamedTuple):
+    """What `LayeredMDP.from_arrays` needs, and what the actions cost."""
+
+    P: Vector  # (S, A, S): transitions after which the episode goes on
+    initial: Vector  # (S,)
+    ends: Vector  # (S, A): the probability that it ends
+    losses: Vector  # (S, A): minus the expected reward
+
+
+def tables(env: gym.Env[Any, Any]) -> Tables:
+    """The transitions of an environment that has them as a table ``P``, as Gymnasium's toys do.
+
+    Examples
+    --------
+    >>> from unbounded import LayeredMDP
+    >>> P, initial, ends, losses = tables(gym.make("FrozenLake-v1"))
+    >>> LayeredMDP.from_arrays(P, initial, 4, ends=ends)
+    LayeredMDP(sizes=(16, 17, 17, 17), n_actions=4, ends=True)
+    >>> Layered(gym.make("FrozenLake-v1"), horizon=4).layers  # the same
+    [16, 17, 17, 17]
+    """
+    inner = env.unwrapped
+    listed, initial = getattr(inner, "P", None), getattr(inner, "initial_state_distrib", None)
+    if listed is None or initial is None:
+        raise TypeError(
+            f"{env} has no table of transitions (P and initial_state_distrib): play in it by "
+            "Layered and play, which need none"
+        )
+    n, A = len(listed), len(listed[0])
+    P, ends, losses = np.zeros((n, A, n)), np.zeros((n, A)), np.zeros((n, A))
+    for s in range(n):
+        for a in range(A):
+            for chance, after, reward, over in listed[s][a]:
+                losses[s, a] -= chance * reward
+                if over:
+                    ends[s, a] += chance
+                else:
+                    P[s, a, after] += chance
+    return Tables(P, np.array(initial, dtype=np.float64), ends, losses)
+
+
 def play(
     learner: MDPLearner,
     env: LayeredEnv | Layered,
@@ -105,7 +148,8 @@ def play(
     Parameters
     ----------
     learner : MDPLearner
-        Made for ``env.layers`` and ``env.action_space.n``.
+        Made for ``env.layers`` and ``env.action_space.n``, or for the MDP of a `LayeredEnv`. One
+        that knows of early ends (``ends=True``) is told the steps before them.
     env : LayeredEnv or Layered
     episodes, seed : int
         How many, and the seed of the environment.
@@ -128,6 +172,11 @@ def play(
     needed = (tuple(env.layers), int(env.action_space.n))
     if (tuple(learner.layers.sizes), learner.layers.n_actions) != needed:
         raise ValueError("the learner is for another problem: give it env.layers and the actions")
+    if isinstance(env, LayeredEnv) and learner.layers != env.mdp.layers:
+        raise ValueError(
+            f"the learner is for {learner.layers}, the MDP has {env.mdp.layers}: make it by "
+            f"{type(learner).__name__}.for_mdp(env.mdp, ...)"
+        )
     returns = np.empty(count)
     for t in range(count):
         _, info = env.reset(seed=seed if t == 0 else None)
@@ -139,6 +188,7 @@ def play(
                 actions.append(plan.act(info["layer"], info["state"]))
                 _, reward, over, _, info = env.step(actions[-1])
                 rewards.append(reward)
+                over = over or learner.layers.is_end(info["layer"] + 1, info["state"])
             learner.tell(plan, states, actions, rewards=rewards)
         except BaseException:
             if plan.id in learner.outstanding:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +13,7 @@ import msgspec
 from unbounded.lab import names
 from unbounded.lab.experiment import ConfigError, Experiment
 from unbounded.lab.names import Field, Registered
+from unbounded.lab.sources import content_hash, named_file
 from unbounded.lab.task import Settings, code_version
 
 
@@ -105,7 +108,6 @@ def cells(e: Experiment) -> list[Cell]:
     found: dict[str, Cell] = {}
     for adversary, adversary_settings, adversary_json in _variants(e, "adversaries"):
         for learner, learner_settings, learner_json in learners:
-            code = code_version(e.kind, learner, adversary)
             for size in sizes:
                 for rounds in e.lengths:
                     settings = Settings(
@@ -113,6 +115,7 @@ def cells(e: Experiment) -> list[Cell]:
                         size.arms, rounds, e.checkpoints, e.pseudo_regret, e.seed,
                         size.world, size.world_settings,
                     )  # fmt: skip
+                    code = code_version(e.kind, learner, adversary, settings.files)
                     whole = (
                         learner, learner_json, adversary, adversary_json,
                         size.arms if size.world is None else (size.world, size.world_json),
@@ -150,6 +153,8 @@ def _variants(e: Experiment, field: Field) -> list[tuple[str, dict[str, Any], st
 def _json(known: Registered, settings: Mapping[str, Any]) -> str:
     try:
         whole = known.defaults | dict(settings)
+        if file := named_file(whole):  # it is what is in it, wherever it lies
+            whole |= {"path": Path(file).name, "content": content_hash(file)}
         return msgspec.json.encode(whole, order="deterministic").decode()
     except TypeError as error:
         raise ConfigError(
@@ -165,4 +170,6 @@ def _call(name: str, settings: Mapping[str, Any]) -> str:
 
 def _brief(value: Any) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value)
+    if len(text) > 24 and os.path.isabs(text):
+        text = Path(text).name
     return text if len(text) <= 24 else f"{text[:21]}..."

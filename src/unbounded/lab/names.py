@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import numpy as np
 
+from unbounded.play.told import arguments_for
+
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.play.mdp_learner import MDPLearner
@@ -44,6 +46,8 @@ SET_ABOVE: Mapping[str, str] = MappingProxyType(
         "layers": "worlds",
         "n_actions": "worlds",
         "transitions": "worlds",
+        "allowed": "worlds",
+        "ends": "worlds",
         "episodes": "episodes",
     }
 )
@@ -190,14 +194,8 @@ def mdp_learner(
     'exploring'
     """
     learner = known("MDPs", "learners")[name]
-    parameters = inspect.signature(learner.cls).parameters
-    given = {**settings, "layers": list(mdp.layers.sizes), "n_actions": mdp.layers.n_actions}
-    if "episodes" in parameters and "episodes" not in learner.parameters:
-        given["episodes"] = episodes
-    if "transitions" in parameters and (
-        parameters["transitions"].default is REQUIRED or settings.get("explorer") == "oracle"
-    ):
-        given["transitions"] = mdp.P
+    told = None if "episodes" in learner.parameters else episodes  # its own, or those of the run
+    given = arguments_for(learner.cls, mdp, told, settings)
     cls = learner.cls if start else type(name, (learner.cls,), {"_start": lambda *_: None})
     made: MDPLearner = cls(**given, seed=0)
     return made

@@ -328,7 +328,8 @@ class _Loop:
             if not outcome.error and outcome.code != cell.code:
                 raise EngineError(
                     f"a worker runs other code ({outcome.code}) than this process ({cell.code}): "
-                    "install the same versions of unbounded, Python, NumPy and Numba on both"
+                    "install the same versions of unbounded, Python, NumPy and Numba on both, and "
+                    "let the files that the experiment names (path = ...) be the same"
                 )
         good = [outcome for outcome in outcomes if not outcome.error]
         if good:

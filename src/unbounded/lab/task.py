@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from unbounded._arguments import recorded_rounds
 from unbounded.lab import names
 from unbounded.lab.names import TRUE, Kind, known
-from unbounded.lab.sources import source_hash
+from unbounded.lab.sources import content_hash, named_file, source_hash
 from unbounded.play import bandit_loops
 from unbounded.play.code import Code, be_quiet
 from unbounded.play.code import seconds_to_compile as estimated
@@ -65,6 +65,12 @@ class Settings(NamedTuple):
         return "bandits" if self.world is None else "MDPs"
 
     @property
+    def files(self) -> list[str]:
+        """The files that it names: settings called ``path``."""
+        every = (self.learner_settings, self.adversary_settings, self.world_settings)
+        return [path for settings in every if (path := named_file(settings))]
+
+    @property
     def size(self) -> int | str:
         """What the speed of a round depends on, beside the learner and the adversary."""
         if self.arms is not None:
@@ -92,9 +98,18 @@ class Warmed(NamedTuple):
     compiling: float  # seconds
 
 
+def code_version(kind: Kind, learner: str, adversary: str, files: Sequence[str] = ()) -> str:
+    """A hash of the sources that a result comes from, and of the versions beneath them; and of what
+    is in the ``files`` that it comes from."""
+    sources = _sources_version(kind, learner, adversary)
+    if not files:
+        return sources
+    contents = "".join(content_hash(path) for path in files)
+    return hashlib.sha256(f"{sources} {contents}".encode()).hexdigest()[:16]
+
+
 @cache
-def code_version(kind: Kind, learner: str, adversary: str) -> str:
-    """A hash of the sources that a result comes from, and of the versions beneath them."""
+def _sources_version(kind: Kind, learner: str, adversary: str) -> str:
     modules = [
         known(kind, "learners")[learner].cls.__module__,
         known(kind, "adversaries")[adversary].cls.__module__,
@@ -125,7 +140,7 @@ def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
 def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
-        code = code_version(settings.kind, settings.learner, settings.adversary)
+        code = code_version(settings.kind, settings.learner, settings.adversary, settings.files)
         compiling = load(settings)
         started = time.perf_counter()
         columns = play(settings, span.first, span.replicates)

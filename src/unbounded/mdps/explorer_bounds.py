@@ -1,7 +1,7 @@
 """Upper occupancy bounds of all exploration policies at once, for the visited states.
 
 A policy of the library that seeks a state of layer j takes one action in each state before layer j
-and all allowed actions evenly from there on. So in the recursion backwards from a visited state (see
+and all allowed ones evenly from there on. So in the recursion backwards from a visited state (see
 `core.occupancy.upper`) all policies share the even part, which is done once. Before layer j only
 one pair per state counts: the boxes of those pairs are gathered once per policy and serve all
 visited states. The numbers are those of `u_state`, bit for bit.

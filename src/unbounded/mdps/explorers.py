@@ -1,8 +1,9 @@
 """A library of exploration policies: for each state, policies that seek it.
 
 Components are deterministic before the layer of the state that they seek and even from there on:
-all allowed actions with the same probability (each is then equally good for reaching it). So the library keeps one action per state. A
-finished library is an episode-level mixture: one component is drawn per episode (erratum E12).
+all allowed actions with the same probability (each is then equally good for reaching it). So the
+library keeps one action per state. A finished library is an episode-level mixture: one component is
+drawn per episode (erratum E12).
 """
 
 from __future__ import annotations

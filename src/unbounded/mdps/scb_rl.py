@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import (

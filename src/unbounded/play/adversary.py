@@ -151,6 +151,9 @@ class MDPAdversary:
         """A bound on the absolute losses at scale 1, for the settings that it has."""
         return 1.0
 
+    def fits(self, mdp: LayeredMDP, episodes: int) -> None:
+        """Refuse an MDP, or a number of episodes, that it is not for; before anything is played."""
+
     def params(self, mdp: LayeredMDP, episodes: int) -> Any:
         """What ``fill`` gets in ``params`` from ``OWN`` on."""
         return ()

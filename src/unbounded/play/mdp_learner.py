@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
-from inspect import Parameter, signature
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
@@ -34,6 +33,7 @@ from unbounded.play.early_ends import check_end, completed
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
 from unbounded.play.steps import steps_of
+from unbounded.play.told import arguments_for
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
@@ -140,32 +140,7 @@ class MDPLearner(AskTell[Plan]):
         >>> SCBRL.for_mdp(mdp, 100, clip="scale", seed=0).layers
         Layers(sizes=(1, 2, 2), n_actions=1, ends=True)
         """
-        return cls(**cls._arguments_for(mdp, episodes, settings), seed=seed)
-
-    @classmethod
-    def _arguments_for(
-        cls, mdp: LayeredMDP, episodes: SupportsIndex | None, settings: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """``settings`` with what an MDP adds to them, or an error if it is not for this learner."""
-        layers, taken = mdp.layers, signature(cls).parameters
-        given: dict[str, Any] = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
-        told = {"allowed": layers.allowed if layers.n_forbidden else None, "ends": layers.ends}
-        for name, value in told.items():
-            if name in taken:
-                given[name] = value
-            elif value:
-                raise TypeError(
-                    f"{cls.__name__} has no argument {name}=, and cannot play where episodes end "
-                    "early or where some actions are not allowed: let its class take allowed= and "
-                    "ends=, and give them to checked_layers"
-                )
-        if episodes is not None and "episodes" in taken:
-            given["episodes"] = episodes
-        if "transitions" in taken and (
-            taken["transitions"].default is Parameter.empty or settings.get("explorer") == "oracle"
-        ):
-            given["transitions"] = mdp.P
-        return {**given, **settings}
+        return cls(**arguments_for(cls, mdp, episodes, settings), seed=seed)
 
     # ------------------------------------------------------------------ playing
 

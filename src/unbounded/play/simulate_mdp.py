@@ -173,6 +173,8 @@ def simulate_mdp(
     if wanted is None:
         raise ValueError(f"{learner.spec.name} was made for any number of episodes: say episodes=")
     T = checked_count("episodes", wanted)
+    if isinstance(adversary, MDPAdversary):
+        adversary.fits(mdp, T)
     learner._warn_if_over(T)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
