@@ -65,7 +65,7 @@ class Replay(Adversary):
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         if (losses is None) == (path is None):
-            raise TypeError("Replay needs either losses, or the path of a file")
+            raise TypeError("Replay needs losses, or the path of a file")
         if path is None:
             self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")  # type: ignore[arg-type]
         else:

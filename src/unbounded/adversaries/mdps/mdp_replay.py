@@ -83,7 +83,7 @@ class MDPReplay(MDPAdversary):
         scale: float = 1.0,
     ) -> None:
         if (losses is None) == (path is None):
-            raise TypeError("MDPReplay needs either losses, or the path of a file")
+            raise TypeError("MDPReplay needs losses, or the path of a file")
         self._repeat = checked_flag("repeat", repeat)
         self._sizes: list[int] | None = None  # states of each layer, if tables were given
         if path is not None:

@@ -228,41 +228,38 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The arguments of `layered` from a file, or a clear error."""
     name = os.fspath(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
+        with open(path, "rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.lib.npyio.NpzFile):
                 raise ValueError("it holds one array")
-            arrays = {key: file[key] for key in file.files}
-    except OSError as error:
-        raise type(error)(error.errno, f"cannot be read: {error.strerror or error}", name) from None
+            arrays = {key: found[key] for key in found.files}
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
         raise ValueError(
             f"{name} is not a file of arrays ({error}): write it by LayeredMDP.save, or by np.savez"
         ) from None
-    found: dict[str, Any] = {}
+    given: dict[str, Any] = {}
+    lists: dict[str, dict[int, Any]] = {}
     for key, array in arrays.items():
         numbered = re.fullmatch(r"(P|allowed|ends)_([1-9][0-9]*)", key)
         if numbered:
-            found.setdefault(numbered[1], {})[int(numbered[2])] = array
+            lists.setdefault(numbered[1], {})[int(numbered[2])] = array
         elif key in _NAMES:
-            found[key] = array
+            given[key] = array
         else:
             raise ValueError(
                 f"{name} has an array {key!r}, which means nothing here; there may be "
                 f"{', '.join(_NAMES)}, or P_1, P_2, ... for tables of different shapes"
             )
-    for key, value in found.items():
-        if isinstance(value, dict):
-            if key in arrays or sorted(value) != list(range(1, len(value) + 1)):
-                raise ValueError(
-                    f"{name} must have either {key}, or {key}_1, {key}_2, ... in a row"
-                )
-            found[key] = [value[h] for h in sorted(value)]
+    for key, tables in lists.items():
+        if key in given or sorted(tables) != list(range(1, len(tables) + 1)):
+            raise ValueError(f"{name} must have either {key}, or {key}_1, {key}_2, ... in a row")
+        given[key] = [tables[h] for h in sorted(tables)]
     for key in ("P", "initial"):
-        if key not in found:
+        if key not in given:
             raise ValueError(f"{name} has no array {key!r}; it has {', '.join(sorted(arrays))}")
-    if "horizon" in found:
-        H = found["horizon"]
+    if "horizon" in given:
+        H = given["horizon"]
         if H.shape != () or H.dtype.kind not in "iu":
             raise ValueError(f"{name}: horizon must be a whole number, not {shown(H)}")
-        found["horizon"] = int(H)
-    return found
+        given["horizon"] = int(H)
+    return given
