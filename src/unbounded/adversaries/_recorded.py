@@ -12,6 +12,7 @@ import mmap
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -47,6 +48,8 @@ class Recorded:
         self, name: str, shape: tuple[int, ...], rows: Matrix | None = None,
         file: IO[bytes] | None = None, offset: int = 0,
     ) -> None:  # fmt: skip
+        if file is not None:
+            weakref.finalize(self, file.close)
         if len(shape) < 2 or 0 in shape:
             raise ValueError(
                 f"{name} must have a row of losses for each round or episode, got shape {shape}"

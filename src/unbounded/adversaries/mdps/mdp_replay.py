@@ -89,7 +89,7 @@ class MDPReplay(MDPAdversary):
         if path is not None:
             self.path = path
             self._recorded = from_file(path, columns, (".npy", ".parquet"))
-        elif isinstance(losses, list | tuple) and losses and np.ndim(losses[0]) == 3:
+        elif isinstance(losses, list | tuple) and any(isinstance(x, np.ndarray) for x in losses):
             self._recorded = self._joined(losses)
         else:
             wanted = "(T, H, S, A) or (T, pairs), or be a list of H arrays (T, n_h, A)"
