@@ -177,7 +177,10 @@ def _mapped(name: str, array: Any) -> Recorded:
 
 def _read_csv(path: Path, columns: Sequence[str] | None) -> Matrix:
     with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+        lines = list(csv.reader(file))
+    if not lines:
+        raise ValueError(f"{path} is empty: its first line must have the names of its columns")
+    header, *rows = lines
     places = _places(path, header, columns)
     losses = np.empty((len(rows), len(places)))
     for r, row in enumerate(rows):

@@ -11,6 +11,7 @@ import os
 import re
 import zipfile
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -20,6 +21,7 @@ from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers
 
 _NAMES = ("P", "initial", "horizon", "allowed", "ends")  # what a file may hold
+_MOST = 250_000_000  # transitions, 2 GB of them
 _REMEDY = "if the episode ends there, say so by ends=, and if there is no such action, by allowed="
 
 
@@ -59,6 +61,12 @@ def layered(
     steps, A = _steps(P, first.size, H)
     sizes = [first.size, *(step.shape[2] for step in steps)]
     actions = [*(step.shape[1] for step in steps), A]
+    entries = A * sum((n + 1) * (m + 1) for n, m in pairwise(sizes))
+    if entries > _MOST:
+        raise ValueError(
+            f"{len(sizes)} layers of up to {max(sizes)} states and {A} actions have {entries:,} "
+            f"transitions, more than {_MOST:,}: take a shorter horizon or merge states"
+        )
     legal = _allowed(allowed, sizes, actions, A)
     if ends is not None:
         kept, over = _ends(ends, steps, first)
