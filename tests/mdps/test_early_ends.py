@@ -234,6 +234,12 @@ def test_a_learner_that_knows_no_masks_is_refused():
         Plain.for_mdp(MDP)
 
 
+def test_it_says_what_it_is():
+    assert repr(UniformPolicy.for_mdp(MDP)) == (
+        "UniformPolicy(layers=[2, 3, 3], n_actions=3, 7 not allowed, ends=True)"
+    )
+
+
 def test_adversaries_hide_nothing_where_nobody_can_go():
     learner = UniformPolicy.for_mdp(MDP)
     result = simulate_mdp(learner, MDP, Hide(height=4.0), 200, seed=0)

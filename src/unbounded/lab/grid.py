@@ -170,6 +170,6 @@ def _call(name: str, settings: Mapping[str, Any]) -> str:
 
 def _brief(value: Any) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    if len(text) > 24 and os.path.isabs(text):
+    if os.path.isabs(text):  # of a file
         text = Path(text).name
     return text if len(text) <= 24 else f"{text[:21]}..."

@@ -321,6 +321,13 @@ class MDPLearner(AskTell[Plan]):
         """The learner's own policy now, without exploration."""
         return Markov(self.layers, self.spec.policy(self._state()))
 
+    def __repr__(self) -> str:
+        rest = {k: v for k, v in self._settings.items() if k not in ("allowed", "ends")}
+        parts = [f"{name}={value!r}" for name, value in rest.items()]
+        parts += [f"{self.layers.n_forbidden} not allowed"] if self.layers.n_forbidden else []
+        parts += ["ends=True"] if self.layers.ends else []
+        return f"{self.spec.name}({', '.join(parts)})"
+
     # ------------------------------------------------------------------ keeping
 
     @property

@@ -11,7 +11,6 @@ import os
 import re
 import zipfile
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -61,12 +60,6 @@ def layered(
     steps, A = _steps(P, first.size, H)
     sizes = [first.size, *(step.shape[2] for step in steps)]
     actions = [*(step.shape[1] for step in steps), A]
-    entries = A * sum((n + 1) * (m + 1) for n, m in pairwise(sizes))
-    if entries > _MOST:
-        raise ValueError(
-            f"{len(sizes)} layers of up to {max(sizes)} states and {A} actions have {entries:,} "
-            f"transitions, more than {_MOST:,}: take a shorter horizon or merge states"
-        )
     legal = _allowed(allowed, sizes, actions, A)
     if ends is not None:
         kept, over = _ends(ends, steps, first)
@@ -114,6 +107,11 @@ def _steps(P: Any, n: int, H: int | None) -> tuple[list[Vector], int]:
             raise ValueError(f"initial has {n} states, and P has {found.shape[0]}: give both S")
         if H is None:
             raise ValueError("horizon is needed where one table serves every step")
+        if (H - 1) * found.size > _MOST:
+            raise ValueError(
+                f"{H} layers of {n} states and {found.shape[1]} actions have more than {_MOST:,} "
+                "transitions: take a shorter horizon or merge states"
+            )
         return [found] * (H - 1), found.shape[1]
     if H is not None and len(found) != H - 1:
         raise ValueError(
