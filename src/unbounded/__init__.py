@@ -43,6 +43,7 @@ from unbounded.play.simulate import Simulation, simulate
 if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
+    from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.core.occupancy.outcome import SolverWarning
     from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
@@ -68,6 +69,7 @@ _LATER = {
     "CostSCBRL": "unbounded.mdps.cost_scb_rl",
     "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
     "IndependentSCB": "unbounded.mdps.independent_scb",
+    "LayeredMDP": "unbounded.core.occupancy.mdp",
     "MDPAdversary": "unbounded.play.adversary",
     "MDPLearner": "unbounded.play.mdp_learner",
     "MDPSimulation": "unbounded.play.simulate_mdp",
@@ -146,6 +148,7 @@ __all__ = [
     "Exp3S",
     "ExploreThenCommit",
     "IndependentSCB",
+    "LayeredMDP",
     "Learner",
     "LogThompson",
     "MDPAdversary",

@@ -131,6 +131,30 @@ def hard_to_reach(
     return LayeredMDP(initial, transitions, n_actions)
 
 
+def file(path: str) -> LayeredMDP:
+    """The MDP in a file: ``P`` and ``initial``, with ``horizon``, ``allowed`` and ``ends``.
+
+    Parameters
+    ----------
+    path : str
+        An ``.npz`` file; its arrays are the arguments of `LayeredMDP.from_arrays`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "chain.npz")
+    >>> np.savez(path, P=[[[0.5, 0.5]], [[0.0, 1.0]]], initial=[1.0, 0.0], horizon=3)
+    >>> file(path)
+    LayeredMDP(sizes=(2, 2, 2), n_actions=1)
+    """
+    try:
+        return LayeredMDP.load(path)
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror or error}): give the path of an .npz file"
+        ) from None
+
+
 def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: int) -> LayeredMDP:
     """Unroll a finite MDP for ``horizon`` steps: a copy of its states in each layer.
 
@@ -149,5 +173,4 @@ def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: 
     P = np.asarray(transitions, dtype=np.float64)
     if P.ndim != 3 or P.shape[0] != P.shape[2]:
         raise ValueError(f"transitions must have shape (S, A, S), got {P.shape}")
-    horizon = checked_count("horizon", horizon)
-    return LayeredMDP(initial, [P] * (horizon - 1), P.shape[1])
+    return LayeredMDP.from_arrays(P, initial, horizon)

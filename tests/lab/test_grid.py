@@ -68,7 +68,11 @@ def test_the_key_has_the_world_and_its_code() -> None:
     assert not keys & {c.key for c in grid.cells(config.experiment(other))}
     same = helpers.WORLDS | {"worlds": [{**helpers.LOCK, "slip": 0.0}]}
     assert {c.key for c in grid.cells(config.experiment(same))} < keys
-    versions = {task.code_version("MDPs", name, "Hide") for name in ("SCBRL", "RFELP")}
+    [settings, *_] = [c.settings for c in grid.cells(config.experiment(helpers.WORLDS))]
+    versions = {
+        task.code_version(settings._replace(learner=name, adversary="Hide"))
+        for name in ("SCBRL", "RFELP")
+    }
     assert len(versions) == 2
 
 

@@ -81,8 +81,9 @@ def test_parameters_are_read_off_signature_and_docstring() -> None:
     assert tsallis.parameters["loss_range"].depth == 1
     replay = known("bandits", "adversaries")["Replay"]
     assert replay.parameters["losses"].depth == 2
-    assert replay.parameters["losses"].default is REQUIRED
-    assert "losses" not in replay.defaults
+    program = known("bandits", "adversaries")["Program"]
+    assert program.parameters["phases"].default is REQUIRED
+    assert "phases" not in program.defaults
     assert known("MDPs", "worlds")["dirichlet"].parameters["sizes"].depth == 1
 
 

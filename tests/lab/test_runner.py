@@ -197,7 +197,7 @@ class Measured:
         lasted = [1e-6 * span.replicates * one.rounds for span, one in argument]
         self.seconds.append(sum(lasted))
         return [
-            Outcome(span, task.code_version(one.kind, one.learner, one.adversary), seconds,
+            Outcome(span, task.code_version(one), seconds,
                     np.array([one.rounds]), {"regret": np.zeros((span.replicates, 1))})
             for (span, one), seconds in zip(argument, lasted, strict=True)
         ]  # fmt: skip

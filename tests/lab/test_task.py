@@ -225,14 +225,14 @@ def test_pseudo_regret_is_followed_if_it_is_wanted() -> None:
 
 
 def test_the_code_of_bandits_and_of_mdps() -> None:
+    settings = grid.cells(BANDITS)[0].settings
     bandits = {
-        task.code_version("bandits", learner, adversary)
+        task.code_version(settings._replace(learner=learner, adversary=adversary))
         for learner in ("SCB", "AHB")
-        for adversary in ("Switch", "Replay")
+        for adversary in ("Switch", "Growth")
     }
     assert len(bandits) == 4
-    names = {cell.settings.adversary for cell in grid.cells(MDPS)}
-    assert not bandits & {task.code_version("MDPs", "SCBRL", name) for name in names}
+    assert not bandits & {task.code_version(cell.settings) for cell in grid.cells(MDPS)}
 
 
 def test_the_first_play_is_not_timed_and_a_round_is() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mdp_play import explore, state_of
-from unbounded import RFELP, worlds
+from unbounded import RFELP, LayeredMDP, worlds
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.mdps import explorer_bounds, explorers
 
@@ -15,8 +15,14 @@ def test_equal_to_one_policy_at_a_time(seed):
     sizes = rng.integers(1, 7, size=rng.integers(1, 6)).tolist()
     A = int(rng.integers(1, 5))
     mdp = worlds.dirichlet(sizes, A, rng)
+    if seed % 2:  # with actions that are not allowed
+        allowed = [rng.random((n, A)) < 0.6 for n in sizes]
+        for table in allowed:
+            table[~table.any(axis=1), 0] = True
+        mdp = LayeredMDP(mdp.initial, mdp.transitions, A, allowed)
     layers, lay = mdp.layers, mdp.layers.table
-    seeker = explore(RFELP(sizes, A, episodes=int(rng.integers(1, 12)), seed=seed), mdp, seed)
+    seeker = RFELP.for_mdp(mdp, int(np.random.default_rng([seed, 1]).integers(1, 12)), seed=seed)
+    explore(seeker, mdp, seed)
     library = state_of(seeker).library
     width = rng.choice([0.0, 0.1, 1.0], size=layers.n_transitions)
     lo, hi = np.maximum(mdp.P - width, 0.0), np.minimum(mdp.P + width, 1.0)
@@ -39,10 +45,10 @@ def test_equal_to_one_policy_at_a_time(seed):
             continue
         expected[pairs] = 0.0
         for k in range(library.size):
-            explorers.fill_component(lay, library, k, pi)
+            explorers.fill_component(lay, layers.even, library, k, pi)
             bound = u_state(lay, lo, hi, room, pi, h, s, values, order)
             expected[pairs] += library.weight[k] * bound * pi[pairs]
-    explorer_bounds.library_bounds(lay, lo, hi, room, library, visited, u, work)
+    explorer_bounds.library_bounds(lay, layers.even, lo, hi, room, library, visited, u, work)
     assert np.array_equal(u, expected)
 
 
@@ -56,7 +62,7 @@ def test_a_policy_of_weight_zero_counts_for_nothing():
     u = np.full(layers.n_pairs, -1.0)
     visited = np.array([1, 2])
     work = explorer_bounds.new_scratch(layers)
-    explorer_bounds.library_bounds(lay, mdp.P, mdp.P, room, library, visited, u, work)
+    explorer_bounds.library_bounds(lay, layers.even, mdp.P, mdp.P, room, library, visited, u, work)
     first = layers.index(1, 1)
     assert u[first : first + 2] == pytest.approx(0.2 * 2 * mdp.initial[1] / 2)
     untouched = np.ones(layers.n_pairs, bool)

@@ -12,6 +12,7 @@ from unbounded.mdps.explorers import Library
 
 LAYERS = Layers([2, 3], 2)
 LAY = LAYERS.table
+EVEN = LAYERS.even
 CHOICE = np.array([0, 1, 0, 1, 0, 1], dtype=float)  # of s_0, the two, and the three states
 
 
@@ -38,7 +39,7 @@ def test_states_are_numbered_through_the_layers():
 )
 def test_e33_actions_are_uniform_from_the_targets_layer_on(layer, first, second):
     pi = np.full(LAYERS.n_pairs, np.nan)
-    explorers.fill_policy(LAY, CHOICE, layer, pi)
+    explorers.fill_policy(LAY, EVEN, CHOICE, layer, pi)
     tables = LAYERS.unpack_pairs(pi)
     assert pi[0] == 1.0
     assert tables[0].tolist() == first
@@ -52,8 +53,8 @@ def test_e33_the_override_does_not_change_the_reach_of_the_target():
     for _ in range(5):
         choice = rng.integers(2, size=mdp.layers.n_states).astype(float)
         plain, overridden = np.empty(mdp.layers.n_pairs), np.empty(mdp.layers.n_pairs)
-        explorers.fill_policy(mdp.layers.table, choice, 0, plain)
-        explorers.fill_policy(mdp.layers.table, choice, 2, overridden)
+        explorers.fill_policy(mdp.layers.table, mdp.layers.even, choice, 0, plain)
+        explorers.fill_policy(mdp.layers.table, mdp.layers.even, choice, 2, overridden)
         q, other = (occupancy(mdp, Markov(mdp.layers, pi)) for pi in (plain, overridden))
         at = slice(mdp.layers.index(2, 0), mdp.layers.index(2, 2, 1) + 1)
         mass, other_mass = (x[at].reshape(3, 2).sum(axis=1) for x in (q, other))
@@ -75,10 +76,10 @@ def test_e12_the_occupancy_of_the_library_is_the_weighted_mean_of_its_policies()
     library = library_of((0.1, 2, CHOICE), (0.3, 3, 1 - CHOICE), (0.6, 0, CHOICE))
     X, S = LAYERS.n_pairs, LAYERS.n_states
     q, pi = np.full(X, np.nan), np.empty(X)
-    explorers.mean_occupancy(LAY, library, mdp.P, np.empty(X), np.empty(S), np.empty(X), q)
+    explorers.mean_occupancy(LAY, EVEN, library, mdp.P, np.empty(X), np.empty(S), np.empty(X), q)
     expected = np.zeros(X)
     for k, weight in enumerate((0.1, 0.3, 0.6)):
-        explorers.fill_component(LAY, library, k, pi)
+        explorers.fill_component(LAY, EVEN, library, k, pi)
         expected += weight * occupancy(mdp, Markov(LAYERS, pi))
     np.testing.assert_allclose(q, expected, rtol=1e-14)
 

@@ -78,7 +78,7 @@ def test_agrees_with_a_slow_implementation(constant):
     compared = 0
     for _ in range(300):
         pi = np.empty(layers.n_pairs)
-        fill_policy(lay, model.choice, 3, pi)
+        fill_policy(lay, layers.even, model.choice, 3, pi)
         states, actions = act_on(mdp, pi, rng)
         slow.observe(states, actions)
         if not mvp.observe(lay, model, states, actions, zeros):

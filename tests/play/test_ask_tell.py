@@ -94,6 +94,8 @@ def test_settings_are_plain():
     assert UniformPolicy(np.array([1, 2]), np.int32(2)).settings == {
         "layers": [1, 2],
         "n_actions": 2,
+        "allowed": None,
+        "ends": False,
     }
     for made in (learner, UniformPolicy(np.array([1, 2]), 2)):
         assert type(made).load(made.save()).settings == made.settings

@@ -12,8 +12,10 @@ from gymnasium.utils import RecordConstructorArgs
 from unbounded._arguments import checked_count, shown
 from unbounded.adapters.layered_env import LayeredEnv, check_step
 from unbounded.adapters.layered_play import play
+from unbounded.adapters.transition_tables import Tables, tables
+from unbounded.core.occupancy.given import with_end
 
-__all__ = ["Layered", "LayeredEnv", "play"]
+__all__ = ["Layered", "LayeredEnv", "Tables", "play", "tables"]
 
 MOST = 5_000_000  # transitions that a learner may have to keep
 
@@ -21,9 +23,10 @@ MOST = 5_000_000  # transitions that a learner may have to keep
 class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     """An environment with discrete observations and actions as a layered problem.
 
-    Each time step is a layer. An episode that ends early goes on in a state of its own, at no
-    reward, so that all have ``horizon`` steps; one that would go on is cut off. States that are
-    never reached do no harm but to the size.
+    Each time step is a layer. An episode that ends early goes on in a state of its own, the end, at
+    no reward, so that all have ``horizon`` steps; one that would go on is cut off. It is the end of
+    `LayeredMDP.from_arrays`, and a learner may be told of it: ``ends=True``. What leads where is
+    not asked; states that are never reached do no harm but to the size.
 
     Parameters
     ----------
@@ -60,7 +63,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         n, A = int(env.observation_space.n), int(env.action_space.n)
         H = checked_count("horizon", horizon)
-        self.layers = [n] + [n + 1] * (H - 1)
+        self.layers = with_end([n] * H)
         self._layer = H
         size = A * sum(a * b for a, b in pairwise(self.layers))
         if size > (limit := checked_count("most", most)):

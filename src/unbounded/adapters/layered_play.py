@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from unbounded._arguments import checked_count, shown
+from unbounded.adapters.layered_env import LayeredEnv
 from unbounded.core.arrays import Vector
 from unbounded.play.mdp_learner import MDPLearner
 
@@ -25,7 +26,8 @@ def play(
     Parameters
     ----------
     learner : MDPLearner
-        Made for ``env.layers`` and ``env.action_space.n``.
+        Made for ``env.layers`` and ``env.action_space.n``, or for the MDP of a `LayeredEnv`. One
+        that knows of early ends (``ends=True``) is told the steps before them.
     env : LayeredEnv or Layered
     episodes, seed : int
         How many, and the seed of the environment.
@@ -52,6 +54,11 @@ def play(
     needed = (tuple(env.layers), int(env.action_space.n))
     if (tuple(learner.layers.sizes), learner.layers.n_actions) != needed:
         raise ValueError("the learner is for another problem: give it env.layers and the actions")
+    if isinstance(env, LayeredEnv) and learner.layers != env.mdp.layers:
+        raise ValueError(
+            f"the learner is for {learner.layers}, the MDP has {env.mdp.layers}: make it by "
+            f"{type(learner).__name__}.for_mdp(env.mdp, ...)"
+        )
     returns = np.empty(count)
     for t in range(count):
         _, info = env.reset(seed=seed if t == 0 else None)
@@ -63,6 +70,7 @@ def play(
                 actions.append(plan.act(info["layer"], info["state"]))
                 _, reward, over, _, info = env.step(actions[-1])
                 rewards.append(reward)
+                over = over or learner.layers.is_end(info["layer"] + 1, info["state"])
             learner.tell(plan, states, actions, rewards=rewards)
         except BaseException:
             if plan.id in learner.outstanding:

@@ -45,12 +45,17 @@ def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
         raise TypeError(
             f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
         )
+    from unbounded.play.early_ends import check_end, completed  # late: bandits need not wait for it
+
     layers = learner.layers
-    states = checked_numbers("states", said["states"], layers.sizes)
-    actions = checked_numbers("actions", said["actions"], (layers.n_actions,) * layers.horizon)
     name = "losses" if "losses" in said else "rewards"
-    values = checked_losses(name, said[name], layers.horizon, "layer")
+    whole = completed(layers, said["states"], said["actions"], said[name])
+    states = checked_numbers("states", whole[0], layers.sizes)
+    actions = checked_numbers("actions", whole[1], (layers.n_actions,) * layers.horizon)
+    values = checked_losses(name, whole[2], layers.horizon, "layer")
     losses = (values if name == "losses" else -values) + 0.0
+    if layers.ends:
+        check_end(layers, states, losses)
     parts = (states.astype("<i8"), actions.astype("<i8"), losses.astype("<f8"))
     return Feedback(_sum(losses), b"".join(part.tobytes() for part in parts))
 

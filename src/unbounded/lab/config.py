@@ -25,7 +25,8 @@ from unbounded.lab.toml_lines import line_of
 def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
     """Read an experiment from a TOML file; `ConfigError` says what is wrong with it.
 
-    With ``quick``, what its table ``quick`` says comes before what is said outside of it.
+    With ``quick``, what its table ``quick`` says comes before what is said outside of it. Files
+    that it names (``path = ...``) are sought from the directory that it is in.
     """
     try:
         text = read_file(path).decode("utf-8-sig")
@@ -33,14 +34,15 @@ def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}): {error.reason}") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    e = loads(text, os.fspath(path), quick=quick)
+    e = _loads(text, os.fspath(path), quick, Path(path).parent)
     if e.name:
         return e
     return msgspec.structs.replace(e, name=re.sub(r"[^A-Za-z0-9_-]", "-", Path(path).stem)[:100])
 
 
 def loads(text: str, source: str = "experiment", *, quick: bool = False) -> Experiment:
-    """Read an experiment from TOML text; ``source`` is named in errors.
+    """Read an experiment from TOML text; ``source`` is named in errors. Files that it names are
+    sought from the current directory.
 
     Examples
     --------
@@ -51,6 +53,10 @@ def loads(text: str, source: str = "experiment", *, quick: bool = False) -> Expe
     valid one is 'replicates' (valid: learners, adversaries, arms, rounds, worlds, episodes, name,
     title, claim, views, replicates, seed, checkpoints, pseudo_regret, quick)
     """
+    return _loads(text, source, quick, Path())
+
+
+def _loads(text: str, source: str, quick: bool, folder: Path) -> Experiment:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # an int of 5,000 digits is a ValueError too
@@ -60,7 +66,7 @@ def loads(text: str, source: str = "experiment", *, quick: bool = False) -> Expe
             message = message.replace(place[0], "")
         where = f"{source}, {place[1]}" if place else source
         raise ConfigError(f"{where}: not valid TOML: {message}") from None
-    return read(document, source, lambda path: line_of(text, path), quick)
+    return read(document, source, lambda path: line_of(text, path), quick, folder)
 
 
 def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experiment:
@@ -78,7 +84,7 @@ def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experimen
     >>> e.rounds, e.learners[0].variants()
     ((100, 1000), [{'clip': 'scale'}, {'clip': 'range'}])
     """
-    return read(document, "experiment", lambda path: None, quick)
+    return read(document, "experiment", lambda path: None, quick, Path())
 
 
 def to_dict(e: Experiment) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +14,7 @@ from unbounded.lab import names
 from unbounded.lab.experiment import ConfigError, Experiment
 from unbounded.lab.names import Field
 from unbounded.lab.registered import Registered
+from unbounded.lab.sources import content_hash, named_file
 from unbounded.lab.task import Settings, code_version
 
 
@@ -107,13 +110,13 @@ def cells(e: Experiment) -> list[Cell]:
     for adversary, adversary_settings, adversary_json in _variants(e, "adversaries"):
         for learner, learner_settings, learner_json in learners:
             for size in sizes:
-                code = code_version(e.kind, learner, adversary, size.world)
                 for rounds in e.lengths:
                     settings = Settings(
                         learner, learner_settings, adversary, adversary_settings,
                         size.arms, rounds, e.checkpoints, e.pseudo_regret, e.seed,
                         size.world, size.world_settings,
                     )  # fmt: skip
+                    code = code_version(settings)
                     whole = (
                         learner, learner_json, adversary, adversary_json,
                         size.arms if size.world is None else (size.world, size.world_json),
@@ -151,6 +154,8 @@ def _variants(e: Experiment, field: Field) -> list[tuple[str, dict[str, Any], st
 def _json(known: Registered, settings: Mapping[str, Any]) -> str:
     try:
         whole = known.defaults | dict(settings)
+        if file := named_file(whole):  # it is what is in it, wherever it lies
+            whole |= {"path": Path(file).name, "content": content_hash(file)}
         return msgspec.json.encode(whole, order="deterministic").decode()
     except TypeError as error:
         raise ConfigError(
@@ -166,4 +171,6 @@ def _call(name: str, settings: Mapping[str, Any]) -> str:
 
 def _brief(value: Any) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value)
+    if os.path.isabs(text):  # of a file
+        text = Path(text).name
     return text if len(text) <= 24 else f"{text[:21]}..."

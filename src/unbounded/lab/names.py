@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from unbounded.lab.foreign import ForeignError, Place, loaded, offered, package_of, place_of
-from unbounded.lab.registered import REQUIRED, Registered, registered
+from unbounded.lab.registered import Registered, registered
 from unbounded.play.adversary import Adversary, MDPAdversary
 from unbounded.play.bandit_learner import Learner
+from unbounded.play.told import arguments_for
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
@@ -45,6 +46,8 @@ SET_ABOVE: Mapping[str, str] = MappingProxyType(
         "layers": "worlds",
         "n_actions": "worlds",
         "transitions": "worlds",
+        "allowed": "worlds",
+        "ends": "worlds",
         "episodes": "episodes",
     }
 )
@@ -263,14 +266,8 @@ def mdp_learner(
     'exploring'
     """
     learner = known("MDPs", "learners")[name]
-    parameters = inspect.signature(learner.cls).parameters
-    given = {**settings, "layers": list(mdp.layers.sizes), "n_actions": mdp.layers.n_actions}
-    if "episodes" in parameters and "episodes" not in learner.parameters:
-        given["episodes"] = episodes
-    if "transitions" in parameters and (
-        parameters["transitions"].default is REQUIRED or settings.get("explorer") == "oracle"
-    ):
-        given["transitions"] = mdp.P
+    told = None if "episodes" in learner.parameters else episodes  # its own, or those of the run
+    given = arguments_for(learner.cls, mdp, told, settings)
     cls = learner.cls
     if not start and not cls.spec.in_python:
         cls = type(cls.__name__, (cls,), {"_start": lambda *_: None})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
@@ -19,7 +21,7 @@ from unbounded.lab.foreign import ForeignError
 from unbounded.lab.names import FAMILIES, TRUE, Field, Kind, known, nearest
 from unbounded.lab.registered import REQUIRED, Parameter, Registered
 from unbounded.lab.toml_lines import Keys
-from unbounded.play.adversary import Adversary
+from unbounded.play.adversary import Adversary, MDPAdversary
 
 MOST_CELLS = 1_000_000
 
@@ -59,18 +61,20 @@ _QUICK = ("learners", "adversaries", "arms", "rounds", "worlds", "episodes", "re
 Lines = Callable[[Keys], int | None]
 
 
-def read(document: Mapping[str, Any], source: str, lines: Lines, quick: bool) -> Experiment:
+def read(
+    document: Mapping[str, Any], source: str, lines: Lines, quick: bool, folder: Path
+) -> Experiment:
     """The experiment in a document, or the shorter one that its table ``quick`` makes of it.
 
-    Both are checked, whichever is wanted.
+    Both are checked, whichever is wanted. Files that it names are sought from ``folder``.
     """
     whole = {key: value for key, value in document.items() if key != "quick"}
-    e = _Reader(source, lines).experiment(whole)
+    e = _Reader(source, lines, folder).experiment(whole)
     if "quick" not in document:
         if quick:
             raise ConfigError(f"{source}: it has no [quick] table that would say what is shorter")
         return e
-    short = _Reader(source, lambda path: lines(("quick", *path)) or lines(path))
+    short = _Reader(source, lambda path: lines(("quick", *path)) or lines(path), folder)
     shorter = short.experiment({**whole, **short.overrides(document["quick"])})
     return shorter if quick else e
 
@@ -78,9 +82,10 @@ def read(document: Mapping[str, Any], source: str, lines: Lines, quick: bool) ->
 class _Reader:
     """Checks a document and makes an `Experiment` of it; knows where to point in errors."""
 
-    def __init__(self, source: str, lines: Lines) -> None:
+    def __init__(self, source: str, lines: Lines, folder: Path) -> None:
         self._source = source
         self._lines = lines
+        self._folder = folder
 
     def _fail(self, path: Keys, message: str) -> NoReturn:
         line = self._lines(path)
@@ -193,6 +198,8 @@ class _Reader:
             pass
         if not _finite(value):
             self._fail(path, f"{where} must be finite, got {_short(value)}")
+        if parameter.name == "path" and isinstance(value, str):
+            return os.path.abspath(self._folder / value)
         return value
 
     def _check_sizes(self, e: Experiment) -> None:
@@ -236,7 +243,10 @@ class _Reader:
                     names.mdp_learner(learner.name, given, mdp, episodes, start=False)
         for one, settings, blame in self._variants(e, "adversaries"):
             with blame:
-                one.cls(**settings)
+                adversary = one.cls(**settings)
+                for mdp, episodes in itertools.product(built, e.episodes):
+                    if isinstance(adversary, MDPAdversary):
+                        adversary.fits(mdp, episodes)
 
     def _variants(
         self, e: Experiment, field: Field

@@ -338,7 +338,8 @@ class _Loop:
                 raise EngineError(
                     f"a worker runs other code ({outcome.code}) than this process ({cell.code}): "
                     "install the same versions of unbounded, Python, NumPy, Numba and of what the "
-                    "experiment names on both"
+                    "experiment names on both, and let the files that it names (path = ...) be the "
+                    "same"
                 )
         good = [outcome for outcome in outcomes if not outcome.error]
         if good:

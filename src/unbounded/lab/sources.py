@@ -1,12 +1,15 @@
-"""What a result was computed with: a hash of sources of the package."""
+"""What a result was computed with: a hash of sources of the package, and of files of data."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,6 +25,24 @@ def source_hash(*modules: str) -> str:
         digest.update(name.encode())
         digest.update(_source(name).read_bytes())
     return digest.hexdigest()[:16]
+
+
+def named_file(settings: Mapping[str, Any]) -> str:
+    """The file that is named as ``path`` among settings; empty if there is none."""
+    path = settings.get("path")
+    return path if isinstance(path, str) and os.path.isfile(path) else ""
+
+
+def content_hash(path: str) -> str:
+    """Hash of what is in a file."""
+    status = Path(path).stat()
+    return _content_hash(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@cache
+def _content_hash(path: str, *_: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _imported_modules(module: str) -> set[str]:

@@ -24,7 +24,7 @@ from unbounded._arguments import recorded_rounds
 from unbounded.lab import names
 from unbounded.lab.foreign import sources_of
 from unbounded.lab.names import TRUE, Kind, known
-from unbounded.lab.sources import source_hash
+from unbounded.lab.sources import content_hash, named_file, source_hash
 from unbounded.play import bandit_loops
 from unbounded.play.code import Code, be_quiet
 from unbounded.play.code import seconds_to_compile as estimated
@@ -66,6 +66,12 @@ class Settings(NamedTuple):
         return "bandits" if self.world is None else "MDPs"
 
     @property
+    def files(self) -> list[str]:
+        """The files that it names: settings called ``path``."""
+        every = (self.learner_settings, self.adversary_settings, self.world_settings)
+        return [path for settings in every if (path := named_file(settings))]
+
+    @property
     def size(self) -> int | str:
         """What the speed of a round depends on, beside the learner and the adversary."""
         if self.arms is not None:
@@ -93,11 +99,15 @@ class Warmed(NamedTuple):
     compiling: float  # seconds
 
 
-def code_version(kind: Kind, learner: str, adversary: str, world: str | None = None) -> str:
-    """A hash of the sources that a result comes from, and of the versions beneath them."""
-    named = [known(kind, "learners")[learner], known(kind, "adversaries")[adversary]]
-    if world is not None:
-        named.append(known("MDPs", "worlds")[world])
+def code_version(settings: Settings) -> str:
+    """A hash of the sources that a result comes from, and of the versions beneath them; and of what
+    is in the files that it names."""
+    named = [
+        known(settings.kind, "learners")[settings.learner],
+        known(settings.kind, "adversaries")[settings.adversary],
+    ]
+    if settings.world is not None:
+        named.append(known("MDPs", "worlds")[settings.world])
     modules: list[str] = []
     foreign: list[str] = []
     for one in named:
@@ -107,7 +117,11 @@ def code_version(kind: Kind, learner: str, adversary: str, world: str | None = N
             modules += ours
         else:
             modules.append(one.module)
-    return _code_version(kind, tuple(modules), tuple(foreign))
+    sources = _code_version(settings.kind, tuple(modules), tuple(foreign))
+    if not settings.files:
+        return sources
+    contents = "".join(content_hash(path) for path in settings.files)
+    return hashlib.sha256(f"{sources} {contents}".encode()).hexdigest()[:16]
 
 
 @cache
@@ -137,7 +151,7 @@ def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
 def _outcome(span: Span, settings: Settings) -> Outcome:
     started = time.perf_counter()
     try:
-        code = code_version(settings.kind, settings.learner, settings.adversary, settings.world)
+        code = code_version(settings)
         compiling = load(settings)
         started = time.perf_counter()
         columns = play(settings, span.first, span.replicates)

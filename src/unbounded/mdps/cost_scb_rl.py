@@ -29,9 +29,9 @@ from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.ceiling import LARGEST_UNIT, Ceilings, clip_each_above, new_ceilings
-from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
+from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts, require_estimates
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import JIN, count, first_upper, narrow
+from unbounded.core.occupancy.confidence import JIN, count, narrow, told_support
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
@@ -78,7 +78,7 @@ class State(NamedTuple):
     lo: Vector  # triples: the boxes
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
-    L_hat: Vector  # pairs, in units of 2^unit
+    L_hat: Vector  # pairs, in units of 2^unit; infinite where not allowed
     since: Vector  # pairs: what was added to L_hat since the last solve
     w: Vector  # layers, in units of 2^unit
     q: Vector  # pairs: q~
@@ -97,7 +97,7 @@ class State(NamedTuple):
         require(self.below >= 0 and self.clipped + self.below <= told, "no so many losses")
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
         require_counts(self.N, self.N_before, self.M, self.L_hat, self.since, self.w, self.q)
-        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        require_estimates(self.L_hat, _MOST)
         require_boxes(self.lo, self.hi)
         known = (self.u == -1.0) | (abs(self.u - 0.5) <= 0.5 + ROUNDING)
         require(np.all(known), "there are no such bounds")
@@ -112,7 +112,7 @@ def init(layers: Layers, params: Params) -> State:
     state = State(
         t=1, clipped=0, below=0, version=0, epoch=1, unit=0, solves=NO_SOLVES,
         ceilings=new_ceilings(params.lower, params.m), N=np.zeros(X), N_before=np.zeros(X),
-        M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=np.zeros(X), since=np.zeros(X),
+        M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=layers.barred, since=np.zeros(X),
         w=np.zeros(H), q=q, pi=pi, u=np.full(S, -1.0), memory=new_memory(layers),
         rates=np.zeros(H), work=np.zeros(work_size(layers.table)), values=np.zeros(values.size),
         order=np.zeros(order.size, np.int64),
@@ -306,6 +306,10 @@ class CostSCBRL(MDPLearner):
         Floor of the weights (erratum E16); certified accuracy of each solve.
     support : array_like of bool, shape (n_transitions,), optional
         Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Notes
@@ -334,6 +338,7 @@ class CostSCBRL(MDPLearner):
         distribution=markov_play.distribution,
         solves="solves",
         solver=programs.ftrl,
+        infinite=("L_hat",),
         scale_free=True,
         examples=(
             {},
@@ -361,17 +366,19 @@ class CostSCBRL(MDPLearner):
         kappa: float = 1e-3,
         tolerance: float = 1e-8,
         support: npt.ArrayLike | None = None,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
         arguments = locals()
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         H, A = shape.horizon, shape.n_actions
         T = 0 if episodes is None else checked_count("episodes", episodes)
         delta = checked_positive("delta", delta, below=1.0)
         least = checked_least(lower, best_reward, shape)
         outliers = checked_count("outliers", outliers, least=0)
         constants = cost_profiles.chosen(profile, arguments)
-        possible = np.empty(0) if support is None else first_upper(shape, support)
+        possible = told_support(shape, support)
         sizes = np.array(within_reach(shape, possible))
         S = int(sizes.sum())
         iota = math.log(10.0 * S * A * H / delta)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unbounded._arguments import checked_count
 from unbounded._jit import kernel, subroutine
@@ -40,7 +41,7 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     version: int
     pi: Vector
-    N: Vector  # pairs: visits
+    N: Vector  # pairs: visits; infinite where an action is not allowed
     M: Vector  # triples
     unit: float  # of the means: 1 until a loss exceeds 2^900, then 2^-200, so that none overflows
     mean: Vector  # pairs: mean loss, times the unit
@@ -57,7 +58,7 @@ def init(layers: Layers, params: Params) -> State:
     """No visits, uniform actions."""
     X, T = layers.n_pairs, layers.n_transitions
     return State(
-        t=1, clipped=0, version=0, pi=Markov.uniform(layers).pi, N=np.zeros(X), M=np.zeros(T),
+        t=1, clipped=0, version=0, pi=Markov.uniform(layers).pi, N=layers.barred, M=np.zeros(T),
         unit=1.0, mean=np.zeros(X), P=np.zeros(T), losses=np.zeros(X),
         value=np.zeros(layers.n_states),
     )  # fmt: skip
@@ -111,12 +112,14 @@ def _commit(lay: Integers, state: State) -> None:
     for h in range(horizon(lay) + 1):
         worst = -math.inf
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            if state.N[p] > 0.0:
+            if 0.0 < state.N[p] < math.inf:
                 worst = max(worst, state.mean[p])
         m = lay[SIZE, h] * lay[ACTIONS, h]
         for i in range(m):
             p = lay[PAIR, h] + i
             state.losses[p] = state.mean[p] if state.N[p] > 0.0 else worst
+            if state.N[p] == math.inf:
+                state.losses[p] = math.inf
             if h < horizon(lay):
                 n = lay[SIZE, h + 1]
                 for j in range(n):
@@ -135,6 +138,10 @@ class ExploreThenCommit(MDPLearner):
     episodes : int
     explore : int, optional
         Episodes of uniform play; (S A)^(1/3) T^(2/3) by default, at most T/2.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -153,6 +160,7 @@ class ExploreThenCommit(MDPLearner):
         scale_free=True,
         act=markov_play.act,
         distribution=markov_play.distribution,
+        infinite=("N",),
     )
 
     def __init__(
@@ -162,9 +170,11 @@ class ExploreThenCommit(MDPLearner):
         episodes: int,
         *,
         explore: int | None = None,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         episodes = checked_count("episodes", episodes)
         if explore is None:
             SA = sum(shape.sizes) * shape.n_actions

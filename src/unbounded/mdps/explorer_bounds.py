@@ -1,7 +1,7 @@
 """Upper occupancy bounds of all exploration policies at once, for the visited states.
 
 A policy of the library that seeks a state of layer j takes one action in each state before layer j
-and all actions evenly from there on. So in the recursion backwards from a visited state (see
+and all allowed ones evenly from there on. So in the recursion backwards from a visited state (see
 `core.occupancy.upper`) all policies share the even part, which is done once. Before layer j only
 one pair per state counts: the boxes of those pairs are gathered once per policy and serve all
 visited states. The numbers are those of `u_state`, bit for bit.
@@ -61,11 +61,11 @@ def new_scratch(layers: Layers) -> Scratch:
 
 @subroutine
 def library_bounds(
-    lay: Integers, lo: Vector, hi: Vector, room: Vector, library: Library,
+    lay: Integers, even: Vector, lo: Vector, hi: Vector, room: Vector, library: Library,
     states: Integers, u: Vector, work: Scratch,
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
-    lay, lo, hi, room, library = borrowed((lay, lo, hi, room, library))
+    lay, even, lo, hi, room, library = borrowed((lay, even, lo, hi, room, library))
     states, u, work = borrowed((states, u, work))
     H = horizon(lay)
     S = lay[STATE, H + 1]
@@ -78,7 +78,7 @@ def library_bounds(
         if work.wanted[h - 1] == 1.0:
             last = h
             u[first : first + A] = 0.0
-            _even_values(lay, lo, hi, room, h, states[h - 1], work)
+            _even_values(lay, even, lo, hi, room, h, states[h - 1], work)
     for k in range(library.size if last > 0 else 0):
         weight = library.weight[k]
         if weight == 0.0:
@@ -97,15 +97,16 @@ def library_bounds(
                 u[first + int(choice[lay[STATE, h] + states[h - 1]])] += bound
             else:
                 for p in range(first, first + A):
-                    u[p] += bound * (1.0 / A)
+                    u[p] += bound * even[p]
 
 
 @subroutine
 def _even_values(
-    lay: Integers, lo: Vector, hi: Vector, room: Vector, k: int, t: int, work: Scratch
-) -> None:
+    lay: Integers, even: Vector, lo: Vector, hi: Vector, room: Vector, k: int, t: int,
+    work: Scratch,
+) -> None:  # fmt: skip
     """Values of the states of layers 1 .. k - 1 for reaching ``t`` of layer ``k``, actions even."""
-    lay, lo, hi, room, work = borrowed((lay, lo, hi, room, work))
+    lay, even, lo, hi, room, work = borrowed((lay, even, lo, hi, room, work))
     S = lay[STATE, horizon(lay) + 1]
     width = work.order.size
     f = work.f[(k - 1) * width : k * width]
@@ -127,7 +128,7 @@ def _even_values(
         for s in range(n):
             total = 0.0
             for a in range(A):
-                total += (1.0 / A) * value[s * A + a]
+                total += even[lay[PAIR, h] + s * A + a] * value[s * A + a]
             f[s] = total
             work.even[(k - 1) * S + lay[STATE, h] + s] = total
 

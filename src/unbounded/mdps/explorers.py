@@ -1,8 +1,9 @@
 """A library of exploration policies: for each state, policies that seek it.
 
-Components are deterministic before the layer of the state that they seek and uniform from there on
-(every action is then equally good for reaching it), so the library keeps one action per state. A
-finished library is an episode-level mixture: one component is drawn per episode (erratum E12).
+Components are deterministic before the layer of the state that they seek and even from there on:
+all allowed actions with the same probability (each is then equally good for reaching it). So the
+library keeps one action per state. A finished library is an episode-level mixture: one component is
+drawn per episode (erratum E12).
 """
 
 from __future__ import annotations
@@ -62,17 +63,18 @@ def oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike
 
 
 def oracle(layers: Layers, P: Vector) -> Library:
-    """The best policy for each state that can be reached, given the true transitions."""
+    """The best policy for each state that can be reached, given the true transitions; not for the
+    end, whose loss is known."""
     S, lay = layers.n_states, layers.table
     library = new_library(layers)
     value, pi = np.empty(S), np.empty(layers.n_pairs)
     k = 0
     for number in range(S - 1):
         h, s = place(lay, number)
-        losses = np.zeros(layers.n_pairs)
+        losses = layers.barred
         first = layers.index(h, s)
-        losses[first : first + layers.n_actions] = -1.0
-        if backward_induction(lay, P, losses, value, pi) == 0.0:
+        losses[first : first + layers.n_actions] -= 1.0
+        if backward_induction(lay, P, losses, value, pi) == 0.0 or layers.is_end(h, s):
             continue
         tables = layers.unpack_pairs(pi)
         choice = np.concatenate([[0.0], *[np.argmax(table, axis=1) for table in tables]])
@@ -96,7 +98,7 @@ def mixtures(layers: Layers, library: Library, done: int) -> dict[tuple[int, int
         policies, weights = [], []
         for k in np.flatnonzero(target == number):
             pi = np.empty(layers.n_pairs)
-            fill_component(lay, library, int(k), pi)
+            fill_component(lay, layers.even, library, int(k), pi)
             policies.append(Markov(layers, pi))
             weights.append(library.weight[k])
         if policies:
@@ -118,8 +120,8 @@ def place(lay: Integers, number: int) -> tuple[int, int]:
 
 
 @subroutine
-def fill_policy(lay: Integers, choice: Vector, layer: int, pi: Vector) -> None:
-    """One-hot ``pi`` of the actions ``choice``; uniform from layer ``layer`` on (0: nowhere)."""
+def fill_policy(lay: Integers, even: Vector, choice: Vector, layer: int, pi: Vector) -> None:
+    """One-hot ``pi`` of the actions ``choice``; ``even`` from layer ``layer`` on (0: nowhere)."""
     pi[0] = 1.0
     for h in range(1, horizon(lay) + 1):
         A = lay[ACTIONS, h]
@@ -129,15 +131,15 @@ def fill_policy(lay: Integers, choice: Vector, layer: int, pi: Vector) -> None:
                 pi[p + a] = 1.0 if a == int(choice[lay[STATE, h] + s]) else 0.0
             if 0 < layer <= h:
                 for a in range(A):
-                    pi[p + a] = 1.0 / A
+                    pi[p + a] = even[p + a]
 
 
 @subroutine
-def fill_component(lay: Integers, library: Library, k: int, pi: Vector) -> None:
+def fill_component(lay: Integers, even: Vector, library: Library, k: int, pi: Vector) -> None:
     """Fill ``pi`` with policy ``k``."""
     S = lay[STATE, lay.shape[1] - 1]
     layer, _ = place(lay, int(library.target[k]))
-    fill_policy(lay, library.choice[k * S : (k + 1) * S], layer, pi)
+    fill_policy(lay, even, library.choice[k * S : (k + 1) * S], layer, pi)
 
 
 @subroutine
@@ -156,12 +158,13 @@ def draw(library: Library, x: float) -> int:
 
 @subroutine
 def mean_occupancy(
-    lay: Integers, library: Library, P: Vector, pi: Vector, mass: Vector, part: Vector, q: Vector
-) -> None:
+    lay: Integers, even: Vector, library: Library, P: Vector, pi: Vector, mass: Vector,
+    part: Vector, q: Vector,
+) -> None:  # fmt: skip
     """Occupancy under ``P`` of the finished library, into ``q``; pi, mass, part are scratch."""
     q[:] = 0.0
     for k in range(library.size):
-        fill_component(lay, library, k, pi)
+        fill_component(lay, even, library, k, pi)
         roll_forward(lay, P, pi, mass, part)
         for p in range(q.size):
             q[p] += library.weight[k] * part[p]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unbounded._arguments import checked_option
 from unbounded._jit import kernel, subroutine
@@ -41,12 +42,14 @@ class State(NamedTuple):
     clipped: int
     version: int
     pi: Vector  # pairs: q_t of each state
-    L_hat: Vector  # pairs, in units of 2^e of their state
+    L_hat: Vector  # pairs, in units of 2^e of their state; infinite where not allowed
     visits: Vector  # states
     W: Vector  # states: width of the clipping window, in units of 2^e
     e: Vector
     low: Vector
     high: Vector
+    q: Room  # actions: those that are allowed, in a row
+    L: Room
     lanes: Room
     lane_sums: Room
 
@@ -64,9 +67,10 @@ def init(layers: Layers, params: Params) -> State:
     """C_1 = 0 and q_1 uniform in every state."""
     S = layers.n_states
     return State(
-        t=1, clipped=0, version=0, pi=Markov.uniform(layers).pi, L_hat=np.zeros(layers.n_pairs),
+        t=1, clipped=0, version=0, pi=Markov.uniform(layers).pi, L_hat=layers.barred,
         visits=np.zeros(S), W=np.zeros(S), e=np.zeros(S), low=np.full(S, math.inf),
-        high=np.full(S, -math.inf), lanes=np.zeros(3 * LANES), lane_sums=np.zeros(LANES),
+        high=np.full(S, -math.inf), q=np.zeros(layers.n_actions), L=np.zeros(layers.n_actions),
+        lanes=np.zeros(3 * LANES), lane_sums=np.zeros(LANES),
     )  # fmt: skip
 
 
@@ -82,7 +86,7 @@ def update(
         _learn(lay, params, state, h, states[h - 1], actions[h - 1], to_go)
     return State(
         state.t + 1, 0, state.version + 1, state.pi, state.L_hat, state.visits, state.W, state.e,
-        state.low, state.high, state.lanes, state.lane_sums,
+        state.low, state.high, state.q, state.L, state.lanes, state.lane_sums,
     )  # fmt: skip
 
 
@@ -92,13 +96,21 @@ def _learn(
 ) -> None:
     """Algorithm 1, one round, in state ``s`` of layer ``h``."""
     k = lay[STATE, h] + s
-    A = lay[ACTIONS, h]
-    first = lay[PAIR, h] + s * A
-    q = state.pi[first : first + A]
-    L = state.L_hat[first : first + A]
+    first = lay[PAIR, h] + s * lay[ACTIONS, h]
+    A = 0  # those that are allowed
+    arm = 0
+    for p in range(first, first + lay[ACTIONS, h]):
+        if p == first + a:
+            arm = A
+        if state.L_hat[p] < math.inf:
+            state.q[A] = state.pi[p]
+            state.L[A] = state.L_hat[p]
+            A += 1
+    q = state.q[:A]
+    L = state.L[:A]
     before = Window(state.W[k], int(state.e[k]), state.low[k], state.high[k])
     l_plus, _, after = clip(before, params.clip, LAZY, loss)  # lines 5 and 7
-    L[a] += l_plus / q[a]  # line 6
+    L[arm] += l_plus / q[arm]  # line 6
     state.visits[k] += 1.0
     state.W[k] = after.W
     state.e[k] = after.e
@@ -112,6 +124,12 @@ def _learn(
         anchor = tsallis(L, eta, tsallis_cold(L, eta), q, state.lanes)
         beta = A / (2.0 * A + math.sqrt(A * t))
         mix(q, (1.0 - beta) / anchor.S2, beta / A, state.lane_sums)  # lines 2 and 3
+    arm = 0
+    for p in range(first, first + lay[ACTIONS, h]):
+        if state.L_hat[p] < math.inf:
+            state.pi[p] = q[arm]
+            state.L_hat[p] = L[arm]
+            arm += 1
 
 
 class IndependentSCB(MDPLearner):
@@ -124,6 +142,10 @@ class IndependentSCB(MDPLearner):
     layers : sequence of int
     n_actions : int
     clip : {"scale", "range"}
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -145,6 +167,7 @@ class IndependentSCB(MDPLearner):
         reference="Chen & Zhang 2024, Algorithm 1",
         act=markov_play.act,
         distribution=markov_play.distribution,
+        infinite=("L_hat",),
         scale_free=True,
         examples=({}, {"clip": "range"}),
     )
@@ -155,9 +178,11 @@ class IndependentSCB(MDPLearner):
         n_actions: int,
         *,
         clip: Literal["scale", "range"] = "scale",
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         params = Params(checked_option("clip", clip, ("scale", "range")))
         self._begin(shape, params, locals(), seed)
 

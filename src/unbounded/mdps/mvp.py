@@ -18,6 +18,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy.typing as npt
+
 from unbounded._arguments import checked_count, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
@@ -110,7 +112,7 @@ def update(
         state.rewards[h] = -losses[h]
     if observe(lay, model, states, actions, state.rewards):
         plan(lay, bonus, model, 0, 0)
-        fill_policy(lay, model.choice, 0, state.pi)
+        fill_policy(lay, state.pi, model.choice, 0, state.pi)  # nowhere even
         version += 1
     return State(state.t + 1, 0, version, state.pi, model, state.rewards)
 
@@ -129,6 +131,10 @@ class MVP(MDPLearner):
     constants : {"practical", "paper"}
     bonus : float, default 0.3
         Constant of the practical bonuses.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -150,6 +156,7 @@ class MVP(MDPLearner):
         act=markov_play.act,
         distribution=markov_play.distribution,
         takes=optimism.takes,
+        infinite=("model.N_all",),
         examples=({}, {"constants": "paper"}),
     )
 
@@ -163,9 +170,11 @@ class MVP(MDPLearner):
         total: float = 1.0,
         constants: Literal["practical", "paper"] = "practical",
         bonus: float = 0.3,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         delta = checked_positive("delta", delta, below=1.0)
         total = self._total = checked_positive("total", total)
         episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from unbounded._arguments import checked_count, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
-from unbounded.core.legal import require, require_counts
+from unbounded.core.legal import require, require_counts, require_estimates
 from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.ftrl import even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
@@ -59,7 +59,7 @@ class State(NamedTuple):
     clipped: int
     version: int
     solves: Solves
-    L_hat: Vector  # pairs, in units of 2^unit
+    L_hat: Vector  # pairs, in units of 2^unit; infinite where not allowed
     w: Vector  # layers
     q: Vector  # pairs
     pi: Vector
@@ -73,7 +73,7 @@ class State(NamedTuple):
         """Refuse what cannot have been learned."""
         require_counts(self.L_hat, self.w, self.q)
         require(np.all((self.w == 0.0) | (self.w >= 2.0**-1000)), "there are no such weights")
-        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        require_estimates(self.L_hat, _MOST)
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -82,7 +82,7 @@ def init(layers: Layers, params: Params) -> State:
     values, order = scratch(layers)
     q, pi = even_play(layers, params.P, params.P)
     state = State(
-        t=1, clipped=0, version=0, solves=NO_SOLVES, L_hat=np.zeros(X), w=np.zeros(H),
+        t=1, clipped=0, version=0, solves=NO_SOLVES, L_hat=layers.barred, w=np.zeros(H),
         q=q, pi=pi, room=np.zeros(X), memory=new_memory(layers),
         work=np.zeros(work_size(lay)), values=np.zeros(values.size),
         order=np.zeros(order.size, np.int64),
@@ -163,6 +163,10 @@ class OREPS(MDPLearner):
     rate : float, default 1
         Multiplies the learning rate sqrt(H ln(S A/H)/(T S A)).
     tolerance : float, default 1e-8
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -182,6 +186,7 @@ class OREPS(MDPLearner):
         distribution=markov_play.distribution,
         solves="solves",
         solver=programs.ftrl,
+        infinite=("L_hat",),
     )
 
     def __init__(
@@ -194,9 +199,11 @@ class OREPS(MDPLearner):
         loss_range: npt.ArrayLike = (0.0, 1.0),
         rate: float = 1.0,
         tolerance: float = 1e-8,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         T = checked_count("episodes", episodes)
         rate = checked_positive("rate", rate)
         tolerance = checked_positive("tolerance", tolerance)

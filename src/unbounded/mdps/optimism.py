@@ -3,7 +3,8 @@
 MVP and UCBVI differ in which visits a model is made of and in their bonuses. Both then act greedily
 for optimistic values Q, backwards over layers. Ties go to the action with the *least count*: with
 the papers' constants all Q equal their bound for thousands of visits, and ties by number would
-play action 0 for ever.
+play action 0 for ever. An action that is not allowed has infinitely many visits, and is not
+considered.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from unbounded.mdps.explorers import fill_policy
 class Model(NamedTuple):
     """What is known about transitions and rewards."""
 
-    N_all: Vector  # pairs: visits
+    N_all: Vector  # pairs: visits; infinite where an action is not allowed
     N: Vector  # pairs: visits that the model is made of
     theta: Vector  # pairs: rewards that the next model will be made of
     square: Vector  # pairs: their squares
@@ -64,9 +65,9 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, bonus: Bonus) -> State:
-    """No visits; action 0 everywhere."""
+    """No visits; the first action everywhere."""
     model, pi = new_model(layers), np.empty(layers.n_pairs)
-    fill_policy(layers.table, model.choice, 0, pi)
+    fill_policy(layers.table, layers.even, model.choice, 0, pi)
     return State(1, 0, 0, pi, model, np.zeros(layers.horizon))
 
 
@@ -83,10 +84,11 @@ def checked_rewards(learner: str, name: str, numbers: Vector, total: float) -> N
 def new_model(layers: Layers) -> Model:
     """No visits."""
     X, T, S = layers.n_pairs, layers.n_transitions, layers.n_states
+    choice = np.concatenate([[0], *[table.argmax(axis=1) for table in layers.allowed]])
     return Model(
-        N_all=np.zeros(X), N=np.zeros(X), theta=np.zeros(X), square=np.zeros(X),
+        N_all=layers.barred, N=np.zeros(X), theta=np.zeros(X), square=np.zeros(X),
         reward=np.zeros(X), spread=np.zeros(X), M=np.zeros(T), P=np.zeros(T), Q=np.zeros(X),
-        V=np.zeros(S), choice=np.zeros(S),
+        V=np.zeros(S), choice=choice.astype(np.float64),
     )  # fmt: skip
 
 
@@ -114,7 +116,10 @@ def takes(bonus: Bonus, losses: Vector) -> bool:
 @subroutine
 def forget(model: Model) -> None:
     """Back to no visits."""
-    for vector in (model.N_all, model.N, model.theta, model.square, model.reward):
+    for p in range(model.N_all.size):
+        if model.N_all[p] < math.inf:
+            model.N_all[p] = 0.0
+    for vector in (model.N, model.theta, model.square, model.reward):
         vector[:] = 0.0
     model.spread[:] = 0.0
     model.M[:] = 0.0
@@ -178,6 +183,8 @@ def act_greedily(lay: Integers, model: Model, h: int) -> None:
         for a in range(A):
             p = lay[PAIR, h] + s * A
             Q = model.Q[p + a]
+            if model.N_all[p + a] == math.inf:
+                continue
             if best < Q or (best == Q and model.N_all[p + a] < model.N_all[p + choice]):
                 best = Q
                 choice = a

@@ -26,7 +26,7 @@ from unbounded._interpret import interpreted
 from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
-from unbounded.core.occupancy.confidence import first_upper
+from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.core.occupancy.reach import reachable
@@ -49,6 +49,7 @@ class Params(NamedTuple):
     explorer: int  # MVP, or UCBVI
     bonus: Bonus
     sought: Vector  # states 0 .. S - 1: 1 or 0, if some are not sought; else empty
+    even: Vector  # pairs: the policy that takes all allowed actions evenly
 
 
 class Progress(NamedTuple):
@@ -103,10 +104,14 @@ def init(layers: Layers, params: Params) -> State:
 
 
 def sought_states(layers: Layers, possible: Vector) -> Vector:
-    """`Params.sought`: the states that ``possible`` transitions (1 or 0; empty: all) can reach."""
+    """`Params.sought`: the states that ``possible`` transitions (1 or 0; empty: all) can reach, but
+    for the end, whose loss is known."""
     if possible.size == 0:
         return possible
-    return reachable(layers, np.zeros_like(possible), possible)[1:].astype(np.float64)
+    sought = reachable(layers, np.zeros_like(possible), possible)[1:].astype(np.float64)
+    if layers.ends:
+        sought[np.cumsum(layers.sizes)[1:] - 1] = 0.0
+    return sought
 
 
 def grown(state: State) -> State:
@@ -149,7 +154,7 @@ def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> i
     k = state.progress.current
     if done(lay, state):
         k = explorers.draw(state.library, uniform(word))
-    explorers.fill_component(lay, state.library, k, pi)
+    explorers.fill_component(lay, params.even, state.library, k, pi)
     return k
 
 
@@ -160,9 +165,11 @@ def distribution(
     """Occupancy under ``P`` of what `act` plays."""
     library = state.library
     if done(lay, state):
-        explorers.mean_occupancy(lay, library, P, cache.pi, cache.mass, cache.explorers, q)
+        explorers.mean_occupancy(
+            lay, params.even, library, P, cache.pi, cache.mass, cache.explorers, q
+        )
     else:
-        explorers.fill_component(lay, library, state.progress.current, cache.pi)
+        explorers.fill_component(lay, params.even, library, state.progress.current, cache.pi)
         roll_forward(lay, P, cache.pi, cache.mass, q)
 
 
@@ -272,6 +279,10 @@ class RFELP(MDPLearner):
     support : array_like of bool, shape (n_transitions,), optional
         Which transitions are possible, flat as ``LayeredMDP.P > 0``, if that is known: states that
         these cannot reach are not sought. By default all are possible.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -293,6 +304,7 @@ class RFELP(MDPLearner):
         room=room,
         grown=grown,
         per_state=True,
+        infinite=("model.N_all",),
         examples=({"episodes": 20}, {"episodes": 20, "explorer": "ucbvi", "early_stop": 5}),
     )
 
@@ -309,14 +321,16 @@ class RFELP(MDPLearner):
         bonus: float = 0.3,
         explorer: Literal["mvp", "ucbvi"] = "mvp",
         support: npt.ArrayLike | None = None,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         delta = checked_positive("delta", delta, below=1.0)
         episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
         who = checked_option("explorer", explorer, ("mvp", "ucbvi"))
         of = ucbvi if who == UCBVI else mvp
-        possible = np.empty(0) if support is None else first_upper(shape, support)
+        possible = told_support(shape, support)
         sought = sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
         params = Params(
@@ -328,6 +342,7 @@ class RFELP(MDPLearner):
             # erratum E33: delta for each state
             bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / S),
             sought=sought,
+            even=shape.even,
         )
         self._begin(shape, params, locals(), seed)
 

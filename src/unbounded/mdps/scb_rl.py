@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import (
@@ -27,7 +26,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
 from unbounded.core.legal import require
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import PAPER, count, first_upper, log_term
+from unbounded.core.occupancy.confidence import PAPER, count, log_term, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
 from unbounded.core.powers import widths
@@ -198,6 +197,10 @@ class SCBRL(MDPLearner):
     support : array_like of bool, shape (n_transitions,), optional
         Which transitions are possible, flat as ``LayeredMDP.P > 0``, if that is known: states that
         these cannot reach are not explored. By default all are possible.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -221,6 +224,7 @@ class SCBRL(MDPLearner):
         solver=programs.ftrl,
         room=room,
         grown=grown,
+        infinite=("play.L_hat", "search.model.N_all"),
         scale_free=True,
         examples=(
             {},
@@ -261,12 +265,14 @@ class SCBRL(MDPLearner):
         ablation: bool = False,
         transitions: npt.ArrayLike | None = None,
         support: npt.ArrayLike | None = None,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
         arguments = locals()
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         T = checked_count("episodes", episodes)
-        possible = np.empty(0) if support is None else first_upper(shape, support)
+        possible = told_support(shape, support)
         sought = rf_elp.sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
         delta = checked_positive("delta", delta, below=1.0)
@@ -297,6 +303,7 @@ class SCBRL(MDPLearner):
                 explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
                 bonus=profiles.bonus(shape, explorer, constants, self._rates.N, delta / S),
                 sought=sought,
+                even=shape.even,
             ),
             play=uob_reps_ex.Params(
                 eta=self._rates.eta,
@@ -310,6 +317,7 @@ class SCBRL(MDPLearner):
                 log_term=log_term(shape, T, delta),
                 mixture=checked_option("estimator", estimator, ("ftrl_only", "mixture")) == 1,
                 possible=possible,
+                even=shape.even,
             ),
             P=P,
         )

@@ -31,6 +31,11 @@ def checked_ranges(loss_range: npt.ArrayLike, layers: Layers) -> Matrix:
         width = ranges[:, 1] - ranges[:, 0]
     if not (np.all(np.isfinite(width)) and np.all(width > 0)):
         raise ValueError(f"loss_range needs finite low < high, got {ranges.tolist()}")
+    if layers.ends and np.any((ranges[1:, 0] > 0.0) | (ranges[1:, 1] < 0.0)):
+        raise ValueError(
+            "loss_range must have 0 in it, which is what the end of an episode costs, in every "
+            f"layer but the first; got {ranges.tolist()}"
+        )
     return ranges
 
 
@@ -49,7 +54,13 @@ def checked_least(
     given = zip(
         _each("lower", lower, layers), _each("best_reward", best_reward, layers), strict=True
     )
-    return np.array([checked_lower(low, reward) for low, reward in given])
+    least = np.array([checked_lower(low, reward) for low, reward in given])
+    if layers.ends and np.any(least[1:] > 0.0):
+        raise ValueError(
+            "the least possible loss cannot be above 0, which is what the end of an episode costs; "
+            f"got {least.tolist()}: give lower=0"
+        )
+    return least
 
 
 def _each(name: str, value: Any, layers: Layers) -> Sequence[float | None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy.typing as npt
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
@@ -43,6 +45,16 @@ def update(
 class UniformPolicy(MDPLearner):
     """Every action with the same probability, for ever.
 
+    Parameters
+    ----------
+    layers : sequence of int
+    n_actions : int
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
+    seed : int or SeedSequence, optional
+
     Examples
     --------
     >>> UniformPolicy([1, 2], n_actions=2, seed=0).ask().policy[0].tolist()
@@ -60,6 +72,14 @@ class UniformPolicy(MDPLearner):
         scale_free=True,
     )
 
-    def __init__(self, layers: Sequence[int], n_actions: int, *, seed: Seed = None) -> None:
-        shape = checked_layers(layers, n_actions)
+    def __init__(
+        self,
+        layers: Sequence[int],
+        n_actions: int,
+        *,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
+        seed: Seed = None,
+    ) -> None:
+        shape = checked_layers(layers, n_actions, allowed, ends)
         self._begin(shape, Params(shape.n_actions), locals(), seed)

@@ -20,7 +20,7 @@ from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
 from unbounded.core.occupancy import programs
-from unbounded.core.occupancy.confidence import JIN, count, first_upper, log_term, rebuild
+from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild, told_support
 from unbounded.core.occupancy.kl import LEAST, uniform_base
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
@@ -62,7 +62,7 @@ class State(NamedTuple):
     room: Vector  # pairs: 1 - sum lo
     ln_q: Vector  # pairs: logarithms of the iterate q(s,a) P(s'|s,a)
     ln_P: Vector  # triples
-    l_hat: Vector  # pairs: this episode's estimates
+    l_hat: Vector  # pairs: this episode's estimates, infinite where not allowed
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
@@ -88,7 +88,7 @@ def init(layers: Layers, params: Params) -> State:
         t=1, clipped=0, version=0, solves=NO_SOLVES, pi=Markov.uniform(layers).pi, N=np.zeros(X),
         N_before=np.zeros(X), M=np.zeros(T), lo=np.zeros(T),
         hi=params.possible.copy() if params.possible.size else np.ones(T), room=np.zeros(X),
-        ln_q=ln_q, ln_P=ln_P, l_hat=np.zeros(X), w=np.zeros(H), v=np.zeros(layers.n_states),
+        ln_q=ln_q, ln_P=ln_P, l_hat=layers.barred, w=np.zeros(H), v=np.zeros(layers.n_states),
         theta=np.zeros(X), work=np.zeros(work_size(lay)), values=np.zeros(values.size),
         order=np.zeros(order.size, np.int64),
     )  # fmt: skip
@@ -126,7 +126,9 @@ def _estimate(
 ) -> int:  # fmt: skip
     """l_hat = l+/(u + gamma) on the visited pairs; how many losses were clipped."""
     clipped = 0
-    state.l_hat[:] = 0.0
+    for p in range(state.l_hat.size):
+        if state.l_hat[p] < math.inf:  # not what is not allowed
+            state.l_hat[p] = 0.0
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
@@ -165,6 +167,10 @@ class UOBREPS(MDPLearner):
     tolerance : float, default 1e-8
     support : array_like of bool, shape (n_transitions,), optional
         Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
 
     Examples
@@ -184,6 +190,7 @@ class UOBREPS(MDPLearner):
         distribution=markov_play.distribution,
         solves="solves",
         solver=programs.mirror,
+        infinite=("l_hat",),
         examples=({}, {"loss_range": [-2.0, 3.0], "rate": 2.0, "implicit": 0.3, "width": 0.4}),
     )
 
@@ -200,9 +207,11 @@ class UOBREPS(MDPLearner):
         width: float = 1.0,
         tolerance: float = 1e-8,
         support: npt.ArrayLike | None = None,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        shape = checked_layers(layers, n_actions)
+        shape = checked_layers(layers, n_actions, allowed, ends)
         T = checked_count("episodes", episodes)
         delta = checked_positive("delta", delta, below=1.0)
         rate, implicit = checked_positive("rate", rate), checked_positive("implicit", implicit)
@@ -217,6 +226,6 @@ class UOBREPS(MDPLearner):
             eta=eta * rate, gamma=eta * implicit, tolerance=tolerance, c1=JIN.c1 * width,
             c2=JIN.c2 * width, log_term=log_term(shape, T, delta), unit=unit,
             low=loss_range[:, 0].copy(), width=np.ldexp(widths, -unit),
-            possible=np.empty(0) if support is None else first_upper(shape, support),
+            possible=told_support(shape, support),
         )  # fmt: skip
         self._begin(shape, params, locals(), seed)

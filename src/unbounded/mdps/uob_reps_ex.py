@@ -24,7 +24,7 @@ import numpy as np
 from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, Windows
-from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
+from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts, require_estimates
 from unbounded.core.occupancy.confidence import count, rebuild
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
@@ -53,6 +53,7 @@ class Params(NamedTuple):
     log_term: float
     mixture: bool  # estimator: mixture, else ftrl_only (E12)
     possible: Vector  # triples: 1 or 0, if the support was told; else empty
+    even: Vector  # pairs: the policy that takes all allowed actions evenly
 
 
 class State(NamedTuple):
@@ -66,7 +67,7 @@ class State(NamedTuple):
     lo: Vector  # triples: the boxes
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
-    L_hat: Vector  # pairs
+    L_hat: Vector  # pairs; infinite where not allowed
     since: Vector  # pairs: what was added to L_hat since the last solve
     w: Vector  # layers
     q: Vector  # pairs: q~
@@ -85,7 +86,7 @@ class State(NamedTuple):
         """Refuse what cannot have been learned."""
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
         require_counts(self.N, self.N_before, self.M, self.L_hat, self.since, self.w, self.q)
-        require(np.all(self.L_hat <= _MOST), "there are no such estimates")
+        require_estimates(self.L_hat, _MOST)
         require_boxes(self.lo, self.hi)
         for bound in (self.u_main, self.u_explorers):
             require(np.all((bound == -1.0) | (abs(bound - 0.5) <= 0.5 + ROUNDING)), "no bounds")
@@ -99,7 +100,7 @@ def init(layers: Layers, params: Params) -> State:
     q, pi = even_play(layers, lo, hi)
     state = State(
         epoch=1, unit=0, version=0, solves=NO_SOLVES, N=np.zeros(X), N_before=np.zeros(X),
-        M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=np.zeros(X),
+        M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=layers.barred,
         since=np.zeros(X), w=np.zeros(H), q=q, pi=pi,
         u_main=np.full(S, -1.0), u_explorers=np.full(X, -1.0), memory=new_memory(layers),
         C=np.zeros(H), w_before=np.zeros(H), work=np.zeros(work_size(layers.table)),
@@ -123,7 +124,7 @@ def act(
         assign(pi, state.pi)
         return OWN
     k = explorers.draw(library, x / params.beta)
-    explorers.fill_component(lay, library, k, pi)
+    explorers.fill_component(lay, params.even, library, k, pi)
     return k
 
 
@@ -135,7 +136,9 @@ def distribution(
     """Occupancy under ``P`` of what `act` plays; the explorers' part is kept in ``cache``
     (``q`` is scratch while it is computed)."""
     if params.beta > 0.0 and cache.known[0] == 0.0:
-        explorers.mean_occupancy(lay, library, P, cache.pi, cache.mass, q, cache.explorers)
+        explorers.mean_occupancy(
+            lay, params.even, library, P, cache.pi, cache.mass, q, cache.explorers
+        )
         cache.known[0] = 1.0
     roll_forward(lay, P, state.pi, cache.mass, q)
     if params.beta > 0.0 and library.size > 0:
@@ -200,8 +203,9 @@ def bound_visited(
             )
     if params.mixture:
         library_bounds(
-            lay, state.lo, state.hi, state.room, library, states, state.u_explorers, state.bounds
-        )
+            lay, params.even, state.lo, state.hi, state.room, library, states, state.u_explorers,
+            state.bounds,
+        )  # fmt: skip
 
 
 @subroutine

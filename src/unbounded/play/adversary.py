@@ -151,6 +151,9 @@ class MDPAdversary:
         """A bound on the absolute losses at scale 1, for the settings that it has."""
         return 1.0
 
+    def fits(self, mdp: LayeredMDP, episodes: int) -> None:
+        """Refuse an MDP, or a number of episodes, that it is not for; before anything is played."""
+
     def params(self, mdp: LayeredMDP, episodes: int) -> Any:
         """What ``fill`` gets in ``params`` from ``OWN`` on."""
         return ()
@@ -250,10 +253,11 @@ def fill_python(play: PythonPlay, t: int, q: Vector, lay: Any, out: Vector) -> N
             f"the adversary must return one table of losses per layer, of shapes {shapes}; got "
             f"{got} at t = {t}"
         )
-    for h, table in enumerate(tables):
+    out[:] = play.layers.pack_pairs(tables)
+    out[play.layers.free] = 0.0  # whatever was said of it
+    for h, table in enumerate(play.layers.unpack_pairs(out)):
         if not np.all(np.isfinite(table)):
             raise ValueError(
                 f"the adversary must return finite losses, got {table.tolist()} in layer {h} at "
                 f"t = {t}"
             )
-    out[:] = play.layers.pack_pairs(tables)

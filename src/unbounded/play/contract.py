@@ -256,6 +256,8 @@ class MDPSpec(Spec):
         From a state without room to an equal one with more.
     per_state : bool
         Whether the learner's ``episodes`` are those for one state, and not those of the run.
+    infinite : tuple of str
+        Which vectors over pairs of the state are infinite where an action is not allowed.
     """
 
     policy: Callable[[Any], Vector] = attrgetter("pi")
@@ -265,6 +267,7 @@ class MDPSpec(Spec):
     room: Callable[[Any], bool] = _always
     grown: Callable[[Any], Any] | None = None
     per_state: bool = False
+    infinite: tuple[str, ...] = ()
 
     @cached_property
     def unsolved(self) -> int | None:

@@ -3,6 +3,9 @@
 The book of a run holds what was expected and what was paid so far, times a unit: a power of two
 that brings the largest loss so far below 1, so that no sum overflows and a common factor 2^k of all
 losses changes the unit and nothing else.
+
+The end of an episode that ended early costs nothing, whatever the adversary says. What is not
+allowed has infinite cumulative losses, so that no comparator takes it.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ class Book(NamedTuple):
     low: Vector  # (H,): extreme losses of each layer, of any pair
     high: Vector
     cumulative: Vector  # (n_pairs,): losses of each pair
+    free: Integers  # pairs that cost nothing: those of the end, and what is not allowed
 
 
 class Walk(NamedTuple):
@@ -53,7 +57,7 @@ def new_book(layers: Layers) -> Book:
     """Of a play that has not begun."""
     H = layers.horizon
     sums = np.array([0.0, 0.0, 1.0, 0.0])
-    return Book(sums, np.full(H, np.inf), np.full(H, -np.inf), np.zeros(layers.n_pairs))
+    return Book(sums, np.full(H, np.inf), np.full(H, -np.inf), layers.barred, layers.free)
 
 
 def new_walk(layers: Layers) -> Walk:
@@ -66,12 +70,15 @@ def new_walk(layers: Layers) -> Walk:
 def tally(lay: Integers, losses: Vector, q: Vector, book: Book) -> None:
     """Enter the losses of an episode that is played with occupancy ``q``."""
     sums, cumulative = book.sums, book.cumulative
+    for p in book.free:
+        losses[p] = 0.0
     largest = 0.0
     for h in range(1, horizon(lay) + 1):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             x = losses[p]
-            book.low[h - 1] = min(book.low[h - 1], x)
-            book.high[h - 1] = max(book.high[h - 1], x)
+            if cumulative[p] < math.inf:
+                book.low[h - 1] = min(book.low[h - 1], x)
+                book.high[h - 1] = max(book.high[h - 1], x)
         largest = max(largest, -book.low[h - 1], book.high[h - 1])
     if largest > sums[LARGEST]:
         sums[LARGEST] = largest

@@ -8,12 +8,18 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_losses, checked_numbers, checked_sizes
+from unbounded._arguments import (
+    checked_count,
+    checked_flag,
+    checked_losses,
+    checked_numbers,
+    checked_sizes,
+)
 from unbounded._interpret import interpreted, interpreted_pointer
 from unbounded._jit import borrowed
 from unbounded.core.arrays import Integers, Vector
@@ -23,9 +29,14 @@ from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.play import saved as documents
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
+from unbounded.play.early_ends import check_end, completed
 from unbounded.play.plan import Plan
 from unbounded.play.seeds import Seed
 from unbounded.play.steps import steps_of
+from unbounded.play.told import arguments_for
+
+if TYPE_CHECKING:
+    from unbounded.core.occupancy.mdp import LayeredMDP
 
 
 class Entries(NamedTuple):
@@ -90,7 +101,10 @@ class MDPLearner(AskTell[Plan]):
         """As `_start`, for an MDP of this shape."""
         self.layers = layers
         self._asks = 0
-        shape = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
+        shape = {
+            "layers": list(layers.sizes), "n_actions": layers.n_actions, "ends": layers.ends,
+            "allowed": [table.tolist() for table in layers.allowed] if layers.n_forbidden else None,
+        }  # fmt: skip
         self._start(params, {**arguments, **shape}, seed)
 
     def _fresh(self) -> Vector:
@@ -104,6 +118,37 @@ class MDPLearner(AskTell[Plan]):
         actions = [plan.act(h, 0) for h in range(H)]
         losses = np.zeros(H) if self._least is None else np.maximum(0.0, self._least)
         self.tell(plan, [0] * H, actions, losses)
+
+    @classmethod
+    def for_mdp(
+        cls,
+        mdp: LayeredMDP,
+        episodes: SupportsIndex | None = None,
+        *,
+        seed: Seed = None,
+        **settings: Any,
+    ) -> Self:
+        """A learner for the shape of an MDP: its layers, its actions, and whether episodes end.
+
+        Transitions stay unknown, but to learners that need to be told (``transitions``).
+
+        Parameters
+        ----------
+        mdp : LayeredMDP
+        episodes : int, optional
+            As the learner's own argument ``episodes``, if it has one.
+        seed : int or SeedSequence, optional
+        **settings
+            Others of the learner's own arguments.
+
+        Examples
+        --------
+        >>> from unbounded import SCBRL, LayeredMDP
+        >>> mdp = LayeredMDP.from_arrays([[[1.0]]], [1.0], horizon=3, ends=[[0.0]])
+        >>> SCBRL.for_mdp(mdp, 100, clip="scale", seed=0).layers
+        Layers(sizes=(1, 2, 2), n_actions=1, ends=True)
+        """
+        return cls(**arguments_for(cls, mdp, episodes, settings), seed=seed)
 
     # ------------------------------------------------------------------ playing
 
@@ -164,20 +209,25 @@ class MDPLearner(AskTell[Plan]):
         plan : Plan
             What `ask` returned.
         states, actions : array_like of int, shape (H,)
-            Visited states, numbered within their layers, and actions.
+            Visited states, numbered within their layers, and actions. Of a learner that was told
+            that episodes may end early (``ends=True``): as many as there were, at most H.
         losses : array_like of float, shape (H,)
-            Any finite numbers; lower is better.
+            Any finite numbers; lower is better. As many as states.
         rewards : array_like of float, shape (H,)
             Instead of ``losses``: higher is better.
         """
-        s = checked_numbers("states", states, self.layers.sizes)
-        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         if (losses is None) == (rewards is None):
             raise TypeError("tell() needs either losses= or rewards=")
+        said = losses if losses is not None else rewards
+        states, actions, said = completed(self.layers, states, actions, said)
+        s = checked_numbers("states", states, self.layers.sizes)
+        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         if losses is not None:
-            values = self._checked("losses", losses)
+            values = self._checked("losses", said)
         else:
-            values = -self._checked("rewards", rewards)
+            values = 0.0 - self._checked("rewards", said)  # 0, never -0
+        if self.layers.ends:
+            check_end(self.layers, s, values)
         if self._least is not None:
             self._warn_if_below(values, self._least)
         with self._lock:
@@ -279,6 +329,13 @@ class MDPLearner(AskTell[Plan]):
         """The learner's own policy now, without exploration."""
         return Markov(self.layers, self.spec.policy(self._state()))
 
+    def __repr__(self) -> str:
+        rest = {k: v for k, v in self._settings.items() if k not in ("allowed", "ends")}
+        parts = [f"{name}={value!r}" for name, value in rest.items()]
+        parts += [f"{self.layers.n_forbidden} not allowed"] if self.layers.n_forbidden else []
+        parts += ["ends=True"] if self.layers.ends else []
+        return f"{self.spec.name}({', '.join(parts)})"
+
     # ------------------------------------------------------------------ keeping
 
     @property
@@ -317,7 +374,11 @@ class MDPLearner(AskTell[Plan]):
         self._asks = asked
 
     def _check_state(self) -> None:
-        self.policy()  # which must be one
+        barred = list(self.layers.forbidden)
+        state = self._state()
+        kept = all(np.all(np.isinf(attrgetter(v)(state)[barred])) for v in self.spec.infinite)
+        if not kept or np.any(self.policy().pi[barred] > 0.0):
+            raise ValueError("it takes actions that are not allowed")
 
     def _check_counts(self) -> None:
         told, outstanding = self.episodes_told, len(self._records)
@@ -334,6 +395,12 @@ def unsolved(name: str, failed: int, solves: int) -> str:
     )
 
 
-def checked_layers(layers: Sequence[int], n_actions: SupportsIndex) -> Layers:
+def checked_layers(
+    layers: Sequence[int],
+    n_actions: SupportsIndex,
+    allowed: Sequence[npt.ArrayLike] | None = None,
+    ends: bool = False,
+) -> Layers:
     """`Layers` from what the user gave, or a clear error."""
-    return Layers(checked_sizes("layers", layers), checked_count("n_actions", n_actions))
+    sizes, n_actions = checked_sizes("layers", layers), checked_count("n_actions", n_actions)
+    return Layers(sizes, n_actions, allowed, checked_flag("ends", ends))

@@ -232,7 +232,7 @@ def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
             first = layers.index(h + 1, s)
             there[first : first + layers.n_actions] = 1.0
             most = -best_policy(mdp, -there)[0]
-            if most > 0.0:
+            if most > 0.0 and not layers.is_end(h + 1, s):
                 if (h, s) not in found:
                     return float("nan")
                 ratios.append(float(there @ occupancy(mdp, found[h, s])) / most)

@@ -39,7 +39,7 @@ class MDPSimulation(Played):
         Their names.
     checkpoints : array of int, shape (checkpoints,)
     low, high : array, shape (replicates, checkpoints, H)
-        Extreme losses of each layer so far, of any pair.
+        Extreme losses of each layer so far, of any pair that is allowed.
     clipped : array
         How many losses the learner has clipped.
     reach : array, shape (replicates,)
@@ -168,7 +168,8 @@ def simulate_mdp(
         A compiled adversary, or ``losses = adversary(t, last, q, rng)`` in Python. It gets the
         number of the episode 1, 2, ..., the states and actions of the episode before (None in the
         first), the learner's true occupancy measure q_t and a generator, and returns the losses;
-        q and losses are tables (n_h, A), one per layer.
+        q and losses are tables (n_h, A), one per layer. What it says of actions that are not
+        allowed, and of the end of episodes that ended early, which costs nothing, does not count.
     episodes : int, optional
         How long; as many as the learner was made for by default (RF-ELP: for all states).
     replicates : int
@@ -206,11 +207,16 @@ def simulate_mdp(
     if in_python and not callable(adversary):
         raise TypeError(f"adversary must be an MDPAdversary or a function, not {adversary!r}")
     if mdp.layers != learner.layers:
-        raise ValueError(f"the learner is for {learner.layers}, the MDP has {mdp.layers}")
+        raise ValueError(
+            f"the learner is for {learner.layers}, the MDP has {mdp.layers}: make it by "
+            f"{type(learner).__name__}.for_mdp(mdp, ...)"
+        )
     wanted = learner.made_for if episodes is None else episodes
     if wanted is None:
         raise ValueError(f"{learner.spec.name} was made for any number of episodes: say episodes=")
     T = checked_count("episodes", wanted)
+    if isinstance(adversary, MDPAdversary):
+        adversary.fits(mdp, T)
     learner._warn_if_over(T)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)

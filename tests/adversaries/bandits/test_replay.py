@@ -1,6 +1,8 @@
 """Losses from a matrix or a file."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ def test_starts_again_after_the_last_row():
 def test_csv(tmp_path):
     path = tmp_path / "losses.csv"
     path.write_text("day,a,b\n1,0.5,-2\n2,1e3,4\n")
-    replay = Replay.from_file(path, columns=["b", "a"], scale=2.0)
+    replay = Replay.from_file(path, columns=["b", "a"], scale=2.0, repeat=True)
     assert losses_of(replay, n=2, rounds=3).tolist() == [[-4.0, 1.0], [8.0, 2000.0], [-4.0, 1.0]]
     assert losses_of(Replay.from_file(path), n=3, rounds=1).tolist() == [[1.0, 0.5, -2.0]]
     with pytest.raises(ValueError, match="has no column 'c'; it has day, a, b"):
@@ -27,7 +29,7 @@ def test_csv(tmp_path):
     with pytest.raises(ValueError, match="line 3 has no number in column 'b'"):
         Replay.from_file(path)
     path.write_text("a,b\n")
-    with pytest.raises(ValueError, match="losses must have shape"):
+    with pytest.raises(ValueError, match=r"losses.csv must have a row .* got shape \(0, 2\)"):
         Replay.from_file(path)
 
 
@@ -54,3 +56,111 @@ def test_errors():
         Replay([1.0])
     with pytest.raises(ValueError, match="3 columns for 2 arms"):
         Replay([[1.0, 2.0, 3.0]]).begin(2, 10, 0)
+
+
+def test_npy_is_mapped_and_gives_what_the_array_gives(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(50, 4))
+    path = tmp_path / "losses.npy"
+    np.save(path, matrix)
+    mapped = np.load(path, mmap_mode="r")
+    for replay in (Replay(path=str(path), scale=2.0), Replay(mapped, scale=2.0, repeat=False)):
+        assert replay._recorded._file is not None
+        assert np.array_equal(losses_of(replay, rounds=50), 2.0 * matrix)
+    before = path.read_bytes()
+    result, plain = (
+        simulate(Uniform(4), one, 50, replicates=3, seed=1, checkpoints=[50])
+        for one in (Replay(path=str(path)), Replay(matrix))
+    )
+    assert np.array_equal(result.regret, plain.regret)
+    assert path.read_bytes() == before  # what is written is a private copy
+    for other in (matrix.astype(np.float32), np.asfortranarray(matrix), matrix.astype(">f8")):
+        np.save(path, other)
+        assert np.array_equal(losses_of(Replay(path=str(path)), rounds=50), other)
+    np.save(path, matrix + 1.0)  # the file may change, and is then another one
+    assert np.array_equal(losses_of(Replay(path=str(path)), rounds=50), matrix + 1.0)
+
+
+def test_files_are_not_read_as_a_whole(tmp_path):
+    """64 MB of rows, of which few are played, in a process that may not have that much more."""
+    path = tmp_path / "long.npy"
+    rows = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(800_000, 10))
+    rows[:] = 0.25
+    rows.flush()
+    polars = pytest.importorskip("polars")
+    table = tmp_path / "long.parquet"
+    polars.DataFrame({f"c{k}": np.full(800_000, 0.25) for k in range(10)}).write_parquet(table)
+    program = (
+        "import resource, sys\n"
+        "from unbounded.adversaries import Replay\n"
+        "import polars, pathlib\n"
+        "def anonymous():\n"
+        "    text = pathlib.Path('/proc/self/status').read_text()\n"
+        "    return int(text.split('RssAnon:')[1].split()[0]) // 1024\n"
+        "before = anonymous()\n"
+        "params, _ = Replay(path=sys.argv[1]).begin(10, 1000, 0)\n"
+        "assert params[0] == 1.0 and params[-1] == 0.25 and params.size == 8_000_002\n"
+        "print(anonymous() - before)\n"
+    )
+    for file, most in ((path, 32), (table, 48)):
+        ran = subprocess.run(
+            [sys.executable, "-c", program, str(file)], capture_output=True, text=True, check=True
+        )
+        assert int(ran.stdout) < most  # MB
+
+
+def test_too_short_a_file_is_an_error(tmp_path):
+    matrix = np.arange(6.0).reshape(3, 2)
+    path = tmp_path / "losses.npy"
+    np.save(path, matrix)
+    polars = pytest.importorskip("polars")
+    table = tmp_path / "losses.parquet"
+    polars.DataFrame(matrix, schema=["a", "b"]).write_parquet(table)
+    for file in (path, table):
+        with pytest.raises(
+            ValueError, match="has 3 rows, and 4 rounds are to be played: play fewer"
+        ):
+            simulate(Uniform(2), Replay(path=str(file)), 4)
+        again = losses_of(Replay(path=str(file), repeat=True), n=2, rounds=4)
+        assert np.array_equal(again, matrix[[0, 1, 2, 0]])
+    with pytest.raises(ValueError, match="has 3 rows"):
+        simulate(Uniform(2), Replay(matrix, repeat=False), 4)
+
+
+def test_files_that_cannot_be_replayed(tmp_path):
+    path = tmp_path / "losses.npy"
+    for content, said in [
+        (None, "cannot be read .*give the path of a file"),
+        (b"nonsense", "cannot be read as an array"),
+    ]:
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(ValueError, match=said):
+            Replay(path=str(path))
+    np.save(path, np.ones((100, 3)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-8])  # shorter than its header says
+    with pytest.raises(ValueError, match="cannot be read as an array"):
+        Replay(path=str(path))
+    np.save(path, np.array([["a"]]))
+    with pytest.raises(ValueError, match="not numbers"):
+        Replay(path=str(path))
+    np.save(path, np.array([[1.0, np.nan]]))
+    with pytest.raises(ValueError, match="must be finite, got nan in row 0, column 1"):
+        Replay(path=str(path))
+    np.save(path, np.ones(3))
+    with pytest.raises(ValueError, match=r"got shape \(3,\)"):
+        Replay(path=str(path))
+    np.save(path, np.ones((0, 3)))
+    with pytest.raises(ValueError, match=r"got shape \(0, 3\)|cannot be read"):
+        Replay(path=str(path))
+    (tmp_path / "losses.parquet").write_bytes(b"nonsense")
+    with pytest.raises(ValueError, match="cannot be read as Parquet"):
+        Replay(path=str(tmp_path / "losses.parquet"))
+    with pytest.raises(ValueError, match=r"path must be a file .npy, .parquet, .csv, got"):
+        Replay(path="losses.txt")
+    with pytest.raises(ValueError, match=r"a .npy file has none"):
+        Replay(path=str(path), columns=["a"])
+    with pytest.raises(TypeError, match="needs losses, or the path of a file"):
+        Replay()
+    with pytest.raises(TypeError, match="needs losses, or the path of a file"):
+        Replay([[1.0]], path=str(path))

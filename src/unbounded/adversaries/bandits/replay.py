@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unbounded._arguments import checked_flag
 from unbounded._jit import assign, kernel
-from unbounded.core.arrays import Matrix
+from unbounded.adversaries._recorded import from_file, in_memory
+from unbounded.core.arrays import Vector
 from unbounded.play.adversary import Adversary
 
 
@@ -25,12 +24,21 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
 
 
 class Replay(Adversary):
-    """Row t of a matrix of losses in round t, from the start again after the last row.
+    """Row t of a matrix of losses in round t.
 
     Parameters
     ----------
     losses : array_like of shape (rounds, n_arms)
-        Finite numbers.
+        Finite numbers. An array that is mapped from a file is not read as a whole.
+    path : str
+        Instead of ``losses``, a file with one row per round and one column per arm: ``.npy``
+        (float64 in C order is mapped, and not read as a whole), ``.parquet`` (needs ``polars`` or
+        ``pyarrow``), or ``.csv`` with a header.
+    columns : sequence of str
+        Which columns of a Parquet or CSV file; all by default.
+    repeat : bool
+        Whether to begin again after the last row. If not, more rounds than rows are an error.
+        By default matrices are repeated, and files are not.
     scale, shift : float
         Every loss x becomes ``scale * x + shift``.
 
@@ -45,20 +53,36 @@ class Replay(Adversary):
 
     fill = _fill
 
-    def __init__(self, losses: ArrayLike, *, scale: float = 1.0, shift: float = 0.0) -> None:
+    def __init__(
+        self,
+        losses: ArrayLike | None = None,
+        *,
+        path: str | None = None,
+        columns: Sequence[str] | None = None,
+        repeat: bool | None = None,
+        scale: float = 1.0,
+        shift: float = 0.0,
+    ) -> None:
         super().__init__(scale=scale, shift=shift)
-        matrix = np.array(losses, dtype=np.float64, order="C")
-        if matrix.ndim != 2 or matrix.size == 0:
-            raise ValueError(f"losses must have shape (rounds, n_arms), got {matrix.shape}")
-        if not np.isfinite(matrix).all():
-            t, k = np.argwhere(~np.isfinite(matrix))[0]
-            raise ValueError(f"losses must be finite, got {matrix[t, k]} in row {t}, column {k}")
-        self._losses = matrix
+        if (losses is None) == (path is None):
+            raise TypeError("Replay needs losses, or the path of a file")
+        if path is None:
+            self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")  # type: ignore[arg-type]
+        else:
+            self.path = path
+            self._recorded = from_file(path, columns, (".npy", ".parquet", ".csv"))
+            if len(self._recorded.shape) != 2:
+                raise ValueError(
+                    f"losses must have shape (rounds, n_arms), got {self._recorded.shape}"
+                )
+        self._repeat = path is None if repeat is None else checked_flag("repeat", repeat)
+        self._recorded.check_finite(lambda t, k: f"row {t}, column {k}")
 
-    def params(self, n: int, rounds: int) -> Any:
-        if self._losses.shape[1] != n:
-            raise ValueError(f"losses has {self._losses.shape[1]} columns for {n} arms")
-        return self._losses.ravel()
+    def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
+        if self._recorded.width != n:
+            raise ValueError(f"losses has {self._recorded.width} columns for {n} arms")
+        self._recorded.check_count(rounds, "rounds", self._repeat)
+        return self._recorded.params((self.scale, self.shift)), np.array([key], np.float64)
 
     @classmethod
     def from_file(
@@ -66,61 +90,10 @@ class Replay(Adversary):
         path: str | os.PathLike[str],
         columns: Sequence[str] | None = None,
         *,
+        repeat: bool = False,
         scale: float = 1.0,
         shift: float = 0.0,
     ) -> Self:
-        """Read the losses from a file, with one row per round and one column per arm.
-
-        Parameters
-        ----------
-        path : path
-            A CSV file with a header, or a Parquet file (``.parquet``; needs ``polars`` or
-            ``pyarrow``).
-        columns : sequence of str, optional
-            Which columns; all by default.
-        scale, shift : float
-            Every loss x becomes ``scale * x + shift``.
-        """
-        read = _read_parquet if Path(path).suffix == ".parquet" else _read_csv
-        return cls(read(Path(path), columns), scale=scale, shift=shift)
-
-
-def _read_csv(path: Path, columns: Sequence[str] | None) -> Matrix:
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    places = _places(path, header, columns)
-    losses = np.empty((len(rows), len(places)))
-    for r, row in enumerate(rows):
-        for j, place in enumerate(places):
-            try:
-                losses[r, j] = float(row[place])
-            except (ValueError, IndexError):
-                raise ValueError(
-                    f"{path}: line {r + 2} has no number in column {header[place]!r}"
-                ) from None
-    return losses
-
-
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> Matrix:
-    try:
-        table = import_module("polars").read_parquet(path)
-        names = table.columns
-    except ModuleNotFoundError:
-        try:
-            table = import_module("pyarrow.parquet").read_table(path)
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                "reading Parquet needs polars or pyarrow: pip install polars"
-            ) from None
-        names = table.column_names
-    wanted = [names[place] for place in _places(path, names, columns)]
-    return np.column_stack([np.asarray(table[name].to_numpy(), np.float64) for name in wanted])
-
-
-def _places(path: Path, names: Sequence[str], wanted: Sequence[str] | None) -> list[int]:
-    if wanted is None:
-        return list(range(len(names)))
-    for name in wanted:
-        if name not in names:
-            raise ValueError(f"{path} has no column {name!r}; it has {', '.join(names)}")
-    return [list(names).index(name) for name in wanted]
+        """Read the losses from a file: as ``Replay(path=path, ...)``."""
+        given = os.fspath(path)
+        return cls(path=given, columns=columns, repeat=repeat, scale=scale, shift=shift)

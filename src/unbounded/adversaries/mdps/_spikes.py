@@ -41,10 +41,16 @@ class Spiked(MDPAdversary):
 
 
 def hardest_state(mdp: LayeredMDP) -> tuple[int, int]:
-    """Layer 1..H and number of the state that uniform play reaches least often, but does."""
+    """Layer 1..H and number of the state that uniform play reaches least often, but does; not the
+    end of episodes that end early, which costs nothing."""
     q = occupancy(mdp, Markov.uniform(mdp.layers))
     mass = [table.sum(axis=1) for table in mdp.layers.unpack_pairs(q)]
-    states = [(m[s], h, s) for h, m in enumerate(mass, start=1) for s in range(len(m)) if m[s] > 0]
+    states = [
+        (m[s], h, s)
+        for h, m in enumerate(mass, start=1)
+        for s in range(len(m))
+        if m[s] > 0 and not mdp.layers.is_end(h, s)
+    ]
     return min(states)[1:]
 
 

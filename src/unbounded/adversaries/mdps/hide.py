@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unbounded._arguments import checked_positive
 from unbounded._jit import kernel
 from unbounded.adversaries.mdps._losses import mix
@@ -15,9 +17,9 @@ from unbounded.play.adversary import KEY, OWN, SCALE, MDPAdversary
 @kernel
 def _fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None:
     mix(params[SCALE], 0.5, 0.0, False, params[KEY], t, out)
-    least = 1
-    for p in range(2, out.size):
-        if q[p] < q[least]:
+    least = 0
+    for p in range(1, out.size):
+        if params[OWN + 1 + p] > 0.0 and (least == 0 or q[p] < q[least]):
             least = p
     out[least] = -params[OWN] * params[SCALE]
 
@@ -56,4 +58,6 @@ class Hide(MDPAdversary):
         return max(1.0, self.height)
 
     def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return (self.height,)
+        counts = np.ones(mdp.layers.n_pairs)
+        counts[mdp.layers.free] = 0.0
+        return np.concatenate([(self.height,), counts])

@@ -106,7 +106,8 @@ class ConfidenceSet:
         self.N_before = np.zeros(layers.n_pairs)
         self.M = np.zeros(layers.n_transitions)
         self.lo = np.zeros(layers.n_transitions)
-        self.hi = first_upper(layers, support)
+        possible = told_support(layers, support)
+        self.hi = possible if possible.size else np.ones(layers.n_transitions)
 
     def observe(self, states: npt.ArrayLike, actions: npt.ArrayLike) -> bool:
         """Count one episode; True if it starts a new epoch.
@@ -180,6 +181,29 @@ def first_upper(layers: Layers, support: npt.ArrayLike | None) -> Vector:
                 f"pair {int(np.argmax(none))} of layer {h} has none"
             )
     return given.astype(np.float64)
+
+
+def told_support(layers: Layers, support: npt.ArrayLike | None) -> Vector:
+    """hi before any visit, as `first_upper`; empty if every transition is possible.
+
+    Where episodes may end early, it is known that nothing leads away from the end.
+
+    Examples
+    --------
+    >>> told_support(Layers([1, 2], n_actions=1), None).size
+    0
+    >>> told_support(Layers([1, 2, 2], n_actions=1, ends=True), None).tolist()[-4:]
+    [1.0, 0.0, 1.0, 1.0]
+    """
+    if support is None and not layers.ends:
+        return np.empty(0)
+    first = first_upper(layers, support)
+    lay = layers.table
+    for h in range(2, layers.horizon if layers.ends else 0):
+        rows = first[lay[TRIPLE, h] : lay[TRIPLE, h + 1]].reshape(int(lay[SIZE, h + 1]), -1)
+        rows[:-1, -layers.n_actions :] = 0.0
+        rows[-1, -layers.n_actions :] = 1.0
+    return first
 
 
 def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:

@@ -81,7 +81,7 @@ class OccupancyKL:
         self.layers = layers
         self.tolerance = float(tolerance)
         self.ln_q, self.ln_P = uniform_base(layers)
-        self._pi = np.concatenate([[1.0], np.full(layers.n_pairs - 1, 1.0 / layers.n_actions)])
+        self._pi = layers.even
         self._work = np.empty(work_size(layers.table))
         self.set_boxes(lo, hi)
 

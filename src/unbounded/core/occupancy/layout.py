@@ -51,6 +51,16 @@ class Layers:
         Number of states in each of the layers ``1..H``.
     n_actions : int
         Number of actions in each of their states.
+    allowed : sequence of array_like of bool, shapes (n_h, A), optional
+        Which of them may be taken; at least one in each state, and all by default.
+    ends : bool, default False
+        Whether episodes may end early. The last state of each layer but the first is then *the
+        end*: it costs nothing and is never left, and action 0 is the only one.
+
+    Attributes
+    ----------
+    forbidden : tuple of int
+        The pairs that are not allowed, by their positions in flat vectors.
 
     Examples
     --------
@@ -60,12 +70,22 @@ class Layers:
     >>> q = layers.pack_pairs([[[0.1, 0.2], [0.3, 0.4]], [[0.1, 0.1], [0.2, 0.2], [0.2, 0.2]]])
     >>> q.shape, layers.unpack_pairs(q)[0].tolist()
     ((11,), [[0.1, 0.2], [0.3, 0.4]])
+    >>> Layers([1, 2], 2, allowed=[[[True, True]], [[True, False], [True, True]]])
+    Layers(sizes=(1, 2), n_actions=2, 1 not allowed)
     """
 
     sizes: tuple[int, ...]
     n_actions: int
+    forbidden: tuple[int, ...]
+    ends: bool
 
-    def __init__(self, sizes: Sequence[int], n_actions: int) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        n_actions: int,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
+    ) -> None:
         sizes = tuple(int(n) for n in sizes)
         if not sizes or min(sizes) < 1:
             raise ValueError(
@@ -75,6 +95,62 @@ class Layers:
             raise ValueError(f"n_actions must be at least 1, got {n_actions}")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "n_actions", int(n_actions))
+        object.__setattr__(self, "ends", ends)
+        object.__setattr__(self, "forbidden", ())
+        if allowed is None and not ends:
+            return
+        shapes = [(n, self.n_actions) for n in sizes]
+        given = [np.ones(shape) for shape in shapes] if allowed is None else allowed
+        tables = [table.copy() for table in checked_arrays("allowed", given, shapes)]
+        for h, table in enumerate(tables):
+            if np.any((table != 0.0) & (table != 1.0)):
+                raise ValueError(f"allowed[{h}] must be made of True and False")
+            if ends and h > 0:
+                table[-1] = np.arange(self.n_actions) == 0
+            none = ~np.any(table, axis=1)
+            if np.any(none):
+                raise ValueError(
+                    f"allowed[{h}] leaves state {int(np.argmax(none))} no action; allow at least "
+                    "one in every state, reachable or not"
+                )
+        flat = self.pack_pairs(tables, first=1.0)
+        object.__setattr__(self, "forbidden", tuple(np.flatnonzero(flat == 0.0).tolist()))
+
+    def __repr__(self) -> str:
+        mask = f", {self.n_forbidden} not allowed" if self.n_forbidden else ""
+        ends = ", ends=True" if self.ends else ""
+        return f"Layers(sizes={self.sizes}, n_actions={self.n_actions}{mask}{ends})"
+
+    @property
+    def n_forbidden(self) -> int:
+        """How many pairs are not allowed, those of the end apart."""
+        return len(self.forbidden) - self.ends * (self.horizon - 1) * (self.n_actions - 1)
+
+    @property
+    def barred(self) -> Vector:
+        """Losses that forbid, flat over pairs: +infinity where an action is not allowed, else 0."""
+        losses = np.zeros(self.n_pairs)
+        losses[list(self.forbidden)] = np.inf
+        return losses
+
+    @property
+    def allowed(self) -> list[npt.NDArray[np.bool_]]:
+        """Which actions may be taken, an array of shape (n_h, A) for each layer 1..H."""
+        return [table == 0.0 for table in self.unpack_pairs(self.barred)]
+
+    @property
+    def even(self) -> Vector:
+        """The policy that takes every allowed action with the same probability, flat."""
+        tables = [table / table.sum(axis=1, keepdims=True) for table in self.allowed]
+        return self.pack_pairs(tables, first=1.0)
+
+    @cached_property
+    def free(self) -> Integers:
+        """Positions of the pairs that cost nothing: those of the end, and what is not allowed."""
+        tables = [~table for table in self.allowed]
+        for table in tables[1:] if self.ends else ():
+            table[-1] = True
+        return np.flatnonzero(self.pack_pairs(tables))
 
     @property
     def horizon(self) -> int:
@@ -155,6 +231,10 @@ class Layers:
             for h in range(1, self.horizon)
         ]
         return flat[: self.sizes[0]], arrays
+
+    def is_end(self, h: int, state: int) -> bool:
+        """Whether a state of layer ``h = 1 .. H`` is the end of episodes that end early."""
+        return self.ends and h > 1 and state == self.sizes[h - 1] - 1
 
     def index(self, h: int, state: int, action: int = 0) -> int:
         """Position of the pair (state, action) of layer ``h`` in a flat vector over pairs."""

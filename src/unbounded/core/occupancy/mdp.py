@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from typing import Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from unbounded._arguments import checked_distributions, checked_vector
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.given import layered, read_npz, write_npz
 from unbounded.core.occupancy.layout import Layers, episode
 
 
 class LayeredMDP:
     """A layered MDP with validated transitions and an unknown-to-the-learner start.
+
+    `from_arrays` makes one from the tables that people have, `load` from a file.
 
     Parameters
     ----------
@@ -23,6 +28,12 @@ class LayeredMDP:
         ``transitions[h - 1][s, a]`` is the distribution of the next state.
     n_actions : int, optional
         Needed only when ``H = 1``, where no transition tells it.
+    allowed : sequence of array_like of bool, shapes (n_h, A), optional
+        Which actions may be taken in each state of each layer; all by default. Transitions of the
+        others do not matter.
+    ends : bool, default False
+        Whether the last state of each layer but the first is *the end*: nothing leads away from
+        it, it costs nothing, and action 0 is the only one.
 
     Unreachable states are legal.
 
@@ -42,6 +53,8 @@ class LayeredMDP:
         initial: npt.ArrayLike,
         transitions: Sequence[npt.ArrayLike],
         n_actions: int | None = None,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
     ) -> None:
         first = np.array(initial, dtype=np.float64)
         if first.ndim != 1 or first.size == 0:
@@ -59,16 +72,113 @@ class LayeredMDP:
             if P.shape[1] != n_actions:
                 raise ValueError(
                     f"transitions[{h - 1}] has {P.shape[1]} actions, other layers {n_actions}; "
-                    "repeat an action to give every layer the same number"
+                    "repeat an action to give every layer the same number, or forbid those that "
+                    "there are not by allowed="
                 )
             n = P.shape[2]
         if n_actions is None:
             raise ValueError("n_actions is needed when there is one layer: no transition tells it")
-        self.layers = Layers([first.size, *[P.shape[2] for P in kernels]], n_actions)
+        sizes = [first.size, *[P.shape[2] for P in kernels]]
+        self.layers = Layers(sizes, n_actions, allowed, ends)
         checked_distributions("initial", first)
-        for h, P in enumerate(kernels):
+        for h, (P, legal) in enumerate(zip(kernels, self.layers.allowed[:-1], strict=True)):
+            one = np.where(legal, np.arange(n_actions), legal.argmax(axis=1)[:, None])
+            P[:] = P[np.arange(len(P))[:, None], one]  # what is not allowed: as one that is
             checked_distributions(f"transitions[{h}]", P)
+            if ends and h > 0 and np.any(P[-1, :, -1] != 1.0):
+                raise ValueError(
+                    f"transitions[{h}] leads away from the end, the last state: its row must be "
+                    "0 but for the end of the next layer"
+                )
         self.P = self.layers.pack_transitions(first, kernels)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        P: npt.ArrayLike | Sequence[npt.ArrayLike],
+        initial: npt.ArrayLike,
+        horizon: SupportsIndex | None = None,
+        *,
+        allowed: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        ends: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+    ) -> Self:
+        """An MDP from its tables.
+
+        Parameters
+        ----------
+        P : array_like, shape (S, A, S) or (H - 1, S, A, S), or a list of H - 1 arrays
+            ``P[s, a]`` is the distribution of the next state: in every step, or one table per
+            step. In a list, tables have shapes (n_h, A_h, n_{h+1}): layers may have states and
+            numbers of actions of their own.
+        initial : array_like, shape (S,)
+            Distribution of the first state.
+        horizon : int, optional
+            The number of steps H. Needed when one table serves every step.
+        allowed : array_like of bool, shape (S, A) or (H, S, A), or a list of H arrays, optional
+            Which actions may be taken in a state; all by default. Rows of ``P`` for the others do
+            not matter.
+        ends : array_like, shape (S, A) or (H - 1, S, A), or a list of H - 1 arrays, optional
+            The probability that the episode ends with this action: a row of ``P`` and its entry
+            here sum to 1 together. Or truth values of shape (S,): the states in which an episode
+            is over when it gets there.
+
+        Returns
+        -------
+        LayeredMDP
+            With a copy of the states in each of H layers. If there are ``ends``, each layer but the
+            first has one more state, its last: the end, which costs nothing and is never left.
+
+        Examples
+        --------
+        Two states; action 1 leads on, and from the second state out:
+
+        >>> P = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]]
+        >>> mdp = LayeredMDP.from_arrays(P, [1.0, 0.0], horizon=3, ends=[[0.0, 0.0], [0.0, 1.0]])
+        >>> mdp.layers
+        Layers(sizes=(2, 3, 3), n_actions=2, ends=True)
+        >>> mdp.transitions[1][1, 1].tolist()
+        [0.0, 0.0, 1.0]
+        >>> LayeredMDP.from_arrays(P, [1.0, 0.0], horizon=3)
+        Traceback (most recent call last):
+        ...
+        ValueError: P[1, 1] sums to 0; a distribution must sum to 1: if the episode ends there, say
+        so by ends=, and if there is no such action, by allowed=
+        """
+        return cls(*layered(P, initial, horizon, allowed, ends))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file (``.npz``) that `load` reads, with the same bits."""
+        write_npz(path, self.initial, self.transitions, self.layers)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an MDP from a file: the arguments of `from_arrays` as the arrays of an ``.npz``.
+
+        Parameters
+        ----------
+        path : path
+            What ``np.savez(path, P=P, initial=initial, horizon=H)`` writes, with ``allowed`` and
+            ``ends`` if there are any. A list is ``P_1``, ``P_2``, ... instead of ``P``, and so for
+            the others.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "chain.npz")
+        >>> np.savez(path, P=[[[0.5, 0.5]], [[0.0, 1.0]]], initial=[1.0, 0.0], horizon=3)
+        >>> LayeredMDP.load(path)
+        LayeredMDP(sizes=(2, 2, 2), n_actions=1)
+        """
+        arrays = read_npz(path)
+        try:
+            whole = layered(**arrays)
+            mdp = cls(*whole)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{os.fspath(path)}: {error}") from None
+        exactly = mdp.layers.pack_transitions(whole.initial, whole.transitions)
+        if np.allclose(exactly, mdp.P, rtol=0.0, atol=1e-15):
+            mdp.P = exactly  # not normalised a second time: the bits that were saved
+        return mdp
 
     @property
     def initial(self) -> Vector:
@@ -80,8 +190,13 @@ class LayeredMDP:
         """Transitions out of layers 1..H-1, shapes (n_h, A, n_{h+1})."""
         return self.layers.unpack_transitions(self.P)[1]
 
+    @property
+    def allowed(self) -> list[npt.NDArray[np.bool_]]:
+        """Which actions may be taken in layers 1..H, shapes (n_h, A)."""
+        return self.layers.allowed
+
     def __repr__(self) -> str:
-        return f"LayeredMDP(sizes={self.layers.sizes}, n_actions={self.layers.n_actions})"
+        return repr(self.layers).replace("Layers", "LayeredMDP", 1)
 
 
 def simulate_episode(

@@ -60,8 +60,8 @@ class Markov:
 
     @classmethod
     def uniform(cls, layers: Layers) -> Markov:
-        """Every action with the same probability."""
-        return cls(layers, np.full(layers.n_pairs, 1.0 / layers.n_actions))
+        """Every action that is allowed, with the same probability."""
+        return cls(layers, layers.even)
 
     @property
     def tables(self) -> list[Vector]:
@@ -127,7 +127,7 @@ def occupancy(mdp: LayeredMDP, policy: Markov | Mixture) -> Vector:
 
 
 def policy_from_occupancy(layers: Layers, q: npt.ArrayLike) -> Markov:
-    """The Markov policy q(s, a)/q(s), uniform in states without mass.
+    """The Markov policy q(s, a)/q(s), uniform over the allowed actions in states without mass.
 
     Examples
     --------
@@ -140,6 +140,9 @@ def policy_from_occupancy(layers: Layers, q: npt.ArrayLike) -> Markov:
         raise ValueError(f"q must be >= 0, its smallest entry is {np.min(q)}")
     pi = np.empty(layers.n_pairs)
     condition(layers.table, q, pi)
+    for table, mass, even in zip(*map(layers.unpack_pairs, (pi, q, layers.even)), strict=True):
+        none = mass.sum(axis=1) == 0.0
+        table[none] = even[none]
     return Markov(layers, pi)
 
 
@@ -150,7 +153,7 @@ def best_policy(mdp: LayeredMDP, losses: npt.ArrayLike) -> tuple[float, Markov]:
     ----------
     mdp : LayeredMDP
     losses : array_like, shape (n_pairs,)
-        Entry 0, the dummy pair's, is ignored.
+        Entry 0, the dummy pair's, is ignored, and so are those of actions that are not allowed.
 
     Returns
     -------
@@ -166,10 +169,19 @@ def best_policy(mdp: LayeredMDP, losses: npt.ArrayLike) -> tuple[float, Markov]:
     >>> value, policy.tables[0].tolist()
     (2.0, [[1.0, 0.0], [0.0, 1.0]])
     """
-    losses = checked_vector("losses", losses, mdp.layers.n_pairs)
+    losses = _legal(mdp.layers, checked_vector("losses", losses, mdp.layers.n_pairs))
     pi = np.empty(mdp.layers.n_pairs)
     value = backward_induction(mdp.layers.table, mdp.P, losses, np.empty(mdp.layers.n_states), pi)
     return float(value), Markov(mdp.layers, pi)
+
+
+def _legal(layers: Layers, losses: Vector) -> Vector:
+    """``losses`` with +infinity for what is not allowed."""
+    if not layers.forbidden:
+        return losses
+    losses = losses.copy()
+    losses[list(layers.forbidden)] = np.inf
+    return losses
 
 
 def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.ArrayLike) -> Vector:
@@ -181,6 +193,7 @@ def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.Ar
     policies : sequence of length T
         What was played; the *same* object again is not evaluated twice.
     losses : array_like, shape (T, n_pairs)
+        The end of an episode costs nothing, whatever they say.
 
     Returns
     -------
@@ -201,7 +214,7 @@ def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.Ar
             f"got {table.shape}"
         )
     table = table.copy()
-    table[:, 0] = 0.0
+    table[:, [0, *mdp.layers.free]] = 0.0
     known: dict[int, Vector] = {}
     paid = np.empty(len(policies))
     best = np.empty(len(policies))
@@ -209,7 +222,7 @@ def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.Ar
         if id(policy) not in known:
             known[id(policy)] = occupancy(mdp, policy)
         paid[t] = known[id(policy)] @ table[t]
-    total = np.cumsum(table, axis=0)
+    total = np.cumsum(table, axis=0) + mdp.layers.barred
     value, pi = np.empty(mdp.layers.n_states), np.empty(mdp.layers.n_pairs)
     for t in range(len(policies)):
         best[t] = backward_induction(mdp.layers.table, mdp.P, total[t], value, pi)

@@ -30,7 +30,7 @@ _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 
 
 def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Which states some policy reaches under some transitions in the boxes.
+    """Which states some policy of allowed actions reaches under some transitions in the boxes.
 
     Parameters
     ----------
@@ -52,9 +52,11 @@ def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArr
     """
     lo, hi = check_boxes(layers, lo, hi)
     pairs, room = np.zeros(layers.n_pairs), np.empty(max(layers.sizes) * layers.n_actions)
-    mark(layers.table, lo, hi, np.zeros(layers.n_pairs), room, pairs)
+    mark(layers.table, lo, hi, layers.barred, room, pairs)
     alive = np.isfinite(pairs)
-    return np.concatenate([[True], *[table[:, 0] for table in layers.unpack_pairs(alive)]]) > 0
+    return (
+        np.concatenate([[True], *[table.any(axis=1) for table in layers.unpack_pairs(alive)]]) > 0
+    )
 
 
 def within_reach(layers: Layers, possible: Vector) -> list[int]:

@@ -1,0 +1,66 @@
+"""Episodes that end early, as they are told: what is left of them goes on in the end, for free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import Layers
+
+
+def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[Any, Any, Any]:
+    """What was told of an episode, with the end for the layers that it did not see.
+
+    Examples
+    --------
+    >>> completed(Layers([1, 3, 3], n_actions=2, ends=True), [0], [1], [7.0])
+    ([0, 2, 2], [1, 0, 0], [7.0, 0.0, 0.0])
+    """
+    try:
+        counts = [len(told) for told in (states, actions, losses)]
+    except TypeError:  # not even a list: what checks the values says so
+        return states, actions, losses
+    H = layers.horizon
+    if not layers.ends:
+        if len(set(counts)) == 1 and counts[0] < H:
+            raise ValueError(
+                f"states must have shape ({H},), one per layer; got ({counts[0]},): make the "
+                "learner with ends=True if episodes may end early"
+            )
+        return states, actions, losses
+    if len(set(counts)) > 1:
+        raise ValueError(
+            "tell as many states as actions and losses, one of each per step; got "
+            f"{counts[0]}, {counts[1]} and {counts[2]}"
+        )
+    if not 1 <= counts[0] <= H:
+        raise ValueError(f"an episode has 1 to {H} steps, got {counts[0]}")
+    if counts[0] == H:
+        return states, actions, losses
+    rest = range(counts[0], H)
+    return (
+        [*states, *(layers.sizes[h] - 1 for h in rest)],
+        [*actions, *(0 for _ in rest)],
+        [*losses, *(0.0 for _ in rest)],
+    )
+
+
+def check_end(layers: Layers, states: Integers, losses: Vector) -> None:
+    """Refuse an episode that goes on after its end, or pays for it."""
+    over = states == np.array(layers.sizes) - 1
+    over[0] = False
+    after = np.maximum.accumulate(over)
+    if np.any(after != over):
+        h = int(np.argmax(after != over))
+        raise ValueError(
+            f"state {states[h]} of layer {h} follows the end, which is state "
+            f"{layers.sizes[h - 1] - 1} of layer {h - 1}: tell only the steps before the end"
+        )
+    if np.any(losses[over] != 0.0):
+        h = int(np.argmax(over & (losses != 0.0)))
+        raise ValueError(
+            f"the loss of layer {h} is {losses[h]:g}, and the end, state {states[h]}, costs "
+            "nothing: tell only the steps before the end"
+        )
