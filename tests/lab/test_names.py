@@ -12,7 +12,8 @@ import unbounded.adversaries.bandits
 import unbounded.adversaries.mdps  # noqa: F401
 from unbounded import adversaries, bandits, mdps, worlds
 from unbounded.lab import names
-from unbounded.lab.names import FAMILIES, REQUIRED, SET_ABOVE, known, nearest
+from unbounded.lab.names import FAMILIES, SET_ABOVE, known, nearest
+from unbounded.lab.registered import REQUIRED
 
 PAIRS = [(kind, field) for kind, fields in FAMILIES.items() for field in fields]
 
