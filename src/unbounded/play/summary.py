@@ -67,9 +67,9 @@ class Summary:
     ...     return [0.0, 1.0, 1.0]
     >>> print(compare({"SCB": SCB(3), "guess": Uniform(3)}, losses, 300, 5, seed=1).summary())
     against losses, 300 rounds, 5 replicates
-    learner  regret  regret / range  ± s.e.  minus SCB  95% interval    better
+    learner  regret  regret / range  ± s.e.  minus SCB  95% interval  better
     SCB      28      28              3.271
-    guess    201.8   201.8           5.389   173.8      [161.1, 186.5]  0 of 5
+    guess    201.8   201.8           5.389   173.8      [161, 186.6]  0 of 5
     """
 
     title: str
