@@ -51,7 +51,6 @@ from unbounded.play.contract import MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
-
 _LIMITS = 1e-9, 1e6  # of the constants: no product of them overflows
 
 
