@@ -10,8 +10,7 @@ from browser_helpers import Browser
 from unbounded.report import report
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1200, False)])
 def test_a_report(browser: Browser, reported: Path, width: int, dark: bool) -> None:
     browser.open(reported / "report.html", width=width, dark=dark)
     assert browser.violations() == []
