@@ -24,7 +24,6 @@ from alns.stop import MaxIterations
 from gallery import bars, command, data_file, finish, said, table
 from joblib import Parallel, delayed
 
-from unbounded import AdaINF
 from unbounded.adapters.alns import ScaleFreeSelect
 
 INSTANCES = ("ft06", "la03", "abz7", "orb03", "swv08", "ta44", "swv13", "ta74")
@@ -153,7 +152,6 @@ def main() -> None:
     into = command("operator_selection").parse_args().into
     fixed: dict[str, Callable[[], Any]] = {
         'ScaleFreeSelect(), loss "delta"': lambda: ScaleFreeSelect(*SIZE),
-        "ScaleFreeSelect(learner=AdaINF)": lambda: ScaleFreeSelect(*SIZE, learner=AdaINF),
         'ScaleFreeSelect(), loss "gain"': lambda: ScaleFreeSelect(*SIZE, loss="gain"),
         "roulette wheel [25, 5, 1, 0], 0.8": roulette([25, 5, 1, 0], 0.8),
         "segmented roulette [25, 5, 1, 0], 0.8": lambda: SegmentedRouletteWheel(
