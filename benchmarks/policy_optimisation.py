@@ -177,11 +177,17 @@ def _possible(n, table):
 def calibrate():
     """One change at a time on the worlds and seeds of benchmarks/scb_rl_calibrate.py."""
     changes = {
-        "as it is": {}, "rate x2": {"rate": 1.0}, "rate /2": {"rate": 0.25},
-        "implicit x3": {"implicit": 0.9}, "implicit /3": {"implicit": 0.1},
-        "bonus x2": {"bonus": 4.0}, "bonus /2": {"bonus": 1.0}, "bonus /4": {"bonus": 0.5},
+        "as it is": {},
+        "rate x2": {"rate": 1.0},
+        "rate /2": {"rate": 0.25},
+        "implicit x3": {"implicit": 0.9},
+        "implicit /3": {"implicit": 0.1},
+        "bonus x2": {"bonus": 4.0},
+        "bonus /2": {"bonus": 1.0},
+        "mixing x4": {"mixing": 2.0},
+        "mixing /4": {"mixing": 0.125},
         "paper's clipping": {"clip": "scale"},
-    }  # fmt: skip
+    }
     out = {}
     for name, change in changes.items():
         regret = {}
