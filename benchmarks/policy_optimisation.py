@@ -223,10 +223,12 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = ["regret", "larger", "large", "speed", "against", "taxi", "calibrate"]
-    parser.add_argument("parts", nargs="*", choices=parts)
+    parser.add_argument("parts", nargs="*", help=", ".join(parts))
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--seeds", type=int, default=20)
     given = parser.parse_args()
+    if unknown := set(given.parts) - set(parts):
+        parser.error(f"there are no parts {unknown}")
     for part in given.parts:
         if part in ("regret", "larger"):
             play_cells(given.episodes, given.seeds, part == "larger")
