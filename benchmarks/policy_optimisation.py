@@ -177,11 +177,17 @@ def _possible(n, table):
 def calibrate():
     """One change at a time on the worlds and seeds of benchmarks/scb_rl_calibrate.py."""
     changes = {
-        "as it is": {}, "rate x2": {"rate": 1.0}, "rate /2": {"rate": 0.25},
-        "implicit x3": {"implicit": 0.9}, "implicit /3": {"implicit": 0.1},
-        "bonus x2": {"bonus": 4.0}, "bonus /2": {"bonus": 1.0}, "bonus /4": {"bonus": 0.5},
+        "as it is": {},
+        "rate x2": {"rate": 1.0},
+        "rate /2": {"rate": 0.25},
+        "implicit x3": {"implicit": 0.9},
+        "implicit /3": {"implicit": 0.1},
+        "bonus x2": {"bonus": 4.0},
+        "bonus /2": {"bonus": 1.0},
+        "mixing x4": {"mixing": 2.0},
+        "mixing /4": {"mixing": 0.125},
         "paper's clipping": {"clip": "scale"},
-    }  # fmt: skip
+    }
     out = {}
     for name, change in changes.items():
         regret = {}
@@ -217,10 +223,12 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = ["regret", "larger", "large", "speed", "against", "taxi", "calibrate"]
-    parser.add_argument("parts", nargs="*", choices=parts)
+    parser.add_argument("parts", nargs="*", help=", ".join(parts))
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--seeds", type=int, default=20)
     given = parser.parse_args()
+    if unknown := set(given.parts) - set(parts):
+        parser.error(f"there are no parts {unknown}")
     for part in given.parts:
         if part in ("regret", "larger"):
             play_cells(given.episodes, given.seeds, part == "larger")

@@ -10,9 +10,9 @@ from collections import defaultdict
 class SlowPolicyOptimisation:
     """``pi[h][s]`` is a list over actions; layers are numbered from 0."""
 
-    def __init__(self, sizes, A, clip, rate, implicit, bonus):
+    def __init__(self, sizes, A, clip, rate, implicit, bonus, mixing):
         self.sizes, self.A, self.clip = list(sizes), A, clip
-        self.rate, self.implicit, self.bonus = rate, implicit, bonus
+        self.rate, self.implicit, self.bonus, self.mixing = rate, implicit, bonus, mixing
         self.t = 1
         self.told = [[] for _ in sizes]
         self.visits, self.moves = defaultdict(int), defaultdict(int)
@@ -105,4 +105,5 @@ class SlowPolicyOptimisation:
         eta = self.rate * math.sqrt(math.log(self.A) / ((R * self.A) ** 2 + self.v[h, s]))
         G = [self.G[h, s, a] for a in range(self.A)]
         w = [math.exp(-eta * (g - min(G))) for g in G]
-        return [x / sum(w) for x in w]
+        beta = min(0.5, self.mixing / math.sqrt(self.t + 1))
+        return [(1 - beta) * x / sum(w) + beta / self.A for x in w]

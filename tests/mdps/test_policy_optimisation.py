@@ -6,16 +6,17 @@ import pytest
 from mdp_play import paid, play, random_losses, state_of, walk
 from slow_policy_optimisation import SlowPolicyOptimisation
 from unbounded import PolicyOptimisation, UniformPolicy, simulate_mdp, worlds
-from unbounded.adversaries.mdps import QuietLure, Stochastic
+from unbounded.adversaries.mdps import Hide, QuietLure, Stochastic
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
+CONSTANTS = ("rate", "implicit", "bonus", "mixing")
 
 
 def slow_of(learner):
     given = learner.settings
     return SlowPolicyOptimisation(
         learner.layers.sizes, learner.layers.n_actions, given["clip"], given["rate"],
-        given["implicit"], given["bonus"],
+        given["implicit"], given["bonus"], given["mixing"],
     )  # fmt: skip
 
 
@@ -26,7 +27,7 @@ def largest_difference(learner, slow):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"clip": "scale"}, {"rate": 2.0, "implicit": 0.1, "bonus": 0.5}],
+    [{}, {"clip": "scale"}, {"rate": 2.0, "implicit": 0.1, "bonus": 0.5, "mixing": 0.1}],
     ids=["default", "scale", "other constants"],
 )
 def test_agrees_with_a_slow_implementation(settings):
@@ -114,6 +115,20 @@ def test_the_bonus_finds_what_clipping_to_the_range_hides():
     assert regret[2.0] < 0.5 * regret[1e-9]
 
 
+def test_explicit_exploration_finds_pay_beyond_the_range_of_its_layer():
+    """An action leads away from where the last layer pays; it may pay even so, and who would know?
+
+    Without mixing some runs of the lock never see it, and their regret is linear.
+    """
+    lock = worlds.combination_lock(8, 3, np.random.default_rng(75))
+    T, regret = 6000, {}
+    for mixing in (0.5, 1e-9):
+        learner = PolicyOptimisation(lock.layers.sizes, 3, mixing=mixing)
+        result = simulate_mdp(learner, lock, Hide(), T, 4, seed=5, checkpoints=[T])
+        regret[mixing] = result.minimax_regret(pseudo=True)[:, -1].mean()
+    assert regret[0.5] < 0.5 * regret[1e-9]
+
+
 def test_learns_in_a_world_of_many_states():
     mdp = worlds.dirichlet([1, 30, 30], 3, np.random.default_rng(12), concentration=0.1)
     T, sizes = 3000, mdp.layers.sizes
@@ -124,7 +139,7 @@ def test_learns_in_a_world_of_many_states():
     assert ours.mean() < 0.6 * uniform.mean()
 
 
-@pytest.mark.parametrize("name", ["rate", "implicit", "bonus"])
+@pytest.mark.parametrize("name", CONSTANTS)
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "much"])
 def test_constants_must_be_positive(name, value):
     with pytest.raises((ValueError, TypeError), match=name):
@@ -132,7 +147,7 @@ def test_constants_must_be_positive(name, value):
 
 
 @pytest.mark.parametrize("constant", [1e-9, 1e6])
-@pytest.mark.parametrize("name", ["rate", "implicit", "bonus"])
+@pytest.mark.parametrize("name", CONSTANTS)
 def test_extreme_constants_give_policies(name, constant):
     learner = PolicyOptimisation(MDP.layers.sizes, 2, seed=1, **{name: constant})
     policies, _ = play(learner, MDP, random_losses(MDP.layers, 60, seed=2, scale=1e300), seed=3)

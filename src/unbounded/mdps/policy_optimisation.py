@@ -6,7 +6,7 @@ no program over occupancy measures, and the cost goes by the transitions that we
 
 Losses of layer h come as l+ in [0, W_h], with the width W_h of their window; R_h = W_h + ... + W_H.
 With u(s), the occupancy of s under the model (`core/occupancy/seen.py`) and gamma_h of order
-1/sqrt(|S_h| A t), the estimates of an episode are
+1/sqrt(n_h A t), the estimates of an episode are
 
     l_hat(s, a) = ((l+ - W_h/2) 1{visited} - (W_h/2) gamma_h)/(u(s) pi(a|s) + gamma_h),
     Q(s, a)     = l_hat(s, a) + E[V(s')],            V(s) = sum_a pi(a|s) Q(s, a),
@@ -15,8 +15,12 @@ With u(s), the occupancy of s under the model (`core/occupancy/seen.py`) and gam
 
 with E under the model, and the policy becomes
 
-    pi(a|s) ~ exp(-eta(s) G(s, a)),     G += (Q - D) less its mean under pi,
-    eta(s) = rate sqrt(ln A)/sqrt((R_h A)^2 + v(s)),     v += variance of Q - D under pi.
+    pi(a|s) = (1 - beta) p(a|s) + beta/A,     p(a|s) ~ exp(-eta(s) G(s, a)),
+    G += (Q - D) less its mean under pi,      v += variance of Q - D under pi,
+    eta(s) = rate sqrt(ln A)/sqrt((R_h A)^2 + v(s)),     beta = min(1/2, mixing/sqrt(t + 1)).
+
+The explicit exploration, beta, is SCB's: an action that is known to lead to where it costs may yet
+pay more than anything seen in its layer so far, and would never be tried again without it.
 
 Three things differ from the paper. Q comes through the model and not from the losses of the rest of
 the episode, and losses are centred, by a control variate that keeps the optimism of l+/(u + gamma):
@@ -59,6 +63,7 @@ class Params(NamedTuple):
     rate: float  # of eta
     implicit: float  # of gamma
     bonus: float
+    mixing: float  # of beta
 
 
 class State(NamedTuple):
@@ -217,7 +222,7 @@ def improve_layer(
 def follow(
     params: Params, state: State, s: int, first: int, A: int, centre: float, R: float
 ) -> None:
-    """Exponential weights on what ``state.x`` has for the actions of state ``s``."""
+    """Exponential weights on what ``state.x`` has for the actions of state ``s``, mixed."""
     least = math.inf
     variance = 0.0
     for p in range(first, first + A):
@@ -227,13 +232,14 @@ def follow(
         least = min(least, state.G[p])
     state.v[s] += variance
     eta = params.rate * math.sqrt(math.log(float(A)) / (R * A * (R * A) + state.v[s]))
+    beta = min(0.5, params.mixing / math.sqrt(float(state.t + 1)))
     total = 0.0
     for p in range(first, first + A):
         weight = math.exp(-eta * (state.G[p] - least))
         state.pi[p] = weight
         total += weight
     for p in range(first, first + A):
-        state.pi[p] /= total
+        state.pi[p] = (1.0 - beta) * (state.pi[p] / total) + beta / A
 
 
 class PolicyOptimisation(MDPLearner):
@@ -253,9 +259,11 @@ class PolicyOptimisation(MDPLearner):
     rate : float, default 0.5
         Multiplies the learning rates.
     implicit : float, default 0.3
-        Multiplies the implicit exploration, 1/sqrt(|S_h| A t).
+        Multiplies the implicit exploration, 1/sqrt(n_h A t).
     bonus : float, default 2.0
         Multiplies the dilated bonus, which leads the learner to where it seldom is.
+    mixing : float, default 0.5
+        Multiplies the share of explicit exploration, 1/sqrt(t), in every state.
     seed : int or SeedSequence, optional
 
     Examples
@@ -283,7 +291,7 @@ class PolicyOptimisation(MDPLearner):
         room=room,
         grown=grown,
         scale_free=True,
-        examples=({}, {"clip": "scale", "rate": 1.0, "implicit": 1.0, "bonus": 1.0}),
+        examples=({}, {"clip": "scale", "rate": 1.0, "implicit": 1.0, "bonus": 1.0, "mixing": 2.0}),
     )
 
     def __init__(
@@ -295,6 +303,7 @@ class PolicyOptimisation(MDPLearner):
         rate: float = 0.5,
         implicit: float = 0.3,
         bonus: float = 2.0,
+        mixing: float = 0.5,
         seed: Seed = None,
     ) -> None:
         arguments = locals()
@@ -304,6 +313,7 @@ class PolicyOptimisation(MDPLearner):
             rate=checked_within("rate", rate, *_LIMITS),
             implicit=checked_within("implicit", implicit, *_LIMITS),
             bonus=checked_within("bonus", bonus, *_LIMITS),
+            mixing=checked_within("mixing", mixing, *_LIMITS),
         )
         self._begin(shape, params, arguments | params._asdict() | {"clip": clip}, seed)
 
