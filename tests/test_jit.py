@@ -214,8 +214,9 @@ def test_a_section_is_a_view():
 
 
 @pytest.mark.parametrize("made", [kernel, subroutine])
-def test_constants_are_not_compiled_one_by_one(made):
+def test_constants_are_not_compiled_one_by_one(made, tmp_path, monkeypatch):
     """Unless the kernel must know which: in the control it is an index of a tuple of two types."""
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path))  # where nothing is kept yet
 
     def plus(x, k, on):
         return x + k if on else x

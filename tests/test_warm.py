@@ -125,8 +125,10 @@ def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
 
 
 def test_every_learner_has_an_example():
-    for cls in (*unbounded.bandits.algorithms().values(), *unbounded.mdps.algorithms().values()):
+    for cls in unbounded.mdps.algorithms().values():
         assert type(_warm._example(cls)) is cls
+    for cls in unbounded.bandits.algorithms().values():
+        assert _warm._codes_of(cls, simulate=True)()
 
 
 def test_adversaries_are_those_of_the_learners():

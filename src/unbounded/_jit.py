@@ -180,8 +180,10 @@ def _seen_as(dtype: Any, vector: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = context.make_array(vector)(context, builder, arguments[0])
         view = context.make_array(signature.return_type)(context, builder)
-        for field in ("meminfo", "parent", "nitems", "itemsize", "shape", "strides"):
-            setattr(view, field, getattr(given, field))
+        # One by one: what is taken by `getattr` has no certain hash, and would not be kept.
+        view.meminfo, view.parent = given.meminfo, given.parent
+        view.nitems, view.itemsize = given.nitems, given.itemsize
+        view.shape, view.strides = given.shape, given.strides
         view.data = builder.bitcast(given.data, view.data.type)
         return impl_ret_borrowed(context, builder, signature.return_type, view._getvalue())
 
