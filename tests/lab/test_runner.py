@@ -174,7 +174,7 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_the_workers(tmp_path: Path) -> N
     finally:
         signal.signal(signal.SIGINT, before)
     assert 0 < store.read().height < len(plan) * 12 * 5
-    assert loky_workers() == []
+    helpers.until(lambda: loky_workers() == [])
 
 
 class Measured:
