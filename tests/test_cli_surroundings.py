@@ -71,7 +71,7 @@ def test_any_name_of_a_directory(file: str, out: str) -> None:
         assert "(40 were stored before)" in run(
             "run", file, "--engine", "serial", "--out", out, env=env
         )
-        assert "5/5" in run("show", out, env=env)
+        assert "5/5" in run("show", "--cells", out, env=env)
         assert "report.html" in run("report", out, "--no-figures", env=env)
     assert lab.opened(out).rows().height > 0
 

@@ -6,6 +6,7 @@ Each builder takes its randomness from a ``numpy.random.Generator`` and returns 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from unbounded._arguments import (
     checked_positive,
     checked_share,
     checked_sizes,
+    shown,
 )
 from unbounded.core.occupancy.mdp import LayeredMDP
 
@@ -147,6 +149,8 @@ def file(path: str) -> LayeredMDP:
     >>> file(path)
     LayeredMDP(sizes=(2, 2, 2), n_actions=1)
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path must be that of an .npz file, got {shown(path)}")
     try:
         return LayeredMDP.load(path)
     except OSError as error:

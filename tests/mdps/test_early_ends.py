@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -40,7 +41,18 @@ def losses_for(name: str) -> np.ndarray:
     return LOSSES
 
 
-@pytest.fixture(params=algorithms())
+TAKES = [name for name, cls in algorithms().items() if "allowed" in signature(cls).parameters]
+
+
+def test_who_knows_of_no_ends_says_so():
+    others = set(algorithms()) - set(TAKES)
+    assert others == {"PolicyOptimisation"}
+    for name in others:
+        with pytest.raises(TypeError, match=f"{name} takes no (allowed|ends)=, .*choose a learner"):
+            algorithms()[name].for_mdp(MDP, T)
+
+
+@pytest.fixture(params=TAKES)
 def cls(request):
     return algorithms()[request.param]
 

@@ -146,11 +146,10 @@ def test_a_short_play_starts_nothing(tmp_path):
     done = run(
         """
         from unbounded import SCB
-        from unbounded.play.steps import _known
         learner = SCB(3, seed=0)
         for _ in range(20):
             learner.tell(learner.ask(), 1.0)
-        print(_known[SCB.spec]._behind)
+        print(learner._steps._behind)
         """,
         tmp_path,
     )
@@ -162,9 +161,10 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
     done = run(
         """
         import time
+        import unbounded.play.code as code
         import unbounded.play.steps as steps
         from unbounded import Uniform
-        steps._AHEAD = 0.3
+        steps._AHEAD, code._SAID = 0.3, 0.0
         class Mine(Uniform):
             spec = Uniform.spec
         learner, end = Mine(3, seed=0), time.monotonic() + 300

@@ -166,7 +166,7 @@ class _Dask:
                 try:
                     self._cluster = LocalCluster(
                         n_workers=workers, threads_per_worker=1, host="127.0.0.1",
-                        dashboard_address=None,
+                        dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
                     )  # fmt: skip
                 except RuntimeError as error:
                     raise EngineError(
