@@ -249,7 +249,7 @@ def test_as_wheels_in_a_new_environment_on_workers_and_on_dask(tmp_path: Path) -
         )
     finally:
         for process in reversed(started):
-            process.terminate()
+            process.kill()  # a worker that loses its scheduler while it ends may wait for ever
         for process in started:
             process.wait()
     run(bin / "unbounded", "report", "dask", "--no-figures")
