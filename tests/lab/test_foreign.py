@@ -194,7 +194,7 @@ def test_code_that_was_edited_before_its_first_use_is_refused(module: str) -> No
         ("MODULE:Still", "MODULE:Still is for MDPs, which need worlds and episodes"),
         ("__main__:Mine", "workers cannot import Mine from __main__: put it into a file"),
         ("../MODULE:Mine", "is not of the form 'package.module:Name'"),
-        ("/tmp/x:Mine", "is not of the form"),
+        ("/a/x:Mine", "is not of the form"),
         ("os.system('x'):Mine", "is not of the form"),
         ("broken:Mine", "broken does not import: ZeroDivisionError: division by zero"),
         ("leaves:Mine", "leaves does not import: SystemExit: 3"),
