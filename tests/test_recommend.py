@@ -89,3 +89,11 @@ def test_a_recommendation_says_all_of_it() -> None:
     assert text.splitlines()[0] == "TsallisINF(n_arms, loss_range=(0.0, 1.0))"
     assert text.count("because") == 2
     assert text.count("but mind") == 2
+
+
+def test_whoever_gets_ada_inf_is_told_what_rare_huge_losses_mean_to_it() -> None:
+    for known in ({}, {"outliers": True}, {"late": True}):
+        found = recommend(**known)
+        assert found.name == "AdaINF"
+        assert any("robust=False" in mind for mind in found.mind)
+    assert not any("robust" in mind for mind in recommend(lower=0.0).mind)

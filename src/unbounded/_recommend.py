@@ -237,8 +237,13 @@ def _for_anything(outliers: bool, many: bool, n_arms: int | None) -> Recommendat
     if many or (n_arms is not None and n_arms < 3):
         reason = "a round does not touch every arm" if many else "it had less regret with two arms"
         return Recommendation("SCB", {}, (why, reason), (SPOILT,) if outliers else ())
+    # "Catastrophic arm" in docs/results/index.md: six times the regret of the uniform learner.
+    rare = (
+        "rare huge losses are taken to mean nothing: if they are what is wrong with an arm, "
+        "add robust=False"
+    )
     if outliers:
         low = "losses far below the others it ignores only if told how many: add trim=3"
-        return Recommendation("AdaINF", {}, (why, "huge losses do it no harm"), (low,))
+        return Recommendation("AdaINF", {}, (why, "huge losses do it no harm"), (low, rare))
     reason = "it had less regret than SCB in most comparisons"
-    return Recommendation("AdaINF", {}, (why, reason))
+    return Recommendation("AdaINF", {}, (why, reason), (rare,))

@@ -67,6 +67,7 @@ class Replay(Adversary):
         if (losses is None) == (path is None):
             raise TypeError("Replay needs losses, or the path of a file")
         if path is None:
+            # Without a path there are losses: that was checked above.
             self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")  # type: ignore[arg-type]
         else:
             self.path = path

@@ -93,6 +93,7 @@ class MDPReplay(MDPAdversary):
             self._recorded = self._joined(losses)
         else:
             wanted = "(T, H, S, A) or (T, pairs), or be a list of H arrays (T, n_h, A)"
+            # Without a path there are losses: that was checked above.
             self._recorded = in_memory(losses, (2, 4), wanted)  # type: ignore[arg-type]
         shape = self._recorded.shape
         if len(shape) not in (2, 4):
