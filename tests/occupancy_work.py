@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from occupancy_reference import random_instance
-from unbounded.core.occupancy.iterate import interior
+from unbounded.core.occupancy.iterate import interior, room_sizes, start
 from unbounded.core.occupancy.units import normalise
 from unbounded.core.occupancy.work import carve, work_size
 
@@ -71,3 +71,8 @@ class Case:
             e[k] = step
             M[k] = (gradient(self.v - e) - gradient(self.v + e)) / (2 * step)
         return M
+
+
+def started(lay, lo, hi, W):
+    """The interior point method's first iterate, and its number of products."""
+    return start(lay, lo, hi, *map(np.zeros, room_sizes(lay, W)), W)

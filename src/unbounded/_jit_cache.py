@@ -48,7 +48,8 @@ try:
 except ImportError:
     MISSING = True
 
-_VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__
+_WAY = 2  # in which `_jit_link` and `_jit_counts` compile; another one needs another number
+_VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__, _WAY
 _SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 
 

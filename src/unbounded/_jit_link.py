@@ -20,10 +20,14 @@ from numba import types
 from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
+from numba.core.compiler_machinery import PassManager
 from numba.core.environment import Environment, lookup_environment
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
+from numba.core.typed_passes import NativeLowering
+
+from unbounded._jit_counts import Lowering
 
 if tuple(map(int, numba.__version__.split(".")[:2])) < (0, 63):
     raise ImportError("before Numba 0.63 libraries of code do not know what must be prepared")
@@ -66,8 +70,19 @@ def _plain(kind: Any) -> Any:
 class Whole(JITCodeLibrary):
     """Code that is optimised with all that it has taken in, and becomes machine code."""
 
+    _codegen: Any
     _dynamic_globals: list[str]
+    _final_module: Any
     _shared_module: Any
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Not yet: the whole is optimised."""
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Once: Numba does it twice, to find more counts of references that are not needed."""
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
 
     def _finalize_dynamic_globals(self) -> None:
         super()._finalize_dynamic_globals()
@@ -115,6 +130,16 @@ class CalledCompiler(Compiler):
     """Makes a `Called`."""
 
     library: ClassVar[type[Whole]] = Called
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Numba's passes, but for the one that counts references."""
+        [passes] = super().define_pipelines()
+        passes.passes = [
+            (Lowering if one is NativeLowering else one, why) for one, why in passes.passes
+        ]
+        passes._finalized = False
+        passes.finalize()
+        return [passes]
 
     def compile_extra(self, function: Any) -> Any:
         """Compile a function, without wrappers."""

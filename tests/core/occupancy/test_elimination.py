@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from occupancy_work import Case
+from occupancy_work import Case, started
 from unbounded.core.occupancy.elimination import back_substitute, direction, eliminate
-from unbounded.core.occupancy.iterate import BOXED, PINNED, start
+from unbounded.core.occupancy.iterate import BOXED, PINNED
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE
 
 seeds = st.integers(0, 2**32 - 1)
@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 def test_a_step_solves_the_linearised_optimality_conditions(seed):
     case = Case(seed)
     lay, lo, hi, W, rng = case.lay, case.lo, case.hi, case.W, case.rng
-    it, count = start(lay, lo, hi, W)
+    it, count = started(lay, lo, hi, W)
     it.v[1:] = rng.normal(size=it.v.size - 1) * 0.1
     inner = lay[PAIR, case.layers.horizon]  # theta of layer H is zero
     it.theta[:inner] = rng.normal(size=inner) * 0.1

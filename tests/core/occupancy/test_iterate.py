@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from occupancy_reference import boxes_as_arrays, violations
-from occupancy_work import Case
+from occupancy_work import Case, started
 from unbounded.core.occupancy.iterate import (
     AT_HI,
     AT_LO,
@@ -15,7 +15,6 @@ from unbounded.core.occupancy.iterate import (
     PINNED,
     SEVERAL,
     interior,
-    start,
 )
 from unbounded.core.occupancy.layout import PAIR, SIZE, Layers, roll_forward
 
@@ -40,7 +39,7 @@ def test_the_middle_of_every_box_is_a_distribution_inside_it(seed):
 @settings(max_examples=40, deadline=None)
 def test_the_start_is_strictly_feasible_with_equal_products(seed):
     case = Case(seed)
-    it, count = start(case.lay, case.lo, case.hi, case.W)
+    it, count = started(case.lay, case.lo, case.hi, case.W)
     free = it.entry != PINNED
     both = it.entry == BOXED
     assert count == case.layers.n_pairs - 1 + free.sum() + both.sum()
@@ -74,7 +73,7 @@ def test_entries_and_pairs_are_told_apart():
         ([0.2, 0.3, 0.5], [1.0, 0.9, 0.9], [PINNED] * 3, AT_LO),
         ([0.0, 0.0, 0.0], [0.2, 0.3, 0.5], [PINNED] * 3, AT_HI),
     ):
-        it, count = start(layers.table, np.array(lo), np.array(hi), W)
+        it, count = started(layers.table, np.array(lo), np.array(hi), W)
         assert it.entry.tolist() == entries
         assert it.point[0] == point
         assert count == 3 + (3 if point == SEVERAL else 0)

@@ -14,12 +14,23 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.certificate import bounds
 from unbounded.core.occupancy.elimination import back_substitute, direction, eliminate
 from unbounded.core.occupancy.incumbent import offer
-from unbounded.core.occupancy.iterate import AT_LO, BOXED, DEAD, PINNED, SEVERAL, Iterate, start
+from unbounded.core.occupancy.iterate import (
+    AT_LO,
+    BOXED,
+    DEAD,
+    PINNED,
+    SEVERAL,
+    Iterate,
+    room_sizes,
+    start,
+)
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -128,7 +139,17 @@ def interior_point(
     better of the primal and of the dual policy: with tiny weights
     either may be the poorer.
     """
-    it, count = start(lay, lo, hi, W)
+    triples, pairs, rest = room_sizes(lay, W)
+    Z, Y, V = np.zeros(triples), np.zeros(pairs), np.zeros(rest)
+    return _from_nothing(lay, lo, hi, goal, best, Z, Y, V, W)
+
+
+@subroutine
+def _from_nothing(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, best: float,
+    Z: Vector, Y: Vector, V: Vector, W: Work,
+) -> tuple[float, int]:  # fmt: skip
+    it, count = start(lay, lo, hi, Z, Y, V, W)
     stalled = 0
     iterations = 0
     while iterations < MAX_ITERATIONS and stalled <= 6:

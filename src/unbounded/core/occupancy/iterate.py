@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from unbounded._jit import kernel, section, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import (
@@ -104,18 +102,27 @@ def _part(memory: Vector, size: int, i: int) -> Vector:
     return section(memory, i * size, (i + 1) * size)
 
 
+@kernel
+def room_sizes(lay: Integers, W: Work) -> tuple[int, int, int]:
+    """Of the vectors that `start` cuts up: for triples, pairs, and the rest."""
+    layer = W.ln_x.size * (W.pair.size // 6) + W.pair.size // 6
+    return 16 * lay[TRIPLE, -1], 15 * lay[PAIR, -1], 2 * lay[STATE, -1] + layer
+
+
 @subroutine
-def start(lay: Integers, lo: Vector, hi: Vector, W: Work) -> tuple[Iterate, int]:
-    """A strictly feasible start: uniform policy, middle of the boxes; number of products."""
+def start(
+    lay: Integers, lo: Vector, hi: Vector, Z: Vector, Y: Vector, V: Vector, W: Work
+) -> tuple[Iterate, int]:
+    """A strictly feasible start: uniform policy, middle of the boxes; number of products.
+
+    The iterate is cut out of three vectors of zeros, as long as `room_sizes` says.
+    """
     H = horizon(lay)
     S = lay[STATE, H + 1]
     X = lay[PAIR, H + 1]
     T = lay[TRIPLE, H + 1]
     m_max = W.pair.size // 6
     n_max = W.ln_x.size
-    Z = np.zeros(16 * T)
-    Y = np.zeros(15 * X)
-    V = np.zeros(2 * S + n_max * m_max + m_max)
     it = Iterate(
         Pc=_part(Z, T, 0), entry=_part(Z, T, 1), point=_part(Y, X, 0), x=_part(Y, X, 1),
         z=_part(Y, X, 2), v=_part(V, S, 0), theta=_part(Y, X, 3),
