@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from occupancy_reference import (
@@ -139,6 +139,7 @@ def test_two_runs_are_bit_identical():
 
 
 @given(st.integers(0, 2**32 - 1))
+@example(693)  # an entry near the end of its box could not take its share of what was left
 @settings(max_examples=15, deadline=None)
 def test_warm_sequences_are_certified_and_agree_with_cold_solves(seed):
     mdp, sets, losses, w = small_sequence(seed, n=8)

@@ -102,8 +102,10 @@ def _inner(
     # (v - theta)/rho carries the rounding of v: what is left is spread over free entries
     tolerance = max(1e-12, 1e-15 * n * scale * max(abs(v_low), abs(v_high)))
     balance(m, n, start, rho, tolerance, lo, hi, P0, vn, total, free, low, high, th)
+    over = low  # what an entry at the end of its box could not take: the brackets are done with
     for i in range(m):
         total[i] /= max(free[i], 1.0)
+        over[i] = 0.0
     half = 0.5 * rho
     for j in range(n):
         k = start + j * m
@@ -115,9 +117,31 @@ def _inner(
         for i in range(m):
             t = p0[i] + (vj - th[i]) * scale
             y = min(max(t, a[i]), b[i])
-            y -= total[i] if y == t else 0.0
-            y = min(max(y, a[i]), b[i])
+            t = y - total[i] if y == t else y
+            y = min(max(t, a[i]), b[i])
+            over[i] += y - t
             P[i] = y
             phi[i] += y * vj
             g = y - p0[i]
             phi[i] -= half * (g * g)
+    for i in range(m):
+        if over[i] != 0.0:
+            phi[i] += _spread(m, n, start + i, half, over[i], lo, hi, P0, vn, W.P)
+
+
+@subroutine
+def _spread(
+    m: int, n: int, start: int, half: float, over: float, lo: Vector, hi: Vector, P0: Vector,
+    v: Vector, P: Vector,
+) -> float:  # fmt: skip
+    """Take from a pair's entries what their sum is too much by, where they have room; what that
+    adds to phi."""
+    gain = 0.0
+    for j in range(n):
+        k = start + j * m
+        y = min(max(P[k] - over, lo[k]), hi[k])
+        change = y - P[k]
+        over += change
+        gain += change * v[j] - half * change * (y + P[k] - 2.0 * P0[k])
+        P[k] = y
+    return gain
