@@ -245,9 +245,10 @@ function drawDots(plot, chart, view) {
   }
   if (fits(panel.reference)) root.append(svg("line", { class: "reference", x1: x(panel.reference), x2: x(panel.reference), y1: top, y2: bottom }),
     svg("text", { x: x(panel.reference) + 4, y: top + 6, class: "axis" }, panel.reference === 0.5 ? "1/2" : text(panel.reference)));
+  const label = panel.keys["slope in"] ? `slope in ${panel.keys["slope in"]}` : chart.x.label;
+  const half = 3.3 * label.length + 2; // of its width: it may be wider than the axis
   root.append(svg("line", { class: "frame", x1: left, x2: right, y1: bottom, y2: bottom }),
-    svg("text", { class: "axis", x: (left + right) / 2, y: height - 6, "text-anchor": "middle" },
-      panel.keys["slope in"] ? `slope in ${panel.keys["slope in"]}` : chart.x.label));
+    svg("text", { class: "axis", x: Math.max(Math.min((left + right) / 2, width - half), half), y: height - 6, "text-anchor": "middle" }, label));
   const room = Math.floor((left - 14) / 7);
   rows.forEach((s, i) => {
     const y = top + each * (i + 0.5) + 2, name = data.learners[s.learner];
