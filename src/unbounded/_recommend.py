@@ -60,6 +60,7 @@ class Recommendation:
 
     def __str__(self) -> str:
         sizes = ["layers", "n_actions"] if self.name in mdps.algorithms() else ["n_arms"]
+        sizes += ["episodes"] if self.name == "SCBRL" else []
         told = [f"{name}={value!r}" for name, value in self.settings.items()]
         lines = [f"{self.name}({', '.join(sizes + told)})"]
         lines += [f"  because {reason}" for reason in self.why]
