@@ -19,7 +19,7 @@ from unbounded.play.mdp_learner import MDPLearner
 
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
-SLOW = "with dozens of states it needs very many episodes: try PolicyOptimisation, without a theorem"
+SLOW = "dozens of states take very many episodes: try PolicyOptimisation, which has no theorem"
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
 
