@@ -119,3 +119,12 @@ def test_what_is_cited_is_a_link(opened):
     rows = opened.texts("#sizes .origin td")
     assert any(text.startswith("Chen & Zhang 2024, Algorithm 1") for text in rows)
     assert not any("Zimmert" in text for text, _ in links)  # nobody has given its address
+
+
+def test_names_beside_the_heat_map_stay_readable_and_leave_room(browser, reported):
+    browser.open(reported / "report.html", width=400)
+    widths = browser.run(
+        "return [...document.querySelectorAll(arguments[0])].map((t) => t.offsetWidth)",
+        f"{chart('heatmap')} tbody th",
+    )
+    assert all(120 <= width <= 160 for width in widths)
