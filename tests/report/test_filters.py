@@ -95,7 +95,7 @@ def test_heads_in_two_rows_sort_their_own_column(opened):
 
 def test_a_label_wider_than_its_axis_stays_inside(browser, reported, tmp_path):
     made = contents(reported)
-    made.learners[0] = "a learner with many settings=[0, 1]"  # leaves little for the axis
+    made.learners[0] = "a learner, setting=10"  # leaves little for the axis
     (tmp_path / "page.html").write_text(page.html(made), encoding="utf-8")
     browser.open(tmp_path / "page.html", width=400)
     label, room, axis = browser.run(
@@ -128,3 +128,23 @@ def test_names_beside_the_heat_map_stay_readable_and_leave_room(browser, reporte
         f"{chart('heatmap')} tbody th",
     )
     assert all(120 <= width <= 160 for width in widths)
+
+
+def test_names_that_have_no_room_beside_their_dots_stand_above_them(browser, reported, tmp_path):
+    made = contents(reported)
+    for i in range(len(made.learners)):  # they differ at their ends
+        made.learners[i] = f"a learner with many settings={i}"
+    (tmp_path / "page.html").write_text(page.html(made), encoding="utf-8")
+    names = f"{chart('ranking')} .plot > svg text.name"
+    found = {}
+    for width in (400, 1200):
+        browser.open(tmp_path / "page.html", width=width)
+        found[width] = browser.run(
+            "return [...document.querySelectorAll(arguments[0])].map((t) => {"
+            "const dot = t.parentElement.querySelector('.point').getBoundingClientRect();"
+            "return [t.firstChild.data, t.getBoundingClientRect().bottom <= dot.top + 1]; })",
+            names,
+        )  # fmt: skip
+    assert {name for name, _ in found[400]} == {made.learners[i] for i in range(4)}
+    assert all(above for _, above in found[400])
+    assert not any(above for _, above in found[1200])
