@@ -57,6 +57,11 @@ def _anchors(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r'^<a id="([\w-]+)"></a>$', r"(\1)=", source[0], flags=re.MULTILINE)
 
 
+def _code(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Code without the empty line that ends an example for doctest."""
+    source[0] = re.sub(r"\n\n```$", "\n```", source[0], flags=re.MULTILINE)
+
+
 def _accessible(app: Sphinx, exception: Exception | None) -> None:
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text("utf-8")
@@ -86,3 +91,4 @@ def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (_formula, None), (_display, None))
     app.connect("build-finished", _accessible)
     app.connect("source-read", _anchors)
+    app.connect("source-read", _code)

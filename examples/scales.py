@@ -15,6 +15,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -23,6 +24,7 @@ from unbounded import (
     AHB,
     SCB,
     SCBIX,
+    AdaINF,
     CostSCB,
     EpsilonGreedy,
     Exp3,
@@ -37,14 +39,16 @@ N_ARMS, ROUNDS, REPLICATES = 10, 20_000, 16
 SCALES = 10.0 ** np.arange(-6, 7, 2)
 TOLD = (0.0, 10.0)  # at scale 1, less than 1% of the slowest arm's latencies are longer
 LEARNERS: dict[str, tuple[Learner, str, str]] = {
-    # name: (settings, colour, line); the colours are Okabe and Ito's, safe for colour-blind eyes
-    "CostSCB": (CostSCB(N_ARMS), "#0072B2", "-"),
-    "SCB": (SCB(N_ARMS), "#56B4E9", "-"),
-    "SCB-IX": (SCBIX(N_ARMS), "#009E73", "-"),
-    "AHB": (AHB(N_ARMS), "#CC79A7", "-"),
-    "epsilon-greedy": (EpsilonGreedy(N_ARMS), "#999999", "-"),
-    "Tsallis-INF, told [0, 10]": (TsallisINF(N_ARMS, loss_range=TOLD), "#D55E00", "--"),
-    "Exp3, told [0, 10]": (Exp3(N_ARMS, loss_range=TOLD), "#E69F00", "--"),
+    # name: (settings, colour, line and marker); the colours are Okabe and Ito's but for one, safe
+    # for colour-blind eyes
+    "CostSCB": (CostSCB(N_ARMS), "#0072B2", "-o"),
+    "AdaINF": (AdaINF(N_ARMS), "#7B3294", "-s"),
+    "SCB": (SCB(N_ARMS), "#56B4E9", "-^"),
+    "SCB-IX": (SCBIX(N_ARMS), "#009E73", "-v"),
+    "AHB": (AHB(N_ARMS), "#CC79A7", "-D"),
+    "epsilon-greedy": (EpsilonGreedy(N_ARMS), "#999999", "-P"),
+    "Tsallis-INF, told [0, 10]": (TsallisINF(N_ARMS, loss_range=TOLD), "#D55E00", "--X"),
+    "Exp3, told [0, 10]": (Exp3(N_ARMS, loss_range=TOLD), "#E69F00", "--*"),
     "uniform": (Uniform(N_ARMS), "#000000", ":"),
 }
 
@@ -80,10 +84,14 @@ def show_table(console: Console, regret: dict[str, np.ndarray]) -> None:
 
 def draw(regret: dict[str, np.ndarray], directory: Path) -> list[Path]:
     figure, axes = plt.subplots(figsize=(8.0, 4.8), layout="constrained")
-    for name, (_, colour, line) in LEARNERS.items():
-        axes.plot(SCALES, regret[name], line, color=colour, marker="o", markersize=4, label=name)
+    for name in sorted(LEARNERS, key=lambda name: -regret[name][-1]):  # as the lines end
+        _, colour, line = LEARNERS[name]
+        axes.plot(SCALES, regret[name], line, color=colour, markersize=5, label=name)
     axes.set_xscale("log")
-    axes.set_ylim(bottom=0.0)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("the median of the fastest arm's latencies, in some unit")
     axes.set_ylabel("mean regret / that median")
     axes.set_title("Scale-free learners do not care how large the losses are")

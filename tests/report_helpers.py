@@ -52,8 +52,8 @@ LEARNERS = {  # the names that the page should give them
     "Uniform": ("Uniform", {}),
     "Exp3IX": ("Exp3IX", {}),
 }
-ADVERSARIES = {
-    "StochasticGap": ("StochasticGap", {"scale": 1.0, "shift": 0.0}),
+ADVERSARIES = {  # of the sizes; there is one in the tails
+    "StochasticGap scale=1, shift=0": ("StochasticGap", {"scale": 1.0, "shift": 0.0}),
     "StochasticGap scale=1e-6": ("StochasticGap", {"scale": 1e-6}),
     "StochasticGap shift=5": ("StochasticGap", {"shift": 5.0}),
     "SpikeLeastLikely": ("SpikeLeastLikely", {}),
@@ -86,7 +86,8 @@ class Stored:
         c = self.columns
         chosen = self._is("learner", *LEARNERS[learner])
         if "adversary" in keys:
-            chosen &= self._is("adversary", *ADVERSARIES[keys["adversary"]])
+            name = keys["adversary"]
+            chosen &= self._is("adversary", *ADVERSARIES.get(name, (name, {})))
         for symbol, column in (("n", "arms"), ("T", "rounds")):
             if symbol in keys:
                 chosen &= c[column] == int(keys[symbol].replace(",", ""))

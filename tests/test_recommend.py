@@ -58,7 +58,8 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         found = recommend(mdp=True, **known, outliers=outliers, late=late)
         learner = found.learner(layers=[1, 2], n_actions=2, episodes=100, seed=0)
         assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
-        assert bool(found.mind) == (outliers or late or not known)
+        assert len(found.mind) == 1 + outliers + late + (not known)
+        assert any("PolicyOptimisation" in mind for mind in found.mind)
 
 
 def test_a_known_range_gives_its_least_loss() -> None:

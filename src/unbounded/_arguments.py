@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from operator import index
@@ -25,6 +26,18 @@ def shown(value: object) -> str:
     except Exception:  # an int of 5,000 digits has no repr
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def checked_function(name: str, function: Callable[..., Any], *takes: str) -> None:
+    """Refuse what cannot be called with so many arguments, before anything else is done."""
+    try:
+        inspect.signature(function).bind(*takes)
+    except TypeError:
+        raise TypeError(
+            f"{name} must take ({', '.join(takes)}), and {shown(function)} does not"
+        ) from None
+    except ValueError:  # of some that are not written in Python nobody knows
+        pass
 
 
 def checked_whole(name: str, value: SupportsIndex) -> int:

@@ -19,6 +19,7 @@ from unbounded.play.mdp_learner import MDPLearner
 
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
+SLOW = "dozens of states take very many episodes: try PolicyOptimisation, which has no theorem"
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
 
@@ -60,6 +61,7 @@ class Recommendation:
 
     def __str__(self) -> str:
         sizes = ["layers", "n_actions"] if self.name in mdps.algorithms() else ["n_arms"]
+        sizes += ["episodes"] if self.name == "SCBRL" else []
         told = [f"{name}={value!r}" for name, value in self.settings.items()]
         lines = [f"{self.name}({', '.join(sizes + told)})"]
         lines += [f"  because {reason}" for reason in self.why]
@@ -176,7 +178,7 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recomme
                 "choices change a state",
                 "a least possible loss is known: no exploration, and any number of episodes",
             ),
-            mind + ((COUNTED,) if outliers else ()),
+            (SLOW, *mind, *((COUNTED,) if outliers else ())),
         )
     clip = "clip what says nothing about its state and action before you tell it"
     return Recommendation(
@@ -185,6 +187,7 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recomme
         ("choices change a state", "nothing is known of the losses"),
         (
             "it needs the number of episodes, and explores first",
+            SLOW,
             *((clip,) if outliers else ()),
             *mind,
         ),

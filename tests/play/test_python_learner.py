@@ -331,6 +331,13 @@ def test_it_may_be_durable(tmp_path) -> None:
 # ------------------------------------------------------------------ errors of other kinds
 
 
+def with_update(parameters):
+    return lambda: exec(
+        f"class Mine(PythonLearner):\n    def update({parameters}):\n        pass\n",
+        {"PythonLearner": PythonLearner},
+    )
+
+
 def with_init(body, parameters="self, n_arms, *, seed=None"):
     def make():
         space = {"PythonLearner": PythonLearner, "np": np}
@@ -360,6 +367,8 @@ def with_init(body, parameters="self, n_arms, *, seed=None"):
             with_init("super().__init__(n_arms)", "self, n_arms, *rest, seed=None"),
             "Mine.__init__ must name all its settings",
         ),
+        (with_update("self, arm, loss"), r"Mine.update must take \(self, arm, probability, loss\)"),
+        (with_update("self, arm, q, loss, extra"), r"Mine.update must take \(self, arm, proba"),
         (lambda: Leader(), "Leader: missing a required argument: 'n_arms'"),
         (lambda: Leader(3, rate=2), "Leader: got an unexpected keyword argument 'rate'"),
         (lambda: Leader(3, explore=np.ones(2)), r"the setting explore must be .* \.tolist\(\)"),
@@ -386,6 +395,14 @@ def test_an_update_must_not_set_what_is_ours(name: str) -> None:
     assert list(learner.outstanding) == [choice.id]
     with pytest.raises(TypeError, match=f"Sets sets self.{name}"):
         simulate(Sets(3), StochasticGap(), 10)
+
+
+def test_other_names_and_more_that_is_optional_will_do() -> None:
+    class Own(Even):
+        def update(self, k, *rest, note=""):
+            self.last = k
+
+    simulate(Own(3), StochasticGap(), 10)
 
 
 def test_a_class_without_a_method_says_which() -> None:

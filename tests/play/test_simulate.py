@@ -271,6 +271,10 @@ def test_progress_is_reported():
     [
         (lambda: simulate(SCB(2), StochasticGap(), 0), "at least 1"),
         (lambda: simulate(SCB(2), "gap", 10), "Adversary or a function"),
+        (
+            lambda: simulate(SCB(2), lambda t: [t, 0.0], 10),
+            r"adversary must take \(t, last_arm, q, rng\), and <function .* does not",
+        ),
         (lambda: simulate(SCB(2), StochasticGap(), 10, 0), "replicates must be at least 1"),
         (lambda: simulate(SCB(2), StochasticGap(), 9).relative_regret("x"), "'scale' or 'range'"),
         (lambda: simulate(SCB(2), lambda t, a, q, rng: [1.0], 10), "2 finite losses"),

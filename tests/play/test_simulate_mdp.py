@@ -375,3 +375,5 @@ def test_what_an_adversary_in_python_returns_is_checked():
             play(losses)
     with pytest.raises(TypeError, match="must be an MDPAdversary or a function"):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, "punish", 3)
+    with pytest.raises(TypeError, match=r"adversary must take \(t, last, q, rng\), and <function"):
+        simulate_mdp(UniformPolicy([2, 3], 2), MDP, lambda t, last: [], 3)

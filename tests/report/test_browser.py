@@ -250,22 +250,6 @@ def test_charts_give_their_numbers_and_their_drawing_away(opened, reported):
     assert opened.complaints() == []
 
 
-def test_one_choice_for_all_charts(opened):
-    def shown():
-        views = ("time", "arms", "slopes", "paired", "thresholds")
-        return {view: opened.run(
-            "return [...document.querySelectorAll(arguments[0])].map((s) => s.value)",
-            f"{chart(view)} .controls select") for view in views}  # fmt: skip
-
-    assert not all("SpikeLeastLikely" in values for values in shown().values())
-    opened.run(
-        "const s = document.querySelector(arguments[0]); s.value = 'SpikeLeastLikely';"
-        "s.dispatchEvent(new Event('change'))", '#sizes [data-filter="adversary"]',
-    )  # fmt: skip
-    assert all("SpikeLeastLikely" in values for values in shown().values())
-    assert opened.complaints() == []
-
-
 def test_names_stand_at_the_ends_of_curves(browser, reported):
     names = f"{chart('time')} .plot > svg > text.name"
     browser.open(reported / "report.html", width=1200)

@@ -36,11 +36,12 @@ def test_names_are_positions(sizes):
     assert set(sizes.frame["learner"]) == {10, 11, 12, 13}
     assert sizes.frame["adversary"].max() == len(sizes.adversaries) - 1 == 3
     assert sizes.names["adversary"] == [
-        "StochasticGap scale=1e-6", "StochasticGap", "StochasticGap shift=5", "SpikeLeastLikely"
+        "StochasticGap scale=1e-6", "StochasticGap scale=1, shift=0", "StochasticGap shift=5",
+        "SpikeLeastLikely",
     ]  # fmt: skip
     assert sizes.names["world"] == []
     assert sizes.keys({"adversary": 1, "arms": 3, "rounds": 1200}) == {
-        "adversary": "StochasticGap", "n": "3", "T": "1,200"}  # fmt: skip
+        "adversary": "StochasticGap scale=1, shift=0", "n": "3", "T": "1,200"}  # fmt: skip
 
 
 def test_regret_is_divided_by_range_and_rate_at_each_round(sizes, reported):

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("polars")
 
 from unbounded.lab.names import known
-from unbounded.report.labels import brief, learner_names, short_names, thousands
+from unbounded.report.labels import about, brief, learner_names, short_names, thousands
 
 
 def named(make, kind, field, *variants):
@@ -23,7 +23,19 @@ def test_only_what_tells_adversaries_apart():
     assert named(
         short_names, "bandits", "adversaries",
         (gap, {"gap": 0.3, "scale": 1.0}), (gap, {"gap": 0.3, "scale": 1e-6}), ("Switch", {}),
-    ) == [gap, f"{gap} scale=1e-6", "Switch"]  # fmt: skip
+    ) == [f"{gap} scale=1", f"{gap} scale=1e-6", "Switch"]  # fmt: skip
+
+
+def test_numbers_have_three_digits_where_that_tells_them_apart():
+    gap = "StochasticGap"
+    assert named(
+        short_names, "bandits", "adversaries",
+        *((gap, {"scale": 2.0**k, "shift": s}) for k, s in ((900, 0.0), (-900, 0.0), (0, 1024.0))),
+    ) == [f"{gap} scale=8.45e270", f"{gap} scale=1.18e-271", f"{gap} shift=1024"]  # fmt: skip
+    assert named(
+        short_names, "bandits", "adversaries",
+        (gap, {"scale": 0.12345}), (gap, {"scale": 0.12349}), (gap, {"scale": 0.56789}),
+    ) == [f"{gap} scale=0.12345", f"{gap} scale=0.12349", f"{gap} scale=0.568"]  # fmt: skip
 
 
 def test_learners_have_all_that_is_not_the_default():
@@ -54,6 +66,13 @@ def test_long_values_have_numbers():
 )  # fmt: skip
 def test_values(value, text):
     assert brief(value) == text
+
+
+def test_rounded_values():
+    assert about([2.0**900, 0.1234567, 1e-300]) == "[8.45e270, 0.123, 1e-300]"
+    assert [about(v) for v in (True, None, 7, 123456.0, "range")] == [
+        "yes", "none", "7", "123456", "range",
+    ]  # fmt: skip
 
 
 def test_thousands():

@@ -10,6 +10,7 @@ pytest.importorskip("polars")
 
 import report_helpers as helpers
 from unbounded.report import contents, page
+from unbounded.report.model import Chart
 
 
 def test_text_cannot_break_the_page(reported, tmp_path):
@@ -35,7 +36,9 @@ def test_text_cannot_break_the_page(reported, tmp_path):
 
 def test_nothing_is_loaded(reported):
     text = (reported / "report.html").read_text(encoding="utf-8")
-    assert not re.findall(r"""(?:src|href)\s*=\s*["']?[^"'#\s]""", text)
+    followed = re.compile(r'<a href="https://arxiv\.org/abs/[\d.]+">')  # by a click only
+    assert followed.search(text)
+    assert not re.findall(r"""(?:src|href)\s*=\s*["']?[^"'#\s]""", followed.sub("", text))
     assert not re.findall(r"@import|url\((?!#)", text)
     assert "default-src 'none'" in text
 
@@ -49,3 +52,16 @@ def test_links_to_the_figures(reported):
     ]  # fmt: skip
     assert "a &lt;b&gt;-time: " in text
     assert "Figures for print" not in page.html(made)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "alone"),
+    [
+        (["dots", "lines", "lines", "heat", "lines"], [False, False, True, True, True]),
+        (["dots", "heat", "paired", "lines", "none"], [True, True, True, False, False]),
+        ([], []),
+    ],
+)
+def test_no_chart_stands_beside_an_empty_place(kinds, alone):
+    charts = [Chart("time", "", "", kind) for kind in kinds]
+    assert page._alone(charts) == alone

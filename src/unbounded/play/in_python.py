@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unbounded._arguments import shown
+from unbounded._arguments import checked_function, shown
 from unbounded.core.arrays import Vector
 from unbounded.play.kept_values import from_json, to_json
 
@@ -51,6 +51,10 @@ class InPython:
                     f"{cls.__name__}.{name} would replace what every learner has under this name: "
                     "call it something else"
                 )
+        for name in cls._defines:
+            if inspect.isfunction(vars(cls).get(name)):
+                takes = inspect.signature(getattr(cls._base, name)).parameters
+                checked_function(f"{cls.__name__}.{name}", vars(cls)[name], *takes)
         if "__init__" in vars(cls):
             cls._check_constructor()
             cls.__init__ = begins(vars(cls)["__init__"])  # type: ignore[method-assign]

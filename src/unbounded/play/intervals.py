@@ -69,5 +69,7 @@ def standard_error(values: NDArray[np.float64]) -> float:
     size = float(np.abs(values).max())
     if not 0.0 < size < math.inf:  # an infinite value has no deviation
         return 0.0 if size == 0.0 else math.nan
+    if (values == values[0]).all():  # the rounding of their mean is no deviation
+        return 0.0
     unit = 2.0 ** -math.frexp(size)[1] if size > 1e150 else 1.0  # squares must not overflow
     return float((values * unit).std(ddof=1)) / unit / math.sqrt(values.size)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from unbounded._arguments import checked_count, recorded_rounds
+from unbounded._arguments import checked_count, checked_function, recorded_rounds
 from unbounded.core.powers import LARGEST
 from unbounded.play.adversary import Adversary
 from unbounded.play.bandit_learner import Learner
@@ -206,6 +206,8 @@ def simulate(
     root = root_of(seed)
     if not isinstance(adversary, Adversary) and not callable(adversary):
         raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
+    if not isinstance(adversary, Adversary):
+        checked_function("adversary", adversary, "t", "last_arm", "q", "rng")
     followed: NDArray[np.int64] | None = None
     if comparators is not None:
         followed = _followed(comparators, learner, adversary)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from unbounded._arguments import checked_count, recorded_rounds
+from unbounded._arguments import checked_count, checked_function, recorded_rounds
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.play.adversary import MDPAdversary, PythonMDPAdversary
@@ -206,6 +206,8 @@ def simulate_mdp(
     in_python = not isinstance(adversary, MDPAdversary)
     if in_python and not callable(adversary):
         raise TypeError(f"adversary must be an MDPAdversary or a function, not {adversary!r}")
+    if in_python:
+        checked_function("adversary", adversary, "t", "last", "q", "rng")
     if mdp.layers != learner.layers:
         raise ValueError(
             f"the learner is for {learner.layers}, the MDP has {mdp.layers}: make it by "

@@ -101,9 +101,10 @@ def heatmap(data: Data) -> Chart | str:
         for learner, value, *place in rows.select("learner", "value", *across).iter_rows():
             heat[learners.index(learner)][columns.index(tuple(place))] = number(value)
         names = [
-            " · ".join(data.names[what][i] for what, i in zip(across, column, strict=True))
+            " · ".join(data.names[what][i] for what, i in zip(across, column, strict=True)
+                       if what == "adversary" or len(data.worlds) > 1)
             for column in columns
-        ]
+        ]  # fmt: skip
         panels.append(Panel(data.keys(case), learners=learners, columns=names, heat=heat))
     return Chart(
         "heatmap", "Learner against adversary",

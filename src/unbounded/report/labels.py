@@ -20,18 +20,27 @@ Known = Mapping[str, Registered]
 
 def short_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]:
     """Names for adversaries or worlds: with the settings that others of the class have otherwise,
-    where they are not the default.
+    where they are not the default. One that has nothing but defaults is named by them, and numbers
+    have three digits, where that tells the names apart.
 
     Examples
     --------
     >>> from unbounded.lab.names import known
     >>> from unbounded.report.labels import short_names
     >>> variants = [("StochasticGap", '{"gap":0.2,"scale":1.0}'),
-    ...             ("StochasticGap", '{"gap":0.2,"scale":1e6}')]
+    ...             ("StochasticGap", '{"gap":0.2,"scale":8.452712498170644e+270}')]
     >>> short_names(variants, known("bandits", "adversaries")).values()
-    dict_values(['StochasticGap', 'StochasticGap scale=1e6'])
+    dict_values(['StochasticGap scale=1', 'StochasticGap scale=8.45e270'])
     """
-    return _named(variants, known, lambda value, alike: any(other != value for other in alike))
+    rounded, exact = (
+        _named(variants, known, _differ, text, default=True) for text in (about, brief)
+    )
+    names = list(rounded.values())
+    return {each: name if names.count(name) == 1 else exact[each] for each, name in rounded.items()}
+
+
+def _differ(value: Any, alike: list[Any]) -> bool:
+    return any(other != value for other in alike)
 
 
 def learner_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]:
@@ -50,12 +59,19 @@ def learner_names(variants: Sequence[Variant], known: Known) -> dict[Variant, st
     return _named(
         variants,
         known,
-        lambda value, alike: not isinstance(value, bool) or any(other != value for other in alike),
+        lambda value, alike: not isinstance(value, bool) or _differ(value, alike),
+        brief,
+        default=False,
     )
 
 
 def _named(
-    variants: Sequence[Variant], known: Known, wanted: Callable[[Any, list[Any]], bool]
+    variants: Sequence[Variant],
+    known: Known,
+    wanted: Callable[[Any, list[Any]], bool],
+    text_of: Callable[[Any], str],
+    *,
+    default: bool,
 ) -> dict[Variant, str]:
     settings = {variant: settings_of(variant[1]) for variant in variants}
     called = _called({name for name, _ in variants})
@@ -63,18 +79,19 @@ def _named(
     for variant, own in settings.items():
         others = [settings[other] for other in settings if other[0] == variant[0]]
         usual = as_stored(known[variant[0]].defaults) if variant[0] in known else {}
-        parts = []
+        parts: list[str] = []
+        usually: list[str] = []
         for key, value in own.items():
             alike = [other.get(key) for other in others]
-            if (key in usual and usual[key] == value) or not wanted(value, alike):
+            if not wanted(value, alike):
                 continue
-            text = brief(value)
-            if len(text) > _LONGEST:  # such as a program: by its number
+            text = f"{key}={text_of(value)}"
+            if len(text) > len(key) + 1 + _LONGEST:  # such as a program: by its number
                 distinct = [one for i, one in enumerate(alike) if one not in alike[:i]]
-                parts.append(f"{key} {distinct.index(value) + 1}")
-            else:
-                parts.append(f"{key}={text}")
-        names[variant] = " ".join([called[variant[0]], ", ".join(parts)]).strip()
+                text = f"{key} {distinct.index(value) + 1}"
+            (usually if key in usual and usual[key] == value else parts).append(text)
+        shown = parts or (usually if default else [])
+        names[variant] = " ".join([called[variant[0]], ", ".join(shown)]).strip()
     return names
 
 
@@ -106,6 +123,16 @@ def brief(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(brief(one) for one in value)}]"
     return str(value)
+
+
+def about(value: Any) -> str:
+    """The same, with three digits of each number that is not whole, or is huge."""
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < 1e6
+        return brief(value if whole else float(f"{value:.3g}"))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(about(one) for one in value)}]"
+    return brief(value)
 
 
 def thousands(value: float) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from unbounded.lab.rows import versions
 from unbounded.report.model import Chart, Report, Section
+from unbounded.report.references import links
 
 # Nothing may be loaded, whatever a name or a claim contains.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -67,6 +68,7 @@ def embedded(report: Report) -> str:
     document = {
         "learners": report.learners,
         "looks": report.looks,
+        "links": _addresses(report),
         "sections": [
             {"learners": section.learners, "charts": section.charts} for section in report.sections
         ],
@@ -75,6 +77,20 @@ def embedded(report: Report) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _addresses(report: Report) -> dict[str, str]:
+    """Of what is cited in tables that the scripts write."""
+    tables = (c for section in report.sections for c in section.charts if c.kind == "table")
+    texts = {
+        cell
+        for chart in tables
+        for panel in chart.panels
+        for row in panel.rows
+        for cell in row
+        if isinstance(cell, str)
+    }
+    return {piece: to for text in sorted(texts) for piece, to in links(text) if to}
 
 
 def _contents(sections: Sequence[Section]) -> str:
@@ -118,7 +134,12 @@ def _section(section: Section, i: int, heading: str) -> str:
             f'<ul class="warning">{warnings}</ul>' if warnings else "",
             '<div class="legend" role="group" aria-label="Learners shown"></div>',
             '<div class="charts">',
-            *(_chart(chart, i, j) for j, chart in enumerate(section.charts)),
+            *(
+                _chart(chart, i, j, alone)
+                for j, (chart, alone) in enumerate(
+                    zip(section.charts, _alone(section.charts), strict=True)
+                )
+            ),
             "</div>",
             _origin(section),
             "</section>",
@@ -126,8 +147,19 @@ def _section(section: Section, i: int, heading: str) -> str:
     )
 
 
-def _chart(chart: Chart, i: int, j: int) -> str:
-    wide = " wide" if chart.kind in ("heat", "table", "paired") else ""
+def _alone(charts: Sequence[Chart]) -> list[bool]:
+    """Which charts have a row of the page to themselves: tables, and what has no neighbour."""
+    tables = [chart.kind in ("heat", "table", "paired") for chart in charts]
+    alone, at = list(tables), 0
+    while at < len(charts):
+        pair = not tables[at] and at + 1 < len(charts) and not tables[at + 1]
+        alone[at] = not pair
+        at += 2 if pair else 1
+    return alone
+
+
+def _chart(chart: Chart, i: int, j: int, alone: bool) -> str:
+    wide = " wide" if alone else ""
     name = f"chart-{i}-{j}"
     return (
         f'<figure class="chart{wide}" id="{name}" data-view="{escape(chart.view)}" '
@@ -162,6 +194,13 @@ def _origin(section: Section) -> str:
     )
 
 
+def _linked(text: str) -> str:
+    return "".join(
+        f'<a href="{escape(address)}">{escape(piece)}</a>' if address else escape(piece)
+        for piece, address in links(text)
+    )
+
+
 def _details(title: str, head: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
     """A table to open; nothing if it has no rows."""
     if not rows:
@@ -172,7 +211,7 @@ def _details(title: str, head: Iterable[str], rows: Sequence[Sequence[str]]) -> 
 def _table(head: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
     top = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{_linked(text)}</td>" for text in row) + "</tr>" for row in rows
     )
     return (
         '<div class="scroll" tabindex="0"><table class="plain">'

@@ -103,7 +103,7 @@ def answer(data: Data, chart: Chart | str, names: Sequence[str]) -> str:
 
 
 def _text(one: Series) -> str:
-    return f"{one.mean[0]:.3g}" if one.mean[0] is not None else "–"
+    return f"{one.mean[0]:.3g}".replace("-", "−") if one.mean[0] is not None else "–"
 
 
 def _low(one: Series) -> float:

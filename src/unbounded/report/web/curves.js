@@ -232,9 +232,10 @@ function drawDots(plot, chart, view) {
   const fits = (v) => v !== null && v !== undefined && (!log || v > 0);
   const values = [...rows.flatMap((s) => [s.mean[0], s.low[0], s.high[0]]), panel.reference].filter(fits);
   const width = Math.max(plot.clientWidth, 260);
-  const each = 22, top = fits(panel.reference) ? 16 : 6, bottom = top + each * Math.max(rows.length, 1) + 4, height = bottom + 40;
   const longest = Math.max(...rows.map((s) => data.learners[s.learner].length), 4);
-  const left = Math.min(7 * longest + 24, width * 0.5), right = width - 14;
+  const above = 7 * longest + 24 > width * 0.5; // names that have no room beside their dots
+  const each = above ? 36 : 22, top = fits(panel.reference) ? 16 : 6, bottom = top + each * Math.max(rows.length, 1) + 4, height = bottom + 40;
+  const left = above ? 10 : 7 * longest + 24, right = width - 14;
   const [low, high] = values.length ? padded(Math.min(...values), Math.max(...values), log) : [log ? 0.1 : 0, 1];
   const x = (log ? logarithmic : linear)(low, high, left, right);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
@@ -245,21 +246,21 @@ function drawDots(plot, chart, view) {
   }
   if (fits(panel.reference)) root.append(svg("line", { class: "reference", x1: x(panel.reference), x2: x(panel.reference), y1: top, y2: bottom }),
     svg("text", { x: x(panel.reference) + 4, y: top + 6, class: "axis" }, panel.reference === 0.5 ? "1/2" : text(panel.reference)));
+  const label = panel.keys["slope in"] ? `slope in ${panel.keys["slope in"]}` : chart.x.label;
+  const half = 3.3 * label.length + 2; // of its width: it may be wider than the axis
   root.append(svg("line", { class: "frame", x1: left, x2: right, y1: bottom, y2: bottom }),
-    svg("text", { class: "axis", x: (left + right) / 2, y: height - 6, "text-anchor": "middle" },
-      panel.keys["slope in"] ? `slope in ${panel.keys["slope in"]}` : chart.x.label));
-  const room = Math.floor((left - 14) / 7);
+    svg("text", { class: "axis", x: Math.max(Math.min((left + right) / 2, width - half), half), y: height - 6, "text-anchor": "middle" }, label));
   rows.forEach((s, i) => {
-    const y = top + each * (i + 0.5) + 2, name = data.learners[s.learner];
+    const y = top + each * (i + (above ? 0.75 : 0.5)) + 2, name = data.learners[s.learner];
     const group = svg("g", { class: "learner", "data-learner": s.learner });
-    group.append(svg("text", { class: "name", x: left - 12, y: y + 4, "text-anchor": "end" },
-      shortened(name, room), svg("title", {}, name)));
+    group.append(svg("text", { class: "name", x: above ? 2 : left - 12, y: above ? y - 10 : y + 4, "text-anchor": above ? "start" : "end" },
+      above ? shortened(name, Math.floor(width / 7)) : name, svg("title", {}, name)));
     const [m, a, b] = [s.mean[0], s.low[0], s.high[0]];
     if (fits(b) && a !== null) group.append(svg("line", { x1: Math.max(fits(a) ? x(a) : left, left), x2: x(b), y1: y, y2: y,
       style: `stroke:${colour(s.learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }));
     if (fits(m)) group.append(svg("path", { class: "point", d: marker(s.learner, 4.5), transform: `translate(${x(m)},${y})`, style: `fill:${colour(s.learner)}` }));
     else group.append(svg("text", { x: left + 4, y: y + 4 }, m === null ? "not defined" : text(m)));
-    group.append(svg("rect", { x: 0, y: y - each / 2, width, height: each, fill: "transparent" },
+    group.append(svg("rect", { x: 0, y: top + each * i + 2, width, height: each, fill: "transparent" },
       svg("title", {}, `${name}: ${text(m)}, ${chart.band} ${text(a)} to ${text(b)}, ${whole(s.replicates)} replicates` +
         (panel.columns ? `, against ${panel.columns[panel.series.indexOf(s)]}` : ""))));
     root.append(group);

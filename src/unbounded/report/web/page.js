@@ -6,7 +6,7 @@
 function mount(figure, section, chart) {
   const plot = figure.querySelector(".plot");
   const controls = figure.querySelector(".controls");
-  const view = { panel: chart.start || 0, log: null, reference: null };
+  const view = { panel: chart.start || 0, log: null, reference: null, only: {} };
   if (chart.kind === "none") return;
   const draw = () => {
     if (chart.kind === "lines") drawLines(plot, chart, view);
@@ -66,6 +66,7 @@ function mount(figure, section, chart) {
   }
   redraws.push(draw);
   section.choosers.push((name, value) => {
+    if (chart.kind === "heat" && ["adversary", "world"].includes(name)) { view.only[name] = value; draw(); }
     if (!chart.panels.some((panel) => panel.keys[name] === value)) return;
     view.panel = nearestPanel(name, value);
     settle();
@@ -150,10 +151,11 @@ function mountLegend(place, section) {
 function filters(section) {
   const charts = section.charts.filter((chart) => chart.panels);
   const names = [...new Set(charts.flatMap((chart) => chart.panels.flatMap((panel) => Object.keys(panel.keys))))];
+  const choices = (chart, name) => [...new Set(chart.panels.flatMap((panel) => (chart.kind === "heat" && panel.keys[name] === undefined
+    ? panel.columns.map((column) => about(column, name)) : [panel.keys[name]])))].filter((v) => v !== undefined);
   return names.flatMap((name) => {
-    const values = [...new Set(charts.flatMap((chart) => chart.panels.map((panel) => panel.keys[name])))].filter((v) => v !== undefined);
-    const able = charts.filter((chart) => new Set(chart.panels.map((panel) => panel.keys[name])).size > 1);
-    if (values.length < 2 || able.length < 2) return [];
+    const each = charts.map((chart) => choices(chart, name)), values = [...new Set(each.flat())];
+    if (each.filter((own) => own.length > 1).length < 2) return [];
     const select = html("select", { "data-filter": name, onchange: () => { for (const choose of section.choosers) choose(name, select.value); } },
       html("option", { value: "" }, "as chosen below"), ...values.map((value) => html("option", { value }, value)));
     return [html("label", {}, `${name} of all charts`, select)];
