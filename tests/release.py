@@ -3,10 +3,12 @@
 What an index of packages would show has no link into the repository; the wheel has what it should
 and nothing else; a wheel made from the sdist is the same; and in a new environment, away from the
 repository, somebody installs it, writes an algorithm, compares it, and has a figure: in how long.
+Then the code of the tutorial for those who do that, up to its figure.
 """
 
 from __future__ import annotations
 
+import doctest
 import re
 import resource
 import subprocess
@@ -17,6 +19,7 @@ import zipfile
 from email import message_from_bytes
 from pathlib import Path
 
+TUTORIAL = Path(__file__).parents[1] / "docs" / "guide" / "tutorial-algorithm.md"
 FIRST = """
 import numpy as np
 import matplotlib
@@ -103,9 +106,15 @@ def main(directory: Path) -> None:
         (away / "first.py").write_text(FIRST)
         print(run(python, "first.py", cwd=away), end="")
         assert (away / "first.svg").stat().st_size > 1000
+        figure = time.perf_counter()
         print(f"CPU time of all that: {worked() - before:.0f} s")
+        examples = doctest.DocTestParser().get_examples(TUTORIAL.read_text("utf-8"))
+        (away / "tutorial.py").write_text("".join(example.source for example in examples))
+        run(python, "tutorial.py", cwd=away)
+        assert (away / "comparison.svg").stat().st_size > 1000
         print(f"{wheel.name}: installed in {installed - start:.0f} s, "
-              f"the first figure after {time.perf_counter() - start:.0f} s")  # fmt: skip
+              f"the first figure after {figure - start:.0f} s, "
+              f"that of the tutorial after {time.perf_counter() - start:.0f} s")  # fmt: skip
 
 
 def unpacked(sdist: Path, away: Path) -> Path:
