@@ -206,7 +206,7 @@ def simulate_mdp(
     in_python = not isinstance(adversary, MDPAdversary)
     if in_python and not callable(adversary):
         raise TypeError(f"adversary must be an MDPAdversary or a function, not {adversary!r}")
-    if in_python:
+    if not isinstance(adversary, MDPAdversary):
         checked_function("adversary", adversary, "t", "last", "q", "rng")
     if mdp.layers != learner.layers:
         raise ValueError(
