@@ -76,8 +76,14 @@ class Whole(JITCodeLibrary):
     _shared_module: Any
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Not yet: the whole is optimised."""
+        """Take out what is never used, addresses of this process above all. The rest is optimised
+        with the whole."""
         ll_module.data_layout = self._codegen._data_layout
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_dead_code_elimination_pass()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(ll_module, self._codegen._pass_builder())
 
     def _optimize_final_module(self) -> None:
         """Once: Numba does it twice, to find more counts of references that are not needed."""
