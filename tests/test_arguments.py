@@ -244,3 +244,15 @@ def test_numbers_of_layers():
     ):
         with pytest.raises(error, match=words):
             arguments.checked_numbers(NAME, wrong, (2, 1))
+
+
+def test_functions_are_asked_what_they_take() -> None:
+    class Callable:
+        def __call__(self, a, b=1, *rest):
+            return a
+
+    for fine in (lambda a, b: a, lambda *all: all, Callable(), Callable().__call__, type):
+        arguments.checked_function(NAME, fine, "a", "b")
+    for wrong in (lambda a: a, lambda a, b, c: a, lambda a, *, b: a, int.bit_length):
+        with pytest.raises(TypeError, match=rf"^{NAME} must take \(a, b\), and .* does not$"):
+            arguments.checked_function(NAME, wrong, "a", "b")
