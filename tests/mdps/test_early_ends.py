@@ -48,7 +48,9 @@ def test_who_knows_of_no_ends_says_so():
     others = set(algorithms()) - set(TAKES)
     assert others == {"PolicyOptimisation"}
     for name in others:
-        with pytest.raises(TypeError, match=f"{name} takes no (allowed|ends)=, .*choose a learner"):
+        with pytest.raises(
+            TypeError, match=f"{name} takes no (allowed|ends)=, .*choose one that .* CostSCBRL"
+        ):
             algorithms()[name].for_mdp(MDP, T)
 
 
@@ -242,7 +244,7 @@ def test_a_learner_that_knows_no_masks_is_refused():
         def __init__(self, layers, n_actions, *, seed=None):
             pass
 
-    with pytest.raises(TypeError, match=r"Plain takes no allowed=.*choose a learner"):
+    with pytest.raises(TypeError, match=r"Plain takes no allowed=.*choose one that .* CostSCBRL"):
         Plain.for_mdp(MDP)
 
 

@@ -23,7 +23,8 @@ def arguments_for(
         elif value:
             raise TypeError(
                 f"{cls.__name__} takes no {name}=, and cannot play where episodes end early or "
-                "where some actions are not allowed: choose a learner that takes allowed= and ends="
+                "where some actions are not allowed: choose one that takes allowed= and ends=, "
+                "as CostSCBRL does"
             )
     if episodes is not None and "episodes" in taken:
         given["episodes"] = episodes
