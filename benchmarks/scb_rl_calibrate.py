@@ -5,8 +5,8 @@
     python benchmarks/scb_rl_calibrate.py 10000 --replicates 3 --larger
 
 Exact regret / (sum_h l_inf,h S sqrt(A T)) over 5 worlds and all adversaries; with --larger over
-worlds of 6 to 60 states and six adversaries, and the ratio to UOB-REPS told the range. Neither these
-worlds nor these seeds are those of benchmarks/scb_rl_table.py and benchmarks/scb_rl_large.py.
+worlds of 6 to 60 states and six adversaries, and the ratio to UOB-REPS told the range. Neither
+these worlds nor these seeds are those of benchmarks/scb_rl_table.py and scb_rl_large.py.
 """
 
 import argparse
