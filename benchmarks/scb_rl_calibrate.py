@@ -2,20 +2,23 @@
 
     python benchmarks/scb_rl_calibrate.py 10000 --replicates 2
     python benchmarks/scb_rl_calibrate.py 100000 --changes "as it is" "eta x2"
+    python benchmarks/scb_rl_calibrate.py 10000 --replicates 3 --larger
 
-Exact regret / (sum_h l_inf,h S sqrt(A T)) over 5 worlds and all adversaries. Neither these worlds
-nor these seeds are those of benchmarks/scb_rl_table.py.
+Exact regret / (sum_h l_inf,h S sqrt(A T)) over 5 worlds and all adversaries; with --larger over
+worlds of 6 to 60 states and six adversaries, and the ratio to UOB-REPS told the range. Neither
+these worlds nor these seeds are those of benchmarks/scb_rl_table.py and scb_rl_large.py.
 """
 
 import argparse
 import itertools
 
 import numpy as np
-from scb_rl_table import ADVERSARIES
+from scb_rl_table import ADVERSARIES, true_ranges
 
 from unbounded import worlds
 from unbounded.mdps.profiles import PRACTICAL
 from unbounded.mdps.scb_rl import SCBRL
+from unbounded.mdps.uob_reps import UOBREPS
 from unbounded.play.simulate_mdp import simulate_mdp
 
 SEED = 17
@@ -26,8 +29,24 @@ WORLDS = {
     "dirichlet 2-4, A3": worlds.dirichlet([2, 4], 3, np.random.default_rng(175)),
     "lock H4, A3": worlds.combination_lock(4, 3, np.random.default_rng(176)),
 }
+LARGER_SEED = 5170
+LARGER = {
+    "dirichlet 2-4, A3": worlds.dirichlet([2, 4], 3, np.random.default_rng(575)),
+    "lock H5, A3": worlds.combination_lock(5, 3, np.random.default_rng(576)),
+    "hard 4-7-7": worlds.hard_to_reach([4, 7, 7], 2, np.random.default_rng(577), reach=1e-2),
+    "dirichlet 8-8-8-8, A3": worlds.dirichlet([8, 8, 8, 8], 3, np.random.default_rng(578)),
+    "dirichlet 20-20-20": worlds.dirichlet([20, 20, 20], 2, np.random.default_rng(579)),
+}
+SIX = ("stochastic", "switch", "good spike", "quiet lure", "punish", "hide")
+BEFORE = {"rate": 0.35, "early_stop": 16, "exploration_cap": 0.5, "few": False, "centre": 0.0}
 CHANGES = {
     "as it is": {},
+    "as it was": BEFORE,
+    "as it was, cap 0.05": BEFORE | {"exploration_cap": 0.05},
+    "not centred": {"centre": 0.0, "rate": 0.35},
+    "early stop 4": {"early_stop": 4},
+    "early stop 1": {"early_stop": 1},
+    "cap 0.1": {"exploration_cap": 0.1},
     "eta x2": {"rate": 2 * PRACTICAL.rate},
     "eta /1.5": {"rate": PRACTICAL.rate / 1.5},
     "gamma x2": {"implicit": 2 * PRACTICAL.implicit},
@@ -36,7 +55,6 @@ CHANGES = {
     "beta /4": {"mixing": PRACTICAL.mixing / 4},
     "width x2": {"width": 2 * PRACTICAL.width},
     "width /2": {"width": PRACTICAL.width / 2},
-    "early stop 8": {"early_stop": 8},
     "xi /3": {"exploration": PRACTICAL.exploration / 3},
     "skip 0": {"skip": 0.0},
     "ftrl_only": {"estimator": "ftrl_only"},
@@ -57,22 +75,51 @@ def cells(T, replicates, change):
     return out
 
 
+def larger_cells(T, replicates, change):
+    """The same over the larger worlds and six adversaries; None stands for UOB-REPS."""
+    out = {}
+    for world, against in itertools.product(LARGER, SIX):
+        mdp, regrets = LARGER[world], []
+        sizes, A = mdp.layers.sizes, mdp.layers.n_actions
+        for seed in range(LARGER_SEED, LARGER_SEED + replicates):
+            if change is None:
+                ranges = true_ranges(mdp, ADVERSARIES[against], T, seed)
+                learner = UOBREPS(sizes, A, T, loss_range=ranges)
+            else:
+                learner = SCBRL(sizes, A, T, **change)
+            result = simulate_mdp(
+                learner, mdp, ADVERSARIES[against], T, seed=seed, checkpoints=[T], workers=1
+            )
+            regrets.append(result.minimax_regret(pseudo=True)[0, -1])
+        out[world, against] = np.mean(regrets)
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("episodes", type=int)
     parser.add_argument("--replicates", type=int, default=1)
     parser.add_argument("--changes", nargs="+", default=list(CHANGES), choices=list(CHANGES))
+    parser.add_argument("--larger", action="store_true")
     given = parser.parse_args()
+    told = larger_cells(given.episodes, given.replicates, None) if given.larger else {}
     print(f"T = {given.episodes:,}: mean, worst cell, for oblivious and for adaptive adversaries\n")
-    print("| change | oblivious | adaptive |\n|---|---|---|")
+    print("| change | oblivious | adaptive | to UOB-REPS |\n|---|---|---|---|")
     for name in given.changes:
-        played = cells(given.episodes, given.replicates, CHANGES[name])
+        play = larger_cells if given.larger else cells
+        played = play(given.episodes, given.replicates, CHANGES[name])
         entries = []
         for adaptive in (False, True):
             some = {c: v for c, v in played.items() if ADVERSARIES[c[1]].looks == adaptive}
             worst = max(some, key=some.get)
             mean = np.mean(list(some.values()))
             entries.append(f"{mean:.2f}, {some[worst]:.2f} ({', '.join(worst)})")
+        three = ("stochastic", "punish", "hide")
+        ratios = {c: played[c] / told[c] for c in told if c[1] in three}
+        if ratios:
+            worst = max(ratios, key=ratios.get)
+            mean = np.mean(list(ratios.values()))
+            entries.append(f"{mean:.2f}, {ratios[worst]:.2f} ({', '.join(worst)})")
         print(f"| {name} | " + " | ".join(entries) + " |", flush=True)
 
 

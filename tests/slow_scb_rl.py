@@ -15,7 +15,17 @@ class SlowSCBRL:
     """``factors``: of the paper's eta, gamma, beta and of the width of its confidence set."""
 
     def __init__(
-        self, layers, T, delta, factors, clip, mixture, skip=0.0, kappa=1e-3, explorers=()
+        self,
+        layers,
+        T,
+        delta,
+        factors,
+        clip,
+        mixture,
+        skip=0.0,
+        kappa=1e-3,
+        explorers=(),
+        centre=0.0,
     ):
         self.layers = layers
         H, A, sizes = layers.horizon, layers.n_actions, layers.sizes
@@ -26,6 +36,7 @@ class SlowSCBRL:
         self.c1, self.c2 = 4 * factors[3], 28 / 3 * factors[3]
         self.log_term = np.log(T * SA / delta)
         self.clip, self.mixture, self.skip, self.kappa = clip, mixture, skip, kappa
+        self.centre = centre
         self.explorers = explorers  # [(weight, tables)], weights sum to one
         shapes = [(1, 1, sizes[0])] + [(sizes[h], A, sizes[h + 1]) for h in range(H - 1)]
         self.M = [np.zeros(shape) for shape in shapes]
@@ -113,12 +124,17 @@ class SlowSCBRL:
 
     # one episode
 
-    def learn(self, pi, component, states, actions, losses):
-        """``pi``: tables of the FTRL policy that was in use. Whether FTRL is to be solved again."""
+    def learn(self, pi, component, states, actions, losses, q=None):
+        """``pi``: tables of the FTRL policy that was in use, ``q`` those of its occupancy measure,
+        if estimates are centred. Whether FTRL is to be solved again."""
         due = False
         for h in range(1, self.layers.horizon + 1):
             s, a = states[h - 1], actions[h - 1]
-            l_plus = self.observe_loss(h - 1, losses[h - 1])
+            centre = self.centre * self.width(h - 1) / 2
+            l_plus = self.observe_loss(h - 1, losses[h - 1]) - centre
+            if centre > 0:  # everywhere, visited or not
+                share = (1 - self.beta) * q[h - 1]
+                self.L[h - 1] -= centre * self.gamma / (share + self.gamma)
             u = (1 - self.beta) * self.upper_bound(pi, h, s) * pi[h - 1][s, a]
             if self.mixture:
                 for weight, tables in self.explorers:
@@ -126,7 +142,7 @@ class SlowSCBRL:
             elif component is not None:
                 continue
             self.L[h - 1][s, a] += l_plus / (u + self.gamma)
-            self.since[h - 1][s, a] += l_plus / (u + self.gamma)
+            self.since[h - 1][s, a] += abs(l_plus) / (u + self.gamma)
             uniform = self.since[h - 1].size
             range_ = 2 * self.eta * self.w[h - 1]
             due |= bool(self.since[h - 1][s, a] > self.skip * uniform * range_)

@@ -42,13 +42,13 @@ def test_same_seed_same_play(example):
         assert not np.array_equal(actions[0], actions[2])
 
 
-def asked_for(learner, states, actions):
-    """A plan that takes these actions; others are forgotten."""
+def asked_for(learner, component, states, actions):
+    """A plan of this component that takes these actions; others are forgotten."""
     while True:
         plan = learner.ask()
         visited = zip(plan.policy, states, actions, strict=True)
         chances = [table[s, a] for table, s, a in visited]
-        if min(chances) > 0.0:
+        if min(chances) > 0.0 and plan.component == component:
             return plan
         learner.forget(plan)
 
@@ -66,7 +66,7 @@ def test_looking_and_forgetting_change_nothing_that_is_learned(example):
             look()
         onlooker(looked)
         looked.forget(looked.ask())
-        looked.tell(asked_for(looked, states, actions), states, actions, seen)
+        looked.tell(asked_for(looked, plan.component, states, actions), states, actions, seen)
     assert np.array_equal(onlooker(plain), onlooker(looked))
     assert np.array_equal(plain.policy().pi, looked.policy().pi)
     assert looked.certificate == plain.certificate

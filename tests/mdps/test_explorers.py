@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from mdp_play import reach, reached
-from unbounded import worlds
-from unbounded.core.occupancy.layout import Layers
+import unbounded
+from mdp_play import reach, reached, state_of, walk
+from unbounded import SCBRL, worlds
+from unbounded.core.occupancy.layout import STATE, Layers
 from unbounded.core.occupancy.policies import Markov, occupancy
 from unbounded.mdps import explorers
 from unbounded.mdps.explorers import Library
@@ -124,3 +125,87 @@ def test_the_oracle_reaches_every_state_as_often_as_possible():
     assert library.weight[:7].tolist() == [1 / 7] * 7
     found = explorers.mixtures(mdp.layers, library, 7)
     assert reached(mdp, found) == pytest.approx(reach(mdp), abs=1e-12)
+
+
+S_MET = 6  # states of the lock that are met early_stop times; one may be too deep
+
+
+def few(mdp, T, seed=0, **settings):
+    """SCB-RL with few explorers that has just explored, and how often each state was met then."""
+    sizes, n_actions = mdp.layers.sizes, mdp.layers.n_actions
+    learner = SCBRL(sizes, n_actions, T, seed=seed, few=True, early_stop=4, **settings)
+    rng, met = np.random.default_rng(seed), [np.zeros(n) for n in sizes]
+    while learner.phase == "exploring":
+        plan = learner.ask()
+        states, actions = walk(mdp, plan, rng.random(mdp.layers.horizon))
+        learner.tell(plan, states, actions, np.zeros(mdp.layers.horizon))
+        for h, s in enumerate(states):
+            met[h][s] += 1
+    return learner, np.concatenate(met)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_explorers(seed, monkeypatch):
+    """One policy per state that was not met anyway, no two of them equal, in one budget."""
+    monkeypatch.setattr(unbounded.settings, "jit", "never")
+    mdp = worlds.combination_lock(4, 3, np.random.default_rng(seed))
+    learner, met = few(mdp, 2000, seed, exploration_cap=0.2)
+    library, lay = state_of(learner).search.library, mdp.layers.table
+    assert learner.episodes_explored <= 400
+    assert np.sum(met >= 4) >= S_MET
+    size, S = library.size, mdp.layers.n_states
+    assert size < S - 1
+    assert library.weight[:size].sum() == pytest.approx(1.0, abs=1e-12)
+    shares = library.weight[:size] * (S - 1)
+    assert np.allclose(shares, np.round(shares))  # whole numbers of states
+    seen = set()
+    for k in range(size):
+        layer, _ = explorers.place(lay, int(library.target[k]))
+        choice = library.choice[k * S + 1 : k * S + lay[STATE, layer]]
+        seen.add((layer, *choice))
+    assert len(seen) == size
+    # Even actions, which are there for the rest, and what was sought for the deep state.
+    assert any(layer == 1 for layer, *_ in seen)
+    deep = int(np.argmin(reached_evenly(mdp)))
+    mixed = sum(
+        w * occupancy(mdp, policy)[pair_slice(mdp, deep)].sum() for w, policy in policies(learner)
+    )
+    assert mixed > 2 * reached_evenly(mdp)[deep]
+    # The control: without `few`, states that were met on the way have policies of their own.
+    control = SCBRL(mdp.layers.sizes, 3, 2000, seed=seed, few=False, exploration_cap=0.2)
+    assert control.explored.per_state * (S - 1) > 390
+    assert state_of(control).search.progress.target == 0
+
+
+def test_a_budget_that_does_not_suffice(monkeypatch):
+    monkeypatch.setattr(unbounded.settings, "jit", "never")
+    mdp = worlds.dirichlet([5, 6, 7], 2, np.random.default_rng(3))
+    learner, met = few(mdp, 100, exploration_cap=0.07)
+    assert learner.episodes_explored == 7
+    assert learner.explored.capped
+    assert np.any(met < 4)
+    library = state_of(learner).search.library
+    assert library.weight[: library.size].sum() == pytest.approx(1.0, abs=1e-12)
+    copy = SCBRL.load(learner.save())
+    assert copy.phase == "playing"
+
+
+def policies(learner):
+    """Weights and policies of the whole library."""
+    library = state_of(learner).search.library
+    for k in range(library.size):
+        pi = np.empty(learner.layers.n_pairs)
+        explorers.fill_component(learner.layers.table, learner.layers.even, library, k, pi)
+        yield library.weight[k], Markov(learner.layers, pi)
+
+
+def pair_slice(mdp, number):
+    h, s = explorers.place(mdp.layers.table, number)
+    first = mdp.layers.index(h, s)
+    return slice(first, first + mdp.layers.n_actions)
+
+
+def reached_evenly(mdp):
+    """Probability of each state under even actions."""
+    q = occupancy(mdp, Markov.uniform(mdp.layers))
+    return np.array([q[pair_slice(mdp, k)].sum() for k in range(mdp.layers.n_states - 1)])

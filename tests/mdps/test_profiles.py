@@ -13,7 +13,8 @@ UNSET = dict.fromkeys(Constants._fields)
 
 
 def of(T, constants=THEORY, cap=0.5, tight=False, delta=0.1, layers=LAYERS):
-    return rates(layers, T, delta, constants, cap, tight, sum(layers.sizes))
+    constants = constants._replace(exploration_cap=cap)
+    return rates(layers, T, delta, constants, tight, sum(layers.sizes))
 
 
 def test_rates_are_the_papers_times_the_factors():
@@ -83,8 +84,9 @@ def test_e31_rates_need_t_and_delta():
 
 
 def test_the_profiles():
-    assert Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0) == THEORY
-    assert Constants("range", 0.35, 0.3, 1.0, 0.3, 0.2, 0.3, 16, True, 0.75) == PRACTICAL
+    theory = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
+    practical = Constants("range", 0.5, 0.3, 1.0, 0.3, 0.2, 0.3, 2, True, 0.75, 0.05, True, 1.0)
+    assert (theory, practical) == (THEORY, PRACTICAL)
     assert profiles.chosen("theory", UNSET) == THEORY
     assert profiles.chosen("practical", UNSET) == PRACTICAL
     given = UNSET | {"rate": 2.0, "share_counts": True, "early_stop": 3, "bonus": 1.5}
@@ -104,6 +106,9 @@ def test_the_profiles():
         ({"bonus": 0.0}, "bonus"),
         ({"bonus": "papers"}, "bonus must be a number above 0 or 'paper'"),
         ({"early_stop": -1}, "early_stop"),
+        ({"exploration_cap": 0.0}, "exploration_cap"),
+        ({"exploration_cap": 1.0}, "exploration_cap"),
+        ({"centre": -1.0}, "centre"),
     ],
 )
 def test_what_cannot_be_given(given, message):
@@ -129,3 +134,22 @@ def test_the_explorers_bonus():
     assert bonus("ucbvi", "paper") == ucbvi.hoeffding_bonus(LAYERS, 300, 0.01)
     assert bonus("ucbvi", 0.4) == ucbvi.hoeffding_bonus(LAYERS, 300, 0.01, 0.4)
     assert bonus("oracle", 0.4) == bonus("mvp", 0.4)
+
+
+def test_few_explorers_have_a_budget_in_all():
+    few = THEORY._replace(few=True, exploration=0.01)
+    for T in (100, 10_000, 10**8):
+        found = of(T, few, cap=0.1)
+        assert found.budget == T // 10
+        wanted = math.ceil(0.01 * math.sqrt(14 * T))
+        assert wanted == found.N
+        assert found.capped == (7 * wanted > found.budget)
+    assert of(5, few, cap=0.1).budget == 1
+    assert math.ceil(math.sqrt(14 * 100)) > of(100, THEORY, cap=0.1).N  # the control
+
+
+def test_large_worlds_renew_lazily_in_the_practical_profile_only():
+    small, large = Layers([20, 20], 4), Layers([50, 50, 50], 10)
+    assert small.n_transitions < profiles.LARGE <= large.n_transitions
+    assert profiles.renewal("practical", small) == profiles.renewal("theory", large) == "epoch"
+    assert profiles.renewal("practical", large) == "lazy"

@@ -25,10 +25,10 @@ def test_one_state_is_the_shannon_bandit(clip):
     """H = 1, one state: exponential weights with the same eta, gamma, beta and clipping."""
     T, A = 400, 4
     mdp = LayeredMDP([1.0], [], n_actions=A)
-    learner = SCBRL([1], A, T, clip=clip, skip=0.0, tolerance=1e-12, seed=0)
+    learner = SCBRL([1], A, T, clip=clip, skip=0.0, centre=0.0, tolerance=1e-12, seed=0)
     losses = random_losses(mdp.layers, T, seed=1, shift=3.0)
     rate = math.sqrt(math.log(A * T / 0.05) / (A * T))
-    eta, gamma, beta = 0.35 * rate, 0.3 * rate, math.sqrt(A / T)
+    eta, gamma, beta = 0.5 * rate, 0.3 * rate, math.sqrt(A / T)
     L, C, low, high = np.zeros(A), 0.0, np.inf, -np.inf
     worst = 0.0
 
@@ -56,7 +56,7 @@ def test_one_state_is_the_shannon_bandit(clip):
 
 def test_first_it_explores_and_then_it_plays():
     """Lines 1 to 3: RF-ELP's episodes are those of an RFELP by itself, then FTRL's policies."""
-    learner = make(T=400)
+    learner = make(T=400, few=False, early_stop=16, exploration_cap=0.5)
     exploration = []
 
     def before(learner, plan, states, actions, seen):
@@ -77,8 +77,8 @@ def test_first_it_explores_and_then_it_plays():
 
 
 def test_the_exploration_is_that_of_rf_elp():
-    learner = make(T=400)
-    p = params_of(learner).search
+    learner = make(T=400, few=False, early_stop=16, exploration_cap=0.5)
+    p = params_of(learner).search._replace(budget=0)
     seeker = rf_elp.RFELP(LAYERS.sizes, 2, p.N, early_stop=p.m, bonus=0.3, seed=9)
     assert repr(params_of(seeker)) == repr(p)
     _, told = play(learner, MDP, random_losses(LAYERS, 400, seed=4), seed=5)
@@ -94,7 +94,7 @@ def test_the_exploration_is_that_of_rf_elp():
             assert np.array_equal(a.pi, b.pi)
 
 
-@pytest.mark.parametrize("settings", [{}, {"profile": "theory"}])
+@pytest.mark.parametrize("settings", [{"exploration_cap": 0.5}, {"profile": "theory"}])
 def test_the_version_changes_with_what_is_played(settings):
     """The simulator computes the occupancy measure again only then."""
     learner, onlooker = make(T=200, **settings), Onlooker(MDP)

@@ -134,7 +134,7 @@ def test_e28_boxes_and_weights_begin_with_what_was_seen():
             first[literal] = (np.mean(state.hi - state.lo), np.ldexp(state.w, state.unit).max())
 
     for literal in (False, True):
-        learner = make(T=600, literal=literal)
+        learner = make(T=600, literal=literal, few=False, early_stop=16, exploration_cap=0.5)
         play(learner, MDP, random_losses(LAYERS, 600, seed=12), seed=13, before=before)
     assert first[True] == (1.0, 0.0)
     assert first[False][0] < 0.99
@@ -187,7 +187,7 @@ def test_e31_it_needs_t_and_delta():
     assert repr(params_of(make(delta=0.05)).play) != repr(params_of(make(delta=0.06)).play)
     for cls in (SCB, SCBIX):
         assert "rounds" not in cls(2).settings
-    learner = make(T=8)
+    learner = make(T=8, few=False)
     play(learner, MDP, random_losses(LAYERS, 8, seed=14), seed=15)
     with pytest.warns(UserWarning, match="its rates and its guarantee are for that many"):
         learner.ask()
@@ -197,7 +197,7 @@ def test_e35_there_must_be_a_main_phase():
     for T in (1, 7):
         with pytest.raises(ValueError, match="episodes must exceed the 7 states"):
             make(T=T)
-    learner = make(T=8)
+    learner = make(T=8, few=False)
     play(learner, MDP, random_losses(LAYERS, 8, seed=14), seed=15)
     assert learner.episodes_explored == 7
     assert learner.phase == "playing"

@@ -10,13 +10,14 @@ from mdp_play import params_of, play, random_losses, state_of, tell_firsts, walk
 from occupancy_work import Case
 from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
-from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
-from unbounded.core.occupancy.confidence import rebuild
+from unbounded.core.clipping import LAZY, RANGE, SCALE, clip_each, empty_windows
+from unbounded.core.occupancy.confidence import known, rebuild
 from unbounded.core.occupancy.ftrl import EXPONENT
 from unbounded.core.occupancy.layout import PAIR, STATE
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.core.occupancy.upper import upper_occupancy
 from unbounded.mdps import uob_reps_ex
+from unbounded.mdps.markov_play import OWN
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
@@ -38,11 +39,12 @@ def weights(learner):
     [
         ({"profile": "theory"}, (1, 1, 1, 1)),
         ({"profile": "theory", "width": 0.05}, (1, 1, 1, 0.05)),
-        ({"profile": "practical"}, (0.35, 0.3, 1, 0.2)),
-        ({"profile": "practical", "skip": 0.0, "width": 0.05}, (0.35, 0.3, 1, 0.05)),
+        ({"profile": "practical"}, (0.5, 0.3, 1, 0.2)),
+        ({"profile": "practical", "skip": 0.0, "width": 0.05}, (0.5, 0.3, 1, 0.05)),
+        ({"profile": "practical", "centre": 0.0, "rate": 0.35}, (0.35, 0.3, 1, 0.2)),
         ({"profile": "theory", "estimator": "ftrl_only", "width": 0.05}, (1, 1, 1, 0.05)),
     ],
-    ids=["theory", "narrow", "practical", "always", "ftrl_only"],
+    ids=["theory", "narrow", "practical", "always", "not centred", "ftrl_only"],
 )
 def test_agrees_with_a_slow_implementation(settings, factors):
     T = 200
@@ -56,6 +58,7 @@ def test_agrees_with_a_slow_implementation(settings, factors):
     slow = SlowSCBRL(
         mdp.layers, T, 0.05, factors, "scale" if settings["profile"] == "theory" else "range",
         settings.get("estimator") != "ftrl_only", learner.settings["skip"], explorers=explorers,
+        centre=learner.settings["centre"],
     )  # fmt: skip
     losses = random_losses(mdp.layers, T, seed=6)
     losses[:3] = 0.0
@@ -70,7 +73,8 @@ def test_agrees_with_a_slow_implementation(settings, factors):
             q = slow.solve()
             worst = max(worst, np.max(np.abs(q - learner.occupancy()[1:])))
             compared += 1
-        due = slow.learn(learner.policy().tables, plan.component, states, actions, seen)
+        q = mdp.layers.unpack_pairs(learner.occupancy())
+        due = slow.learn(learner.policy().tables, plan.component, states, actions, seen, q)
         solves += due
 
     play(learner, mdp, losses, seed=7, before=before)
@@ -377,10 +381,95 @@ def test_a_new_epoch_forgets_every_bound():
     play(learner, MDP, random_losses(LAYERS, 40, seed=25), seed=26)
     p, state = params_of(learner).play, state_of(learner).play
     state.u_main[:] = state.u_explorers[:] = 0.5
-    state.N[0] += 1
-    uob_reps_ex.new_epoch(LAYERS.table, p, state)
+    uob_reps_ex.new_epoch(LAYERS.table, p, state)  # what was counted by now
+    state.u_main[:] = state.u_explorers[:] = 0.5
+    assert not uob_reps_ex.new_epoch(LAYERS.table, p, state)
+    assert np.all(state.u_main == 0.5)  # nothing changed
+    state.N[0] += 500
+    state.M[0] += 500
+    assert uob_reps_ex.new_epoch(LAYERS.table, p, state)
     assert np.all(state.u_main == -1.0)
     assert np.all(state.u_explorers == -1.0)
     assert np.array_equal(state.N_before, state.N)
     sums = state.lo[:2].sum()
     assert state.room[0] == pytest.approx(1 - sums, abs=1e-15)
+
+
+def test_centred_estimates_have_the_mean_of_the_others():
+    """But for one constant per layer, where the bounds are exact: lo = hi = P."""
+    estimates = {}
+    for centre in (0.0, 1.0):
+        learner = make(T=400, centre=centre, mixing=0.0, ablation=True)
+        p, state = params_of(learner).play, state_of(learner).play
+        state.lo[:], state.hi[:] = known(MDP)
+        uob_reps_ex.spare_mass(LAYERS.table, state.lo, state.room)
+        q = occupancy(MDP, learner.policy())
+        state.q[:] = q
+        mean = np.zeros(LAYERS.n_pairs)
+        windows = empty_windows(3)
+        for losses in ([0.0, 0.0, 0.0], [1.0, 4.0, 0.5]):
+            clip_each(windows, RANGE, LAZY, np.array(losses))
+        unit, _ = uob_reps_ex.weigh(p, state, windows)
+        state = state._replace(unit=unit)
+        told = np.array([0.75, 1.0, 0.25])
+        for h in range(1, 4):
+            for s in range(LAYERS.sizes[h - 1]):
+                for a in range(2):
+                    at = LAYERS.index(h, s, a)
+                    states, actions = np.zeros(3, int), np.zeros(3, int)
+                    states[h - 1], actions[h - 1] = s, a
+                    state.L_hat[:] = 0.0
+                    uob_reps_ex.before_losses(state, windows)
+                    again = windows._replace(**{f: v.copy() for f, v in windows._asdict().items()})
+                    clip_each(again, RANGE, LAZY, told)
+                    state.u_main[:] = -1.0
+                    nobody = state_of(learner).search.library
+                    uob_reps_ex.bound_visited(LAYERS.table, p, state, nobody, states)
+                    uob_reps_ex.estimate(LAYERS.table, p, state, OWN, states, actions, again)
+                    layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
+                    mean[layer] += q[at] * np.ldexp(state.L_hat[layer], unit)
+        estimates[centre] = mean
+    for h, width in ((1, 1.0), (2, 4.0), (3, 0.5)):
+        layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
+        difference = estimates[1.0][layer] - estimates[0.0][layer]
+        assert difference == pytest.approx(-width / 2, rel=1e-12)
+        assert np.ptp(estimates[0.0][layer]) > 1e-3  # the control: they are not constants
+
+
+def test_lazy_bounds_are_bounds_and_boxes_follow_their_own_visits():
+    """Nested boxes make old bounds larger than need be, never wrong; "epoch" has the newest."""
+    older = {}
+    for renewal in ("epoch", "lazy"):
+        learner = make(T=900, width=0.1, renewal=renewal, skip=0.75)
+        explorers = list(learner.explorers().values())
+        mean_q = np.mean([occupancy(MDP, part) for part in explorers], axis=0)
+        older[renewal] = checked = 0
+
+        def before(learner, plan, states, actions, seen, renewal=renewal, mean_q=mean_q):
+            nonlocal checked
+            state, p = state_of(learner), params_of(learner).play
+            if learner.episodes_told % 15:
+                return
+            assert np.all(state.play.lo - 1e-12 <= MDP.P)
+            assert np.all(state.play.hi + 1e-12 >= MDP.P)
+            uob_reps_ex.bound_visited(LAYERS.table, p, state.play, state.search.library, states)
+            newest = mean_bound(list(learner.explorers().values()), state.play.lo, state.play.hi)
+            for h in range(1, 4):
+                k = LAYERS.index(h, int(states[h - 1]), int(actions[h - 1]))
+                assert state.play.u_explorers[k] >= newest[k] * (1 - 1e-12)
+                assert state.play.u_explorers[k] >= mean_q[k] - 1e-12
+                older[renewal] += state.play.u_explorers[k] > newest[k] * (1 + 1e-9)
+            n, made_from = state.play.N, state.play.N_before
+            assert renewal == "epoch" or np.all(n <= np.maximum(1.0, 2.0 * made_from))
+            checked += 1
+
+        play(learner, MDP, random_losses(LAYERS, 900, seed=31), seed=32, before=before)
+        assert checked > 30
+    assert older["epoch"] == 0
+    assert older["lazy"] > 10
+
+
+def test_the_explorers_bounds_are_renewed_four_times_while_the_episodes_double():
+    times = [t for t in range(1, 257) if uob_reps_ex.late(t)]
+    assert times[-9:] == [64, 80, 96, 112, 128, 160, 192, 224, 256]
+    assert len(times) < 30

@@ -1,12 +1,26 @@
 """A learner as a document: what is read is checked, index by index."""
 
+import base64
+
 import numpy as np
 import pytest
 
 from bandit_examples import EXAMPLES
 from mdp_play import tell_firsts
-from saved_helpers import buffer_of, with_buffer
-from unbounded import RFELP, SCB, SCBIX, SCBRL, UCB1, UMABG, UOBREPS, MDPLearner, TsallisINF
+from saved_helpers import buffer_of, changed, fields_of, with_buffer
+from unbounded import (
+    RFELP,
+    SCB,
+    SCBIX,
+    SCBRL,
+    UCB1,
+    UMABG,
+    UOBREPS,
+    MDPLearner,
+    TsallisINF,
+    settings,
+)
+from unbounded.core.occupancy.layout import Layers
 from unbounded.core.simplex.lazy import BETA, ETA_S, MOMENTS
 from unbounded.core.simplex.proposal import ALIAS, CUT, LOSS, RECORD, WEIGHT
 from unbounded.play import saved
@@ -114,3 +128,80 @@ def test_a_buffer_survives():
     assert np.array_equal(
         saved.decoded(saved.encoded(words.view(np.float64))).view(np.uint64), words
     )
+
+
+def long_buffer():
+    """Zeros, and 1,000 numbers that nothing can be made shorter of."""
+    buffer = np.zeros(8000)
+    buffer[::8] = np.random.default_rng(0).integers(2**64, size=1000, dtype=np.uint64).view(float)
+    return buffer
+
+
+def test_a_long_buffer_survives_and_is_short():
+    buffer = long_buffer()
+    kept = saved.encoded(buffer)
+    assert np.array_equal(saved.decoded(kept).view(np.uint64), buffer.view(np.uint64))
+    assert len(kept["zlib"]) < 8 * buffer.size / 4
+    assert isinstance(saved.encoded(buffer[:1000]), str)  # what is short is as it was
+
+
+def test_a_long_buffer_of_before_is_read():
+    buffer = long_buffer()
+    plain = base64.b64encode(buffer.tobytes()).decode()
+    assert np.array_equal(saved.decoded(plain).view(np.uint64), buffer.view(np.uint64))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda kept: kept | {"bytes": kept["bytes"] + 8},
+        lambda kept: kept | {"bytes": kept["bytes"] - 8},
+        lambda kept: kept | {"bytes": -1},
+        lambda kept: kept | {"bytes": 2**60},
+        lambda kept: kept | {"bytes": float(kept["bytes"])},
+        lambda kept: kept | {"zlib": kept["zlib"][:-8]},
+        lambda kept: kept | {"zlib": kept["zlib"][:-2] + "AA"},
+        lambda kept: kept | {"zlib": kept["zlib"][:400] + "AAAA" + kept["zlib"][404:]},
+        lambda kept: kept | {"zlib": base64.b64encode(bytes(8000)).decode()},
+        lambda kept: kept | {"zlib": "no base64!"},
+        lambda kept: {
+            "zlib": base64.b64encode(base64.b64decode(kept["zlib"]) + b"more").decode(),
+            "bytes": kept["bytes"],
+        },
+    ],
+)
+def test_what_is_compressed_is_not_trusted(damage):
+    kept = saved.encoded(long_buffer())
+    saved.decoded(kept)  # the control
+    with pytest.raises(ValueError, match="its buffer cannot be read"):
+        saved.decoded(damage(kept))
+
+
+def test_a_large_world_is_kept_small(monkeypatch):
+    """402 states made 26 MB; here are 101, and a support, which has an entry for each triple."""
+    monkeypatch.setattr(settings, "jit", "never")
+    sizes, n_actions = [1, 50, 50], 5
+    support = np.random.default_rng(0).random(Layers(sizes, n_actions).n_transitions) < 0.5
+    support[0] = True
+    learner = SCBRL(sizes, n_actions, episodes=250, support=support, seed=0)
+    for _ in range(2):
+        tell_firsts(learner, [3.0, -2.0, 1e9])
+    learner.ask()
+    text = learner.save()
+    fields = fields_of(text)
+    assert len(text) < 64_000
+    assert saved.lengthened(fields["settings"])["support"] == support.tolist()
+    # As it was kept before, it is read as well, and is 20 times as long at least.
+    plain = base64.b64encode(buffer_of(text).tobytes()).decode()
+    before = changed(text, settings=saved.lengthened(fields["settings"]), buffer=plain)
+    assert len(before) > 20 * len(text)
+    copies = [SCBRL.load(text), SCBRL.load(before)]
+    for copy in copies:
+        assert np.array_equal(copy._buffer, SCBRL.load(text)._buffer)
+    for player in (learner, *copies):
+        player.forget(*player.outstanding.values())
+        tell_firsts(player, [3.0, -2.0, 0.5])
+    assert copies[0].save() == copies[1].save() == learner.save()
+    for wrong in (b"[1]", b"{", b'{"layers": 1}'):
+        with pytest.raises(ValueError, match="this is not a saved SCBRL"):
+            SCBRL.load(changed(text, settings=saved._compressed(wrong)))

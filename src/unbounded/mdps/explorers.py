@@ -143,6 +143,43 @@ def fill_component(lay: Integers, even: Vector, library: Library, k: int, pi: Ve
 
 
 @subroutine
+def same(lay: Integers, library: Library, k: int, choice: Vector, layer: int) -> bool:
+    """Whether policy ``k`` takes the actions ``choice`` before ``layer``; later ones are even."""
+    S = lay[STATE, lay.shape[1] - 1]
+    equal = True
+    for i in range(1, lay[STATE, layer]):
+        equal = equal and library.choice[k * S + i] == choice[i]
+    return equal
+
+
+@subroutine
+def keep(lay: Integers, library: Library, k: int, weight: float) -> int:
+    """Keep the last policy ``k``, or add its weight to an equal one; how many there are then."""
+    S = lay[STATE, lay.shape[1] - 1]
+    layer, _ = place(lay, int(library.target[k]))
+    for other in range(k):
+        its, _ = place(lay, int(library.target[other]))
+        if its == layer and same(lay, library, other, library.choice[k * S :], layer):
+            library.weight[other] += weight
+            return k
+    library.weight[k] = weight
+    return k + 1
+
+
+@subroutine
+def complete(lay: Integers, library: Library, size: int, n_sought: int) -> int:
+    """Even actions get the share of the ``n_sought`` states that have no policy; how many policies
+    there are then."""
+    rest = 1.0
+    for k in range(size):
+        rest -= library.weight[k]
+    if rest * n_sought < 0.5:
+        return size
+    library.target[size] = 0.0  # in the first layer: even from there on
+    return keep(lay, library, size, rest)
+
+
+@subroutine
 def draw(library: Library, x: float) -> int:
     """The policy that x in [0, 1) falls on, by weight."""
     total = 0.0

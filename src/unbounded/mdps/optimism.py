@@ -18,7 +18,7 @@ from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Room, Vector
 from unbounded.core.legal import require_counts, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.mdps.explorers import fill_policy
+from unbounded.mdps.explorers import fill_policy, place
 
 
 class Model(NamedTuple):
@@ -142,6 +142,17 @@ def count_visit(
         model.M[lay[TRIPLE, h] + states[h] * m + i] += 1.0
     visits = int(model.N_all[p])
     return 0 if visits & (visits - 1) else visits
+
+
+@subroutine
+def met(lay: Integers, model: Model, number: int) -> float:
+    """How often state ``number`` in 0 .. S - 1 was visited."""
+    h, s = place(lay, number)
+    visits = 0.0
+    for a in range(lay[ACTIONS, h]):
+        n = model.N_all[lay[PAIR, h] + s * lay[ACTIONS, h] + a]
+        visits += n if n < math.inf else 0.0
+    return visits
 
 
 @kernel

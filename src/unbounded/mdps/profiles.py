@@ -36,13 +36,17 @@ class Constants(NamedTuple):
     early_stop: int  # visits after which a state counts as found; 0: RF-ELP without stopping
     share_counts: bool  # one model for all states to be explored
     skip: float  # how old the policy may get, in losses at uniform occupancy
+    exploration_cap: float  # at most this fraction of the episodes is exploration
+    few: bool  # one exploration policy per state, and none for states that are met anyway
+    centre: float  # of estimates, in half ranges: 0 at the low end, 1 in the middle
 
 
 # The paper's constants, and MVP's.
-THEORY = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0)
+THEORY = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
 # Calibrated by benchmarks/scb_rl_calibrate.py.
-PRACTICAL = Constants("range", 0.35, 0.3, 1.0, 0.3, 0.2, 0.3, 16, True, 0.75)
+PRACTICAL = Constants("range", 0.5, 0.3, 1.0, 0.3, 0.2, 0.3, 2, True, 0.75, 0.05, True, 1.0)
 PROFILES = {"theory": THEORY, "practical": PRACTICAL}
+LARGE = 10_000  # transitions (s, a, s'), from which on practical renews its boxes and bounds lazily
 
 
 def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
@@ -63,7 +67,21 @@ def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
         skip=checked_at_least("skip", constants.skip, 0.0),
         early_stop=checked_count("early_stop", constants.early_stop, least=0),
         share_counts=checked_flag("share_counts", constants.share_counts),
+        exploration_cap=checked_positive("exploration_cap", constants.exploration_cap, below=1.0),
+        few=checked_flag("few", constants.few),
+        centre=checked_at_least("centre", constants.centre, 0.0),
     )
+
+
+def renewal(profile: str, layers: Layers) -> str:
+    """When boxes and bounds are renewed, if that was not said.
+
+    Examples
+    --------
+    >>> renewal("practical", Layers([10] * 5, 4)), renewal("practical", Layers([50, 50, 50], 10))
+    ('epoch', 'lazy')
+    """
+    return "lazy" if profile == "practical" and layers.n_transitions >= LARGE else "epoch"
 
 
 class Rates(NamedTuple):
@@ -74,18 +92,17 @@ class Rates(NamedTuple):
     beta: float
     N: int
     capped: bool  # whether N was limited by the fraction of T/S
+    budget: int  # episodes of exploration in all, if there are few policies
 
 
-def rates(
-    layers: Layers, T: int, delta: float, constants: Constants, cap: float, tight: bool, S: int
-) -> Rates:
+def rates(layers: Layers, T: int, delta: float, constants: Constants, tight: bool, S: int) -> Rates:
     """The paper's rates times the profile's factors, for ``S`` states that may be reached.
 
     ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
 
     Examples
     --------
-    >>> rates(Layers([3, 3], 2), 10_000, 0.1, THEORY, cap=0.5, tight=False, S=6).N
+    >>> rates(Layers([3, 3], 2), 10_000, 0.1, THEORY, tight=False, S=6).N
     347
     """
     A, H = layers.n_actions, layers.horizon
@@ -93,8 +110,10 @@ def rates(
     beta = min(0.5, constants.mixing * math.sqrt(S * A / T))
     states = min(max(layers.sizes), S) if tight else S
     wanted = math.ceil(constants.exploration * math.sqrt(states * A / T) * T)
-    N = max(1, min(wanted, math.floor(cap * T / S)))
-    return Rates(constants.rate * eta, constants.implicit * eta, beta, N, wanted > N)
+    budget = math.floor(constants.exploration_cap * T)
+    N = wanted if constants.few else max(1, min(wanted, budget // S))
+    capped = wanted * S > budget if constants.few else wanted > N
+    return Rates(constants.rate * eta, constants.implicit * eta, beta, N, capped, max(1, budget))
 
 
 def bonus(layers: Layers, explorer: str, constants: Constants, N: int, delta: float) -> Bonus:

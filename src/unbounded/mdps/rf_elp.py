@@ -9,6 +9,11 @@ for every state that can be reached with probability above 9 C^2 S A H/N, C loga
 Where the support of the transitions was told, states that it cannot reach are not sought. Counts
 alone never prove that, so without being told every state has its episodes.
 
+With `few`, SCB-RL's practical way, there is one policy per state, the last, and equal ones are one.
+A state that was met m times while others were sought has none: even actions have its share of the
+mixture. All states together have a budget; what is left of it is divided among those to come. That
+is not what the guarantee is for.
+
 A policy is planned when a model is renewed and not before, so there are few: repeated ones get more
 weight.
 """
@@ -45,6 +50,8 @@ class Params(NamedTuple):
     N: int  # episodes per state, at most
     m: int  # stop after so many visits (RF-ELP-ES); 0: never
     n_sought: int  # how many states are sought
+    few: bool  # one policy per state, none for states that were met m times on the way
+    budget: int  # if few: episodes for all states, at most
     share: bool  # keep the model from one state to the next
     explorer: int  # MVP, or UCBVI
     bonus: Bonus
@@ -97,7 +104,7 @@ class State(NamedTuple):
 def init(layers: Layers, params: Params) -> State:
     """The first state is sought."""
     model, library = optimism.new_model(layers), explorers.new_library(layers)
-    nothing = Progress(0, next_target(layers.table, params, 0), 0, 0, 0, 0, 0, 0)
+    nothing = Progress(0, next_target(layers.table, params, model, 0), 0, 0, 0, 0, 0, 0)
     progress = _planned(layers.table, params, nothing, model, library)
     library = library._replace(size=progress.size)
     return State(1, 0, 0, progress, model, library, np.zeros(layers.horizon))
@@ -133,12 +140,14 @@ def _n_states(lay: Integers) -> int:
     return lay[STATE, horizon(lay) + 1] - 1  # without s_0
 
 
-@kernel
-def next_target(lay: Integers, params: Params, number: int) -> int:
+@subroutine
+def next_target(lay: Integers, params: Params, model: Model, number: int) -> int:
     """The first state to be sought from ``number`` on."""
-    if params.sought.size > 0:
-        while number < _n_states(lay) and params.sought[number] == 0.0:
-            number += 1
+    while number < _n_states(lay):
+        told = params.sought.size > 0 and params.sought[number] == 0.0
+        if not told and not (params.few and optimism.met(lay, model, number) >= params.m):
+            break
+        number += 1
     return number
 
 
@@ -209,10 +218,22 @@ def _after_episode(
     explored += 1
     if states[layer - 1] == s:
         visits += 1
-    if spent >= params.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
-        for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
-            library.weight[k] /= float(spent) * params.n_sought
-        target = next_target(lay, params, target + 1)
+    most, met, over = params.N, float(visits), False
+    if params.few:  # what earlier states have left is for those to come
+        left = params.budget - explored + spent
+        most = min(most, max(1, left // (_n_states(lay) - target)))
+        met = optimism.met(lay, model, target)
+        over = explored >= params.budget
+    if spent >= most or (params.m > 0 and met >= params.m) or over:  # Alg. 6, line 2
+        if params.few:
+            size = explorers.keep(lay, library, began, 1.0 / params.n_sought)
+        else:
+            for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
+                library.weight[k] /= float(spent) * params.n_sought
+        target = _n_states(lay) if over else next_target(lay, params, model, target + 1)
+        if params.few and target >= _n_states(lay):
+            size = explorers.complete(lay, library, size, params.n_sought)
+            current = min(current, size - 1)
         following = Progress(version + 1, target, 0, 0, size, current, size, explored)
         if following.target >= _n_states(lay):
             return following
@@ -235,15 +256,9 @@ def _planned(
     else:
         mvp.plan(lay, params.bonus, model, layer, s)
     S = _n_states(lay) + 1
+    size = began if params.few else size
     current = began
-    while current < size:
-        same = True
-        for k in range(1, lay[STATE, layer]):  # later layers do not matter: uniform actions
-            if library.choice[current * S + k] != model.choice[k]:
-                same = False
-                break
-        if same:
-            break
+    while current < size and not explorers.same(lay, library, current, model.choice, layer):
         current += 1
     if current == size:
         assign(library.choice[current * S : (current + 1) * S], model.choice)
@@ -337,6 +352,8 @@ class RFELP(MDPLearner):
             N=episodes,
             m=checked_count("early_stop", early_stop, least=0),
             n_sought=S,
+            few=False,
+            budget=0,
             share=checked_flag("share_counts", share_counts),
             explorer=who,
             # erratum E33: delta for each state

@@ -127,6 +127,7 @@ def update(
             exploring = False
             play = uob_reps_ex.begin(lay, params.play, play, solver, windows, not params.literal)
     else:
+        uob_reps_ex.before_losses(play, windows)
         clipped += clip_each(windows, params.clip, params.rule, losses)  # lines 7 and 9
         play = uob_reps_ex.update(
             lay, params.play, play, solver, search.library, component, states, actions, windows
@@ -174,15 +175,25 @@ class SCBRL(MDPLearner):
     skip : float
         FTRL is solved again when the estimates of some pair since the last solve exceed
         ``skip * |S_h| * n_actions`` times the layer's range, or when a weight or the confidence
-        set changed. A policy that is older than that by a constant lets an adversary that watches
-        it gain linearly in T.
+        set changed; by default four times the profile's with lazy renewal. A policy that is older
+        than that by a constant lets an adversary that watches it gain linearly in T.
     estimator : {"mixture", "ftrl_only"}
         Whether losses are divided by a bound on the occupancy of the whole mixture, or only
         episodes of the learner's own policy count (erratum E12).
+    renewal : {"epoch", "lazy"}
+        When boxes and bounds are renewed: all of them whenever some pair has doubled its visits,
+        as in the paper; or each pair's box when its own visits have doubled, and the explorers'
+        bounds four times while the episodes double. By default the second in large worlds, for
+        the practical profile. See docs/guide/scb-rl.md.
     explorer : {"mvp", "ucbvi", "oracle"}
         The last knows the ``transitions`` and needs no exploration phase: for tests.
-    exploration_cap : float, default 0.5
+    exploration_cap : float
         At most this fraction of the episodes is exploration.
+    few : bool
+        One exploration policy per state, and none for states that were met ``early_stop`` times
+        while others were sought; needs ``early_stop`` and ``share_counts``.
+    centre : float
+        Estimates are of losses minus this times half the range, for less variance: 0 or 1.
     tight : bool, default False
         Explore for ``sqrt(max_h |S_h| A T)`` instead of ``sqrt(S A T)`` episodes per state
         (erratum E24).
@@ -233,6 +244,7 @@ class SCBRL(MDPLearner):
             {"explorer": "ucbvi", "threshold": "largest", "clip": "scale"},
             {"literal": True, "tight": True},
             {"explorer": "oracle"},
+            {"renewal": "lazy", "few": False, "centre": 0.0},
         ),
     )
 
@@ -256,8 +268,11 @@ class SCBRL(MDPLearner):
         share_counts: bool | None = None,
         skip: float | None = None,
         estimator: Literal["mixture", "ftrl_only"] = "mixture",
+        renewal: Literal["epoch", "lazy"] | None = None,
         explorer: Literal["mvp", "ucbvi", "oracle"] = "mvp",
-        exploration_cap: float = 0.5,
+        exploration_cap: float | None = None,
+        few: bool | None = None,
+        centre: float | None = None,
         tight: bool = False,
         threshold: Literal["lazy", "largest"] = "lazy",
         kappa: float = 1e-3,
@@ -280,6 +295,8 @@ class SCBRL(MDPLearner):
         constants = profiles.chosen(profile, arguments)
         checked_option("explorer", explorer, ("mvp", "ucbvi", "oracle"))
         P = explorers.oracle_transitions(shape, explorer, transitions)
+        few = constants.few and constants.share_counts and constants.early_stop > 0
+        constants = constants._replace(few=few)
         if P.size == 0 and T <= S:
             raise ValueError(
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
@@ -287,10 +304,11 @@ class SCBRL(MDPLearner):
             )
         clip_to = checked_option("clip", constants.clip, ("scale", "range"))
         checked_ablation(constants.clip, constants.mixing, ablation)
-        cap = checked_positive("exploration_cap", exploration_cap, below=1.0)
-        self._rates = profiles.rates(
-            shape, T, delta, constants, cap, checked_flag("tight", tight), S
-        )
+        renewed = profiles.renewal(profile, shape) if renewal is None else renewal
+        lazy = checked_option("renewal", renewed, ("epoch", "lazy")) == 1
+        if lazy and skip is None:
+            constants = constants._replace(skip=4.0 * constants.skip)
+        self._rates = profiles.rates(shape, T, delta, constants, checked_flag("tight", tight), S)
         params = Params(
             clip=clip_to,
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
@@ -299,6 +317,8 @@ class SCBRL(MDPLearner):
                 N=self._rates.N,
                 m=constants.early_stop,
                 n_sought=S,
+                few=constants.few,
+                budget=self._rates.budget,
                 share=constants.share_counts,
                 explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
                 bonus=profiles.bonus(shape, explorer, constants, self._rates.N, delta / S),
@@ -316,14 +336,17 @@ class SCBRL(MDPLearner):
                 c2=constants.width * PAPER.c2,
                 log_term=log_term(shape, T, delta),
                 mixture=checked_option("estimator", estimator, ("ftrl_only", "mixture")) == 1,
+                lazy=lazy,
+                centre=constants.centre,
                 possible=possible,
                 even=shape.even,
             ),
             P=P,
         )
         kept = {
-            "episodes": T, "delta": delta, "exploration_cap": cap, "kappa": params.play.kappa,
+            "episodes": T, "delta": delta, "kappa": params.play.kappa,
             "tolerance": params.play.tolerance, "transitions": P.tolist() if P.size else None,
+            "renewal": renewed,
             **constants._asdict(),
         }  # fmt: skip
         self._begin(shape, params, arguments | kept, seed)

@@ -25,7 +25,7 @@ from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, Windows
 from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts, require_estimates
-from unbounded.core.occupancy.confidence import count, rebuild
+from unbounded.core.occupancy.confidence import count, renew
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
@@ -52,6 +52,8 @@ class Params(NamedTuple):
     c2: float
     log_term: float
     mixture: bool  # estimator: mixture, else ftrl_only (E12)
+    lazy: bool  # renew each pair's box when its own visits have doubled, the explorers' bounds late
+    centre: float  # subtracted from l+ before it is divided, in half widths W_h/2
     possible: Vector  # triples: 1 or 0, if the support was told; else empty
     even: Vector  # pairs: the policy that takes all allowed actions evenly
 
@@ -85,8 +87,8 @@ class State(NamedTuple):
     def check(self) -> None:
         """Refuse what cannot have been learned."""
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
-        require_counts(self.N, self.N_before, self.M, self.L_hat, self.since, self.w, self.q)
-        require_estimates(self.L_hat, _MOST)
+        require_counts(self.N, self.N_before, self.M, self.since, self.w, self.q)
+        require_estimates(abs(self.L_hat), _MOST)
         require_boxes(self.lo, self.hi)
         for bound in (self.u_main, self.u_explorers):
             require(np.all((bound == -1.0) | (abs(bound - 0.5) <= 0.5 + ROUNDING)), "no bounds")
@@ -156,10 +158,12 @@ def update(
     due = estimate(lay, params, state, component, states, actions, windows)  # line 4
     unit, moved = weigh(params, state, windows)  # E15: the weight of q~_{t+1} has C_{t+1}
     epoch = state.epoch
-    if count(lay, states, actions, state.N, state.M, state.N_before):  # lines 5 and 6
+    doubled = count(lay, states, actions, state.N, state.M, state.N_before)  # lines 5 and 6
+    if doubled and (new_epoch(lay, params, state) or not params.lazy):  # lines 7 to 9
         epoch += 1
-        new_epoch(lay, params, state)  # lines 7 to 9
         due = True
+    if params.lazy and late(int(state.N[0])):
+        state.u_explorers[:] = -1.0
     if due or moved:
         return solved(lay, params, state, epoch, unit, solver)  # line 10
     return with_numbers(state, epoch, unit, state.version, state.solves)
@@ -187,6 +191,14 @@ def with_numbers(state: State, epoch: int, unit: int, version: int, solves: Solv
         state.u_explorers, state.memory, state.C, state.w_before, state.work, state.values,
         state.order, state.bounds,
     )  # fmt: skip
+
+
+@kernel
+def before_losses(state: State, windows: Windows) -> None:
+    """Note the windows that the losses of this episode will go through."""
+    for h in range(state.C.size):
+        W = windows.W[h]
+        state.C[h] = 0.5 * math.ldexp(W, int(windows.e[h]) - state.unit) if W > 0.0 else 0.0
 
 
 @subroutine
@@ -222,15 +234,18 @@ def estimate(
         u = (1.0 - params.beta) * (state.u_main[lay[STATE, h] + s] * state.pi[p])
         if params.mixture:
             u += params.beta * state.u_explorers[p]
-        elif component != OWN:
-            continue
-        if l_plus > 0.0:
+        l_plus -= params.centre * state.C[h - 1]
+        if l_plus != 0.0 and (params.mixture or component == OWN):
             l_hat = l_plus / (u + params.gamma)
             state.L_hat[p] += l_hat
-            state.since[p] += l_hat
+            state.since[p] += abs(l_hat)
             pairs = lay[PAIR, h + 1] - lay[PAIR, h]
             if state.since[p] > params.skip * pairs * state.w[h - 1]:
                 due = True
+        centre = params.centre * state.C[h - 1] * params.gamma
+        if centre > 0.0:
+            for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+                state.L_hat[p] -= centre / ((1.0 - params.beta) * state.q[p] + params.gamma)
     return due
 
 
@@ -268,14 +283,30 @@ def weigh(params: Params, state: State, windows: Windows) -> tuple[int, bool]:
     return largest, moved
 
 
+@kernel
+def late(t: int) -> bool:
+    """Whether the explorers' bounds are computed again after ``t`` episodes: four times while t
+    doubles. Boxes are nested, so that older bounds are bounds, if larger than need be."""
+    step = 1
+    while 8 * step <= t:
+        step *= 2
+    return t % step == 0
+
+
 @subroutine
-def new_epoch(lay: Integers, params: Params, state: State) -> None:
-    """Boxes from the counts so far; every upper bound has to be computed again."""
-    assign(state.N_before, state.N)
-    rebuild(lay, state.N, state.M, params.log_term, params.c1, params.c2, True, state.lo, state.hi)
-    spare_mass(lay, state.lo, state.room)
-    state.u_main[:] = -1.0
-    state.u_explorers[:] = -1.0
+def new_epoch(lay: Integers, params: Params, state: State) -> bool:
+    """Boxes from the counts so far, whether any changed; then the bounds change, too."""
+    growth = 2.0 if params.lazy else 1.0
+    changed = renew(
+        lay, state.N, state.N_before, state.M, params.log_term, params.c1, params.c2, growth,
+        state.lo, state.hi,
+    )  # fmt: skip
+    if changed:
+        spare_mass(lay, state.lo, state.room)
+        state.u_main[:] = -1.0
+        if not params.lazy:
+            state.u_explorers[:] = -1.0
+    return changed
 
 
 @kernel

@@ -244,7 +244,8 @@ class AskTell(Repeatable, Generic[T]):
         -------
         str
             JSON, for `load`: the algorithm and its settings, the buffer (base64 of little-endian
-            float64), the generator, the outstanding tickets by who issued them, and a digest.
+            float64, compressed by zlib if it is long), the generator, the outstanding tickets by
+            who issued them, and a digest.
         """
         with self._lock:
             buffer, records = self._snapshot()
@@ -259,7 +260,7 @@ class AskTell(Repeatable, Generic[T]):
         text = documents.written(
             self.spec.name,
             {
-                "settings": self._settings,
+                "settings": documents.shortened(self._settings),
                 "buffer": documents.encoded(buffer),
                 "asked": self._asked_at(buffer),
                 "generator": generator,
@@ -295,7 +296,7 @@ class AskTell(Repeatable, Generic[T]):
 
     @classmethod
     def _restored(cls, fields: dict[str, Any]) -> Self:
-        settings, packing = fields["settings"], cls.spec.packing
+        settings, packing = documents.lengthened(fields["settings"]), cls.spec.packing
         buffer = documents.decoded(fields["buffer"])
         if buffer.size < cls._fewest_entries(settings):  # before anything of that size is made
             raise ValueError("its state does not fit its settings")

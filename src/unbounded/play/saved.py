@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import stat
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from unbounded.core.arrays import Vector
 
 _FORMAT = "unbounded.learner"
 _VERSION = 3
+_LONG = 1 << 15  # bytes, from which on what is kept is compressed
 
 
 def written(algorithm: str, fields: Mapping[str, Any]) -> str:
@@ -83,20 +85,57 @@ def write_bytes(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def encoded(buffer: Vector) -> str:
-    """A buffer as base64 of little-endian float64."""
-    return base64.b64encode(buffer.astype("<f8").tobytes()).decode()
+def encoded(buffer: Vector) -> str | dict[str, Any]:
+    """A buffer as base64 of little-endian float64, compressed if it is long.
+
+    Most of what is long are zeros and small counts.
+    """
+    data = buffer.astype("<f8").tobytes()
+    return _compressed(data) if len(data) >= _LONG else base64.b64encode(data).decode()
 
 
-def decoded(text: object) -> Vector:
+def decoded(kept: object) -> Vector:
     """The buffer that `encoded` was given."""
-    if not isinstance(text, str):
+    if not isinstance(kept, str | dict):
         raise ValueError("its buffer is not text")
     try:
-        data = base64.b64decode(text, validate=True)
+        data = base64.b64decode(kept, validate=True) if isinstance(kept, str) else _whole(kept)
         return np.frombuffer(data, "<f8").astype(np.float64)
-    except (ValueError, binascii.Error) as error:
+    except (ValueError, binascii.Error, zlib.error) as error:
         raise ValueError(f"its buffer cannot be read: {error}") from None
+
+
+def shortened(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings as they are, or compressed if they are long: a support has an entry per triple."""
+    data = json.dumps(settings).encode()
+    return _compressed(data) if len(data) >= _LONG else settings
+
+
+def lengthened(kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings that `shortened` was given."""
+    if "zlib" not in kept:
+        return kept
+    try:
+        settings = json.loads(_whole(kept))
+    except (ValueError, zlib.error) as error:
+        raise ValueError(f"its settings cannot be read: {error}") from None
+    if not isinstance(settings, dict):
+        raise ValueError("its settings cannot be read")
+    return settings
+
+
+def _compressed(data: bytes) -> dict[str, Any]:
+    return {"zlib": base64.b64encode(zlib.compress(data, 6)).decode(), "bytes": len(data)}
+
+
+def _whole(kept: Mapping[str, Any]) -> bytes:
+    """What was compressed, if it is as long as was said: what is more is not even made."""
+    length = whole_number(kept["bytes"], 2**48)
+    engine = zlib.decompressobj()
+    data = engine.decompress(base64.b64decode(kept["zlib"], validate=True), length + 1)
+    if len(data) != length or not engine.eof or engine.unused_data:
+        raise ValueError(f"it is not {length} bytes")
+    return data
 
 
 def generator_fields(bits: PCG64) -> dict[str, str]:

@@ -16,6 +16,7 @@ from unbounded.core.occupancy.confidence import (
     log_term,
     narrow,
     rebuild,
+    renew,
 )
 from unbounded.core.occupancy.layout import PAIR, TRIPLE, Layers
 
@@ -229,3 +230,32 @@ def test_boxes_of_pairs_that_doubled_are_those_of_rebuild():
                 )
                 assert np.array_equal((lo[k], hi[k]), new)
     assert 10 < changes < 60
+
+
+def test_renewed_boxes_are_those_of_rebuild_or_of_pairs_that_doubled():
+    layers = Layers([2, 3], n_actions=2)
+    lay, rng = layers.table, np.random.default_rng(5)
+    support = np.ones(layers.n_transitions, bool)
+    support[lay[TRIPLE, 1]] = False
+    first = first_upper(layers, support)
+    N, M = np.zeros(layers.n_pairs), np.zeros(layers.n_transitions)
+    made_from = {growth: np.zeros(layers.n_pairs) for growth in (1.0, 2.0)}
+    boxes = {growth: (np.zeros_like(first), first.copy()) for growth in (1.0, 2.0, "all")}
+    differ = 0
+    for t in range(300):
+        count(lay, rng.integers([2, 3]), rng.integers([2, 2]), N, M, np.zeros_like(N))
+        if t % 3:
+            continue
+        rebuild(lay, N, M, 5.0, 0.2, 0.5, True, *boxes["all"])
+        for growth in (1.0, 2.0):
+            before = [b.copy() for b in boxes[growth]]
+            due = (made_from[growth] != N) & (growth * made_from[growth] <= N)
+            changed = renew(lay, N, made_from[growth], M, 5.0, 0.2, 0.5, growth, *boxes[growth])
+            assert changed == any(
+                np.any(a != b) for a, b in zip(before, boxes[growth], strict=True)
+            )
+            assert np.array_equal(made_from[growth][due], N[due])
+            assert np.all((2.0 * made_from[growth] > N) | (N == 0.0))
+        assert np.array_equal(boxes[1.0], boxes["all"])  # to the last bit
+        differ += not np.array_equal(boxes[2.0], boxes["all"])
+    assert differ > 50  # the control

@@ -295,19 +295,38 @@ def rebuild(
 
 
 @subroutine
+def renew(
+    lay: Integers, N: Vector, N_before: Vector, M: Vector, ln_: float, c1: float, c2: float,
+    growth: float, lo: Vector, hi: Vector,
+) -> bool:  # fmt: skip
+    """Nested boxes of the pairs whose visits have changed and are ``growth >= 1`` times what their
+    box was made from, ``N_before``; whether any box changed.
+
+    With ``growth = 1`` these are the boxes of `rebuild`, as a box stays if its counts do.
+    """
+    changed = False
+    for h in range(horizon(lay)):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        for i in range(m):
+            p = lay[PAIR, h] + i
+            if N[p] == N_before[p] or N[p] < growth * N_before[p]:
+                continue
+            N_before[p] = N[p]
+            if _rebuild_pair(
+                m, lay[SIZE, h + 1], lay[TRIPLE, h] + i, N[p], M, ln_, c1, c2, True, lo, hi
+            ):
+                changed = True
+    for p in range(lay[PAIR, horizon(lay)], N.size):  # nothing follows: these have no box
+        if N[p] >= growth * N_before[p]:
+            N_before[p] = N[p]
+    return changed
+
+
+@subroutine
 def narrow(
-    lay: Integers,
-    states: Integers,
-    actions: Integers,
-    N: Vector,
-    N_before: Vector,
-    M: Vector,
-    ln_: float,
-    c1: float,
-    c2: float,
-    lo: Vector,
-    hi: Vector,
-) -> bool:
+    lay: Integers, states: Integers, actions: Integers, N: Vector, N_before: Vector, M: Vector,
+    ln_: float, c1: float, c2: float, lo: Vector, hi: Vector,
+) -> bool:  # fmt: skip
     """Nested boxes of those visited pairs only that have doubled; whether any of them changed.
 
     ``N_before`` has the visits that each pair's own box was made from.
