@@ -13,7 +13,7 @@ import argparse
 import itertools
 
 import numpy as np
-from scb_rl_table import ADVERSARIES, true_ranges
+from scb_rl_table import ADVERSARIES, BEFORE, true_ranges
 
 from unbounded import worlds
 from unbounded.mdps.profiles import PRACTICAL
@@ -38,7 +38,6 @@ LARGER = {
     "dirichlet 20-20-20": worlds.dirichlet([20, 20, 20], 2, np.random.default_rng(579)),
 }
 SIX = ("stochastic", "switch", "good spike", "quiet lure", "punish", "hide")
-BEFORE = {"rate": 0.35, "early_stop": 16, "exploration_cap": 0.5, "few": False, "centre": 0.0}
 CHANGES = {
     "as it is": {},
     "as it was": BEFORE,
