@@ -27,7 +27,7 @@ import numpy as np
 from gallery import bars, command, data_file, finish, interval, table
 from joblib import Parallel, delayed
 
-from unbounded import SCBRL, UOBREPS, MDPLearner
+from unbounded import SCBRL, UOBREPS, MDPLearner, warm
 
 HOURS, UNITS, EUROS, IMPACT = 4, 4, 250_000.0, 100.0
 EPISODES, REPLICATES = 10_000, 20
@@ -157,17 +157,23 @@ def scb_rl(seed: int) -> MDPLearner:
     return SCBRL(LAYERS, 3, episodes=EPISODES, support=support(), seed=seed)
 
 
+def at_random(seed: int) -> Callable[[int, int], int]:
+    chance = random.Random(seed)
+    return lambda hour, s: chance.randrange(3)
+
+
 def main() -> None:
     parser = command("order_execution")
     parser.add_argument("--market", choices=[*FILES], default="eurusd")
     options = parser.parse_args()
     where = options.market
-    width, best, chance = RANGES[where], hindsight(market(where)), random.Random(0)
+    warm("SCBRL", "UOBREPS", progress=print)  # else each worker would begin interpreted
+    width, best = RANGES[where], hindsight(market(where))
     rules = {
-        "one unit every hour (TWAP)": lambda hour, s: ONE,
-        "all at once": lambda hour, s: ALL,
-        "at random": lambda hour, s: chance.randrange(3),
-        "best rule in hindsight": best,
+        "one unit every hour (TWAP)": lambda seed: lambda hour, s: ONE,
+        "all at once": lambda seed: lambda hour, s: ALL,
+        "at random": at_random,
+        "best rule in hindsight": lambda seed: best,
     }
     rates = (1.0, 8.0, 64.0)
     with Parallel(n_jobs=2) as workers:
@@ -181,7 +187,9 @@ def main() -> None:
         }
         seeds = range(REPLICATES)
         jobs = [delayed(learned)(where, make, seed) for make in makers.values() for seed in seeds]
-        jobs += [delayed(followed)(where, rule, seed) for rule in rules.values() for seed in seeds]
+        jobs += [
+            delayed(followed)(where, rule(seed), seed) for rule in rules.values() for seed in seeds
+        ]
         done = np.reshape(workers(jobs), (len(makers) + len(rules), REPLICATES, EPISODES))
     costs = dict(zip([*makers, *rules], done, strict=True))
     reference = costs["best rule in hindsight"]  # paired: what luck did to all is taken out
