@@ -63,7 +63,7 @@ class Lowering(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         """Lower a function whose types are known."""
-        if not state.func_id.func.__module__.startswith(_WITHOUT):
+        if not is_ours(state.func_id):
             return bool(super().run_pass(state))
         blocks = state.func_ir.blocks.values()
         if not any(_makes(state, call) for block in blocks for call in block.find_exprs("call")):
@@ -72,6 +72,11 @@ class Lowering(NativeLowering):
             name = state.func_id.func_qualname
             raise TypeError(f"{name} makes an array and returns one: let its caller make it")
         return bool(super().run_pass(state))
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a function, as Numba knows it, is a kernel of the package's algorithms."""
+    return bool(function.func.__module__.startswith(_WITHOUT))
 
 
 def _makes(state: Any, call: Any) -> bool:

@@ -25,9 +25,10 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
 
-from unbounded._jit_counts import Lowering
+from unbounded._jit_counts import Lowering, is_ours
 
 if tuple(map(int, numba.__version__.split(".")[:2])) < (0, 63):
     raise ImportError("before Numba 0.63 libraries of code do not know what must be prepared")
@@ -138,10 +139,14 @@ class CalledCompiler(Compiler):
     library: ClassVar[type[Whole]] = Called
 
     def define_pipelines(self) -> list[PassManager]:
-        """Numba's passes, but for the one that counts references."""
+        """Numba's passes, but for the one that counts references; and for those that look for
+        closures and for expressions of whole arrays, which kernels of the package do not have."""
         [passes] = super().define_pipelines()
+        needless = (InlineClosureLikes, NopythonRewrites) if is_ours(self.state.func_id) else ()
         passes.passes = [
-            (Lowering if one is NativeLowering else one, why) for one, why in passes.passes
+            (Lowering if one is NativeLowering else one, why)
+            for one, why in passes.passes
+            if one not in needless
         ]
         passes._finalized = False
         passes.finalize()
