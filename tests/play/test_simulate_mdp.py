@@ -23,7 +23,8 @@ from unbounded.adversaries.mdps import (
     Switch,
 )
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import best_policy, occupancy, regret
+from unbounded.core.occupancy.policies import Markov, best_policy, occupancy, regret
+from unbounded.mdps.explorers import fill_component
 from unbounded.play.seeds import replicate_key, root_of
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
@@ -31,17 +32,33 @@ LAYERS = MDP.layers
 T = 250
 
 
-def by_hand(result, adversary, replicate, seed):
+def explored_by(learner, few):
+    """The policies that explorers play, and how often: evenly over states, but where policies are
+    few, shared, or missing."""
+    if not few:
+        found = list(learner.explorers().values())
+        return found, [1.0 / len(found)] * len(found)
+    library = learner._state().search.library
+    found = []
+    for k in range(int(library.size)):
+        pi = np.empty(LAYERS.n_pairs)
+        fill_component(LAYERS.table, LAYERS.even, library, k, pi)
+        found.append(Markov(LAYERS, pi))
+    assert library.weight[: len(found)].sum() == pytest.approx(1.0)
+    return found, list(library.weight[: len(found)])
+
+
+def by_hand(result, adversary, replicate, seed, few):
     """The same replicate through ask and tell; regret from the definitions."""
-    learner = SCBRL([2, 3], 2, T, seed=result.seed(replicate))
+    learner = SCBRL([2, 3], 2, T, few=few, seed=result.seed(replicate))
     key = replicate_key(root_of(seed), replicate)
     beta = min(0.5, np.sqrt(10 / T))
     expected, realised, total = 0.0, 0.0, np.zeros(LAYERS.n_pairs)
     for t in range(1, T + 1):
         plan = learner.ask()
         if learner.phase == "playing":
-            found = list(learner.explorers().values())
-            weights = [1 - beta, *[beta / len(found)] * len(found)]
+            found, shares = explored_by(learner, few)
+            weights = [1 - beta, *(beta * share for share in shares)]
             parts = [occupancy(MDP, part) for part in (learner.policy(), *found)]
             q = sum(w * part for w, part in zip(weights, parts, strict=True))
         else:
@@ -82,16 +99,20 @@ def smallest_reach(learner):
     return min(ratios)
 
 
+@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("make", [Stochastic, Punish])
-def test_regret_is_what_it_says(make):
+def test_regret_is_what_it_says(make, few):
     adversary = make()
-    result = simulate_mdp(SCBRL([2, 3], 2, T), MDP, adversary, replicates=2, seed=5)
+    result = simulate_mdp(SCBRL([2, 3], 2, T, few=few), MDP, adversary, replicates=2, seed=5)
     for r in range(2):
-        realised, expected, learner = by_hand(result, adversary, r, seed=5)
+        realised, expected, learner = by_hand(result, adversary, r, seed=5, few=few)
         assert result.regret[r, -1] == pytest.approx(realised, abs=1e-9)
         assert result.pseudo_regret[r, -1] == pytest.approx(expected, abs=1e-9)
         assert result.explored[r] == learner.episodes_explored
-        assert result.reach[r] == pytest.approx(smallest_reach(learner), abs=1e-12)
+        if few:  # some states have no policy of their own
+            assert np.isnan(result.reach[r])
+        else:
+            assert result.reach[r] == pytest.approx(smallest_reach(learner), abs=1e-12)
         assert result.solves[r] == learner.certificate.solves
         assert result.worst_gap[r] == learner.certificate.worst_gap
 

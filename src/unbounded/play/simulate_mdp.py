@@ -45,7 +45,7 @@ class MDPSimulation(Played):
     reach : array, shape (replicates,)
         Of a learner whose exploration is over: the smallest, over the states that can be reached,
         of the probability with which the policy found for a state reaches it, over the largest
-        possible one. Exact; nan for other learners.
+        possible one. Exact; nan for other learners, and if a state has no policy of its own.
     explored, solves, fallbacks, unsolved, worst_gap : array, shape (replicates,)
         Episodes of exploration, and how well FTRL was solved.
 
