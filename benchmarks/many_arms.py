@@ -1,12 +1,14 @@
-"""Nanoseconds per round against the number of arms: SCB's lazy sampler, its dense solve, and C.
+"""Nanoseconds per round against the number of arms: SCB's lazy sampler, its dense solve, and C;
+and AdaINF's beside SCB's.
 
 For each adversary and n, the lazy loop plays T = max(n, 10^6) rounds from the start, anchors
 included. Dense and C then play a window of rounds from the state where it ended. Times are CPU
 times of this process; everything is done five times over, and the fastest counts (of each block of
 2^14 rounds, where a play from the start is timed). A second table has the losses that force
-anchors most often, where both loops play from the start.
+anchors most often, where both loops play from the start; a third has AdaINF, lazy from the start
+and dense in a window, and the lazy SCB of the same minutes.
 
-    python benchmarks/many_arms.py [--arms 10 100 1000] [--figure FILE]
+    python benchmarks/many_arms.py [--arms 10 100 1000] [--figure FILE] [--only ada-inf]
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64
 
-from unbounded import SCB
+import unbounded._interpret as _interpret
+from unbounded import SCB, AdaINF
 from unbounded._jit import kernel
-from unbounded.adversaries import Adversary, StochasticGap, Switch
-from unbounded.core.simplex import lazy, proposal, tsallis_arms
+from unbounded.adversaries import Adversary, Growth, StochasticGap, Switch
+from unbounded.bandits import ada_inf
+from unbounded.core.simplex import lazy, proposal, signed_arms, tsallis_arms
 from unbounded.play.bandit_loops import loops
 from unbounded.play.tally import new_book
 
@@ -77,6 +81,17 @@ class Exploding(Adversary):
     entry = _exploding
 
 
+@kernel
+def _climbing(params: Any, state: Any, t: int, k: int) -> float:
+    return 1.6 ** (t - 700.0)
+
+
+class Climbing(Adversary):
+    """Every loss is 1.6 times the last, and positive: AdaINF anchors in almost all rounds."""
+
+    entry = _climbing
+
+
 def compile_c() -> Any:
     """The C loop, compiled for this machine."""
     folder = Path(tempfile.mkdtemp())
@@ -95,20 +110,25 @@ def compile_c() -> Any:
 
 
 class Game:
-    """SCB against an adversary, dense or lazy, with the simulator's compiled loop."""
+    """A learner against an adversary, dense or lazy, with the simulator's compiled loop."""
 
     def __init__(
-        self, n: int, adversary: Adversary, rounds: int, *, lazy: bool, **settings: Any
-    ) -> None:
-        saved = tsallis_arms.MANY_ARMS
-        tsallis_arms.MANY_ARMS = 1 if lazy else n + 1
-        learner = SCB(n, profile="paper", **settings)
+        self, n: int, adversary: Adversary, rounds: int, *, lazy: bool, cls: Any = SCB,
+        **settings: Any,
+    ) -> None:  # fmt: skip
+        module = tsallis_arms if cls is SCB else signed_arms
+        saved = module.MANY_ARMS
+        module.MANY_ARMS = 1 if lazy else n + 1
+        _interpret._mirrors.clear()  # learners begin in Python, where kernels see copies of names
+        learner = cls(n, **({"profile": "paper"} if cls is SCB else {}), **settings)
         self.buffer = learner._fresh()
-        tsallis_arms.MANY_ARMS = saved
+        module.MANY_ARMS = saved
+        _interpret._mirrors.clear()
+        self.params = learner._params
         self.packing = learner.spec.packing
         self.run_on_demand = loops(learner._variant).run_on_demand
         self.loss_of = adversary.loss_of()()
-        self.params, self.state = adversary.begin(n, rounds, KEY)
+        self.losses_of, self.state = adversary.begin(n, rounds, KEY)
         self.comparators = np.zeros(0, dtype=np.int64)  # the C loop has no comparator either
         self.losses, self.cumulative, self.book = np.zeros(1), np.zeros(1), new_book()
 
@@ -116,7 +136,7 @@ class Game:
         """Seconds for one round per word."""
         start = time.process_time()
         self.run_on_demand(
-            self.buffer, words, t, self.loss_of, self.params, self.state, self.comparators,
+            self.buffer, words, t, self.loss_of, self.losses_of, self.state, self.comparators,
             self.book, self.cumulative, self.losses,
         )  # fmt: skip
         return time.process_time() - start
@@ -133,7 +153,15 @@ class Game:
     def continue_from(self, other: Game) -> None:
         """Take over the state of a lazy game into this dense one."""
         self.packing.python.pack(self.buffer, other.now)
-        self.now.arms.L[:] = other.now.arms.table[proposal.LOSS :: proposal.RECORD]
+        if isinstance(self.now.arms, tsallis_arms.Arms):
+            self.now.arms.L[:] = other.now.arms.table[proposal.LOSS :: proposal.RECORD]
+            return
+        state, M = self.now, other.now.arms.M
+        state.largest[:], state.smallest[:] = other.now.largest, other.now.smallest
+        state.arms.M[:] = M - M.min()
+        beta = ada_inf.exploring(self.params, state.t)
+        arms = signed_arms.solve(state.arms._replace(S=0.0), state.arms.S, beta)
+        self.packing.python.pack(self.buffer, state._replace(arms=arms))
 
 
 def play_all(
@@ -150,9 +178,9 @@ def play_all(
     return game, float(np.min(blocks, axis=0).sum())
 
 
-def worst(n: int, adversary: Adversary, rounds: int) -> None:
-    """A row of the second table."""
-    seconds, settings = {}, {"clip": "range", "rate": 2.0}
+def worst(n: int, adversary: Adversary, rounds: int, **settings: Any) -> None:
+    """A row of the tables of losses that force anchors."""
+    seconds = {}
     for lazily in (False, True):
         Game(n, adversary, rounds, lazy=lazily, **settings).play(PCG64(1).random_raw(2), 1)
         game, seconds[lazily] = play_all(n, adversary, rounds, lazy=lazily, **settings)
@@ -197,6 +225,28 @@ def measure(n: int, name: str, adversary: Adversary, kind: int, parameter: float
     }  # fmt: skip
 
 
+def beside_scb(n: int, name: str, adversary: Adversary) -> None:
+    """A row of the third table."""
+    rounds, bits, seconds = max(n, 1_000_000), PCG64(2), {}
+    for cls in (SCB, AdaINF):
+        Game(n, adversary, rounds, lazy=True, cls=cls).play(bits.random_raw(2), 1)  # compiles
+        lazily, seconds[cls] = play_all(n, adversary, rounds, lazy=True, cls=cls)
+    dense = Game(n, adversary, rounds, lazy=False, cls=AdaINF)
+    dense.continue_from(lazily)
+    dense.play(bits.random_raw(2), rounds + 1)
+    window, saved = max(3, int(WINDOW_SECONDS / max(3e-7, 5e-9 * n))), dense.buffer.copy()
+    words, best = bits.random_raw(window), np.inf
+    for _ in range(WINDOWS):
+        dense.buffer[:] = saved
+        best = min(best, dense.play(words, rounds + 1) / window)
+    scb, ada = (1e9 * seconds[cls] / rounds for cls in (SCB, AdaINF))
+    print(
+        f"| {name} | {n:,} | {ada:,.0f} | {lazily.anchors:,} | {1e9 * best:,.0f} | {scb:,.0f} "
+        f"| {1e9 * best / ada:,.1f} | {ada / scb:.2f} |",
+        flush=True,
+    )
+
+
 def adversaries(rounds: int) -> list[tuple[str, Adversary, int, float]]:
     return [
         ("stochastic", StochasticGap(GAP), 0, GAP),
@@ -209,12 +259,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arms", type=int, nargs="+", default=ARMS)
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--only", choices=["scb", "ada-inf"], help="one learner's tables")
     arguments = parser.parse_args()
+    if arguments.only != "ada-inf":
+        tables_of_scb(arguments.arms, arguments.figure)
+    if arguments.only != "scb":
+        print("\n| adversary | n | lazy ns | anchors | dense ns | SCB ns ", end="")
+        print("| dense / lazy | lazy / SCB |")
+        print("|---|---|---|---|---|---|---|---|")
+        for n in arguments.arms:
+            for name, adversary, *_ in adversaries(max(n, 1_000_000)):
+                beside_scb(n, name, adversary)
+            beside_scb(n, "growth", Growth())
+        print("\n| adversary | n | rounds | anchors | lazy ns | dense ns | lazy / dense |")
+        print("|---|---|---|---|---|---|---|")
+        for n in (128, 10_000):
+            worst(n, Exploding(), 1400, cls=AdaINF)
+            worst(n, Climbing(), 1400, cls=AdaINF)
+
+
+def tables_of_scb(arms: list[int], figure: Path | None) -> None:
+    """Against a dense solve and C; and the losses that force anchors."""
     c = compile_c()
     rows = []
     print("| adversary | n | lazy ns | anchors | dense ns | C ns | dense / lazy | C / lazy |")
     print("|---|---|---|---|---|---|---|---|")
-    for n in arguments.arms:
+    for n in arms:
         for name, adversary, kind, parameter in adversaries(max(n, 1_000_000)):
             row = measure(n, name, adversary, kind, parameter, c)
             rows.append(row)
@@ -224,13 +294,13 @@ def main() -> None:
                 f"| {row['c'] / row['lazy']:.1f} |",
                 flush=True,
             )
-    if arguments.figure:
-        draw(rows, arguments.figure)
+    if figure:
+        draw(rows, figure)
     print("\n| adversary | n | rounds | anchors | lazy ns | dense ns | lazy / dense |")
     print("|---|---|---|---|---|---|---|")
     for n in (100, 10_000):
-        worst(n, Rising(), 1000 * 100_000 // n)
-        worst(n, Exploding(), 1400)
+        worst(n, Rising(), 1000 * 100_000 // n, clip="range", rate=2.0)
+        worst(n, Exploding(), 1400, clip="range", rate=2.0)
 
 
 def draw(rows: list[dict], path: Path) -> None:

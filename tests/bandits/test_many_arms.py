@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import unbounded._interpret as _interpret
 from slow import twin_of
-from unbounded import SCB, SCBIX, CostSCB, CostSCBIX, Exp3IX, TsallisINF, simulate
+from unbounded import SCB, SCBIX, AdaINF, CostSCB, CostSCBIX, Exp3IX, TsallisINF, simulate
 from unbounded.adversaries import Growth, LowerBound, StochasticGap, Switch
-from unbounded.core.simplex import shannon_arms, tsallis_arms
+from unbounded.core.simplex import shannon_arms, signed_arms, tsallis_arms
 from unbounded.play.seeds import replicate_key, root_of
 
 LEARNERS = {
@@ -28,6 +29,9 @@ LEARNERS = {
     "CostSCB-sqrt": (CostSCB, {"lower": -19.0, "outliers": "sqrt", "tune": "scale"}),
     "CostSCBIX": (CostSCBIX, {}),
     "CostSCBIX-floor": (CostSCBIX, {"lower": -19.0, "outliers": 2}),
+    "AdaINF": (AdaINF, {}),
+    "AdaINF-pure": (AdaINF, {"robust": False}),
+    "AdaINF-trim": (AdaINF, {"trim": 2, "exploration": 0.1}),
     "TsallisINF": (TsallisINF, {}),
     "Exp3IX": (Exp3IX, {}),
 }
@@ -35,9 +39,10 @@ LEARNERS = {
 
 @pytest.fixture(autouse=True)
 def lazy(monkeypatch):
-    """Lazy from the first arm on."""
-    monkeypatch.setattr(tsallis_arms, "MANY_ARMS", 1)
-    monkeypatch.setattr(shannon_arms, "MANY_ARMS", 1)
+    """Lazy from the first arm on; learners begin in Python, where kernels see copies of names."""
+    for module in (shannon_arms, signed_arms, tsallis_arms):
+        monkeypatch.setattr(module, "MANY_ARMS", 1)
+    monkeypatch.setattr(_interpret, "_mirrors", {})
 
 
 @pytest.fixture(params=LEARNERS)
@@ -66,6 +71,11 @@ def play(learner: Any, losses: np.ndarray) -> list[int]:
     return arms
 
 
+def test_a_picture_is_drawn_from_whatever_the_number_of_arms(make):
+    learner = make(3)
+    assert learner.spec.packing.python.state(learner._buffer).arms.picture is not None
+
+
 @pytest.mark.parametrize("n", [3, 40])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_probabilities_agree_with_the_slow_twin(name, n):
@@ -90,7 +100,7 @@ def test_the_probability_of_a_choice_is_that_of_its_arm(make):
 
 @pytest.mark.parametrize(
     "name",
-    ["SCB", "SCB-range", "SCB-largest", "SCBIX", "SCBIX-range", "CostSCB", "CostSCBIX"],
+    ["SCB", "SCB-range", "SCB-largest", "SCBIX", "SCBIX-range", "CostSCB", "CostSCBIX", "AdaINF"],
 )
 @pytest.mark.parametrize("k", [-900, -7, 1, 900])
 def test_powers_of_two_change_nothing(name, k):

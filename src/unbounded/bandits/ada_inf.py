@@ -18,7 +18,7 @@ from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
 from unbounded.core.powers import capped, ldexp
-from unbounded.core.simplex import sampling, signed_arms
+from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -108,13 +108,13 @@ def rank(t: int) -> int:
 @kernel
 def distribution(params: Params, state: State, q: Vector) -> None:
     """Fill ``q`` with q_t."""
-    sampling.fill(state.arms.law, q)
+    signed_arms.fill(state.arms, q)
 
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k}."""
-    arm, q_k = sampling.draw(state.arms.law, word)
+    arm, q_k = signed_arms.draw(state.arms, word)
     return arm, q_k, q_k
 
 
@@ -234,8 +234,7 @@ class AdaINF(Learner):
 
     Gains and losses, scores, returns: where neither end of the range is known, this learns about
     as fast as learners that are told the range. Where a least possible loss is known (costs,
-    seconds, errors), `CostSCB` is better. It touches every arm in every round: with thousands of
-    arms, `SCB` is faster.
+    seconds, errors), `CostSCB` is better. With many arms a round touches only a few of them.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unbounded.core.simplex import lazy, shannon_arms, tsallis_arms
+from unbounded.core.simplex import lazy, shannon_arms, signed_arms, tsallis_arms
 
 GAP, SWITCH, GROWTH = range(3)  # the losses: one arm is better; another one is, later; they grow
 
@@ -211,16 +211,16 @@ def test_a_factor_of_one_changes_nothing(module, growing):
 
 
 def test_few_arms_are_touched_every_round_and_many_are_not():
-    for each in (tsallis_arms, shannon_arms):
-        assert each.new_arms(each.MANY_ARMS - 1).table is None
-        assert each.new_arms(each.MANY_ARMS).table.size > 0
+    for each in (tsallis_arms, shannon_arms, signed_arms):
+        assert each.new_arms(each.MANY_ARMS - 1).picture is None
+        assert each.new_arms(each.MANY_ARMS).picture.size > 0
 
 
 DRAWS = """
 import sys
 import numpy as np
-from unbounded.core.simplex import shannon_arms, tsallis_arms
-for module in (shannon_arms, tsallis_arms):
+from unbounded.core.simplex import shannon_arms, signed_arms, tsallis_arms
+for module in (shannon_arms, signed_arms, tsallis_arms):
     module.draw(module.new_arms(int(sys.argv[1])), np.uint64(5))
 """
 
@@ -236,10 +236,11 @@ def test_few_arms_compile_nothing_of_what_many_need(tmp_path):
         subprocess.run([sys.executable, "-c", DRAWS, str(n)], env=environment, check=True)
         return {file.name.partition("-")[0] for file in directory.glob("*.nbc")}
 
-    few, many = kept(3), kept(100)
+    few, many = kept(3), kept(200)
     assert "core_simplex_sampling" in few
-    assert {"core_simplex_lazy_shannon", "core_simplex_lazy_tsallis"} <= many
-    assert not any("lazy" in name or "proposal" in name for name in few)
+    lazily = {f"core_simplex_lazy_{kind}" for kind in ("shannon", "signed", "tsallis")}
+    assert {"core_simplex_tree", *lazily} <= many
+    assert not any("lazy" in name or "proposal" in name or "tree" in name for name in few)
 
 
 def test_six_floats_per_arm(module):

@@ -10,7 +10,14 @@ import pytest
 
 from unbounded.core.simplex import signed_arms
 
-DIGITS = 60
+DIGITS = 60  # more where the sizes are further apart
+
+
+@pytest.fixture(params=[False, True], ids=["few", "many"])
+def many(request, monkeypatch):
+    """Whether the arms are played as many arms are, from the first one on."""
+    monkeypatch.setattr(signed_arms, "MANY_ARMS", 1 if request.param else 1000)
+    return request.param
 
 
 def normaliser(m: list[Decimal]) -> Decimal:
@@ -51,6 +58,12 @@ def arms_with(M: np.ndarray, S: float) -> signed_arms.Arms:
     return signed_arms.solve(arms, S, 0.0)
 
 
+def distribution(arms: signed_arms.Arms) -> np.ndarray:
+    q = np.empty(arms.M.size)
+    signed_arms.fill(arms, q)
+    return q
+
+
 def instances(count: int, seed: int) -> list[tuple[np.ndarray, float, int, float]]:
     """Of all sizes: estimates, S, an arm, and what is added to it."""
     rng, found = np.random.default_rng(seed), []
@@ -65,7 +78,7 @@ def instances(count: int, seed: int) -> list[tuple[np.ndarray, float, int, float
 
 
 @pytest.mark.parametrize("instance", instances(150, 1))
-def test_the_gap_is_exact_or_a_bound_that_is_hardly_more(instance):
+def test_the_gap_is_exact_or_a_bound_that_is_hardly_more(instance, many):
     M, S, k, x = instance
     arms = arms_with(M, S)
     z = x * signed_arms.root(arms, k) / (2.0 * S)
@@ -78,17 +91,17 @@ def test_the_gap_is_exact_or_a_bound_that_is_hardly_more(instance):
 
 
 @pytest.mark.parametrize("instance", instances(60, 2))
-def test_the_distribution_after_the_change(instance):
+def test_the_distribution_after_the_change(instance, many):
     M, S, k, x = instance
     arms, gap = signed_arms.add(arms_with(M, S), k, x)
     arms = signed_arms.solve(arms, S + gap, 0.0)
     _, expected = exact_gap(M, S + gap, k, x)
-    np.testing.assert_allclose(arms.law.q, expected, rtol=1e-9, atol=1e-15)
-    assert arms.M.min() == 0.0
+    np.testing.assert_allclose(distribution(arms), expected, rtol=1e-9, atol=1e-15)
+    assert many or arms.M.min() == 0.0
     arms.check(0.0)
 
 
-def test_subtracted_potentials_would_have_lost_the_gap():
+def test_subtracted_potentials_would_have_lost_the_gap(many):
     """The control: x p_k + Phi(L) - Phi(L + x e_k), as it stands, is rounding error."""
     M, S, k, x = np.array([0.0, 50.0, 80.0]), 1.0, 0, 1e-3
 
@@ -107,23 +120,33 @@ def test_subtracted_potentials_would_have_lost_the_gap():
     assert abs(naive - expected) > expected
 
 
-def test_an_arm_may_fall_without_limit():
+def test_an_arm_may_fall_without_limit(many):
     """Where min L would swallow S, differences to it do not."""
     arms = arms_with(np.array([0.0, 3.0, 5.0]), 1.0)
     for _ in range(40):
         arms, gap = signed_arms.add(arms, 0, -1e6 * arms.S)
         arms = signed_arms.solve(arms, arms.S + gap / (4.0 * (math.sqrt(3.0) - 1.0)), 0.1)
-        q = arms.law.q
+        q = distribution(arms)
         assert np.isfinite(q).all()
         assert abs(q.sum() - 1.0) < 1e-12
         arms.check(0.1)
 
 
-def test_a_lost_S_means_to_begin_anew():
+@pytest.mark.parametrize("x", [-1e170, -1e90, 1e90, 1e170, 0.3e40, -0.3e40])
+@pytest.mark.parametrize("k", [0, 1])
+def test_changes_beside_which_S_is_nothing(many, x, k):
+    """The gap is then the change times what is played of the others, or of the arm itself."""
+    M = np.array([0.0, 1e40, 3e40]) if abs(x) == 0.3e40 else np.array([0.0, 1.0, 3.0])
+    _, gap = signed_arms.add(arms_with(M, 1.0), k, x)
+    assert gap == pytest.approx(exact_gap(M, 1.0, k, x)[0], rel=1e-9, abs=1e-13)
+
+
+def test_a_lost_S_means_to_begin_anew(many):
     arms = arms_with(np.array([0.0, 3.0]), 1.0)
     arms = signed_arms.rescale(arms, 2.0**-500)
     assert arms.S == 2.0**-500
     arms = signed_arms.rescale(arms, 2.0**-500)
     assert arms.S == 0.0
     assert arms.M.tolist() == [0.0, 0.0]
-    assert arms.law.q.tolist() == [0.5, 0.5]
+    assert distribution(arms).tolist() == [0.5, 0.5]
+    arms.check(0.0)

@@ -117,7 +117,7 @@ def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tupl
     x, S2, S3, S4 = now.x, now.S2, now.S3, now.S4
     if fresh:
         i, target = picture[PER_GAP], 4.0 / (eta * eta)
-        x += _step(S2, S3, S4, eta, S2 * target - 1.0)
+        x += predicted_step(S2, S3, S4, eta, S2 * target - 1.0)
         fresh = False
         for _ in range(_MOST_STEPS):
             z = (x - picture[CENTRE]) * i
@@ -132,7 +132,7 @@ def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tupl
                 S2 = 0.25 * eta * eta
                 fresh = True
                 break
-            x += _step(S2, S3, S4, eta, error)
+            x += predicted_step(S2, S3, S4, eta, error)
         room = min(picture[ROOM_S], picture[ROOM_S] - (x - picture[X_S]))
         accepted = eta * room  # its square, in units of that at the anchor
         fresh = fresh and accepted * accepted >= ACCEPTED * (picture[ETA_S] * picture[ROOM_S]) ** 2
@@ -144,7 +144,7 @@ def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tupl
 
 
 @kernel
-def _step(S2: float, S3: float, S4: float, eta: float, error: float) -> float:
+def predicted_step(S2: float, S3: float, S4: float, eta: float, error: float) -> float:
     """Halley's step of x, given the relative error of S2.
 
     The error is small from one round to the next: then sqrt(1 + error) can be expanded, and a

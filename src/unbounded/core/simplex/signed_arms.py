@@ -4,19 +4,23 @@ p = argmin <L, p> - 4 S sum sqrt(p), where 1 / S is the learning rate. Estimates
 M = L - min L: an arm may fall so far below the others that min L would swallow what matters, S.
 In units of 2 S they are m = M / (2 S), and p_i = (m_i + y)^-2 with y in [1, sqrt(n)]; the solver of
 `ftrl`, at the rate 2, finds y as its -x.
+
+From `MANY_ARMS` on, `lazy_signed` draws from the same law without touching more than a few arms.
+Callers see no difference. As in `tsallis_arms`, kernels with an underscore are given ``tree`` as an
+argument, because Numba leaves out what only others do where an argument is None.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
+from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Room, Vector
 from unbounded.core.legal import ROUNDING, close, require
-from unbounded.core.simplex import sampling
+from unbounded.core.simplex import lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
     Anchor,
@@ -25,30 +29,40 @@ from unbounded.core.simplex.ftrl import (
     tsallis,
     tsallis_mixed,
 )
+from unbounded.core.simplex.gaps import NEAR, near_gap
 from unbounded.core.simplex.sampling import Law, new_law
+
+MANY_ARMS = 128  # measured: benchmarks/many_arms.py
 
 _LEAST = 2.0**-700  # of S; x / S, with x up to 2^260, stays finite
 _MOST = 2.0**300  # of estimates, and of S
-_NEAR = 0.25  # up to which z = x sqrt(p_k) / (2 S) is a small change
+_VANISHING = 2.0**-1000  # of p, whose square root is lost with it
+_EQUAL = 1e-14  # relative difference of roots that differ by rounding errors, if at all
 
 
 class Arms(NamedTuple):
     """Estimates, and the distribution that follows from them."""
 
     S: float  # 1 / eta; 0 as long as all estimates are 0
-    anchor: Anchor  # x = -y and sums of (m - x)^-j, in units of 2 S
-    M: Vector  # (n,) L - min L
-    law: Law  # q: p, mixed with the uniform distribution
+    anchor: Anchor  # x = -y and sums of (m - x)^-j, in units of 2 S; not with many arms
+    M: Vector  # (n,) L - min L; with many arms, the min L of an earlier round
+    law: Law  # q: p, mixed with the uniform distribution; with many arms, room
     m: Room  # (n,) M in units of 2 S
     roots: Room  # (n,) sqrt(p)
+    picture: Vector | None  # with many arms, what is drawn from (`lazy_signed`)
+    tree: Vector | None  # with many arms, their weights
 
     def check(self, beta: float) -> None:
         """Refuse arms that do not fit together; ``beta`` is the share of uniform exploration."""
         S, anchor, M, law = self[:4]
         n = M.size
+        require(S == 0.0 or _LEAST <= S <= _MOST, "there is no such learning rate")
+        if self.picture is not None and self.tree is not None:
+            require(np.all(abs(M) <= _MOST) and anchor == NO_ANCHOR, "no such estimates")
+            signed_picture.check(self.picture, self.tree, M, S, beta)
+            return
         self.law.check()
         require(np.all((M >= 0.0) & (M <= _MOST)) and np.any(M == 0.0), "no such estimates")
-        require(S == 0.0 or _LEAST <= S <= _MOST, "there is no such learning rate")
         p = np.full(n, 1.0 / n)
         if S == 0.0:
             require(np.all(M == 0.0), "nothing was learned yet")
@@ -63,7 +77,37 @@ class Arms(NamedTuple):
 
 def new_arms(n: int) -> Arms:
     """No estimates yet, and the uniform distribution."""
-    return Arms(0.0, NO_ANCHOR, np.zeros(n), new_law(n), np.zeros(n), np.zeros(n))
+    picture, tree = signed_picture.new_signed(n) if n >= MANY_ARMS else (None, None)
+    none = np.zeros((3, n))
+    return Arms(0.0, NO_ANCHOR, none[0], new_law(n), none[1], none[2], picture, tree)
+
+
+@kernel
+def draw(arms: Arms, word: int) -> tuple[int, float]:
+    """Draw an arm from q; return it and its probability."""
+    return _draw(arms, arms.picture, arms.tree, word)
+
+
+@kernel
+def _draw(arms: Arms, picture: Any, tree: Any, word: int) -> tuple[int, float]:
+    if tree is None:
+        return sampling.draw(arms.law, word)
+    return lazy_signed.draw(picture, tree, arms.M, word)
+
+
+@kernel
+def fill(arms: Arms, q: Vector) -> None:
+    """Fill ``q`` with the whole distribution."""
+    _fill(arms, arms.picture, q)
+
+
+@kernel
+def _fill(arms: Arms, picture: Any, q: Vector) -> None:
+    if picture is None:
+        sampling.fill(arms.law, q)
+    else:
+        for k in range(q.size):
+            q[k] = lazy_signed.probability(picture, arms.M, k)
 
 
 @kernel
@@ -71,13 +115,20 @@ def root(arms: Arms, k: int) -> float:
     """sqrt(p_k)."""
     if arms.S == 0.0:
         return 1.0 / math.sqrt(arms.M.size)
-    return 1.0 / (arms.M[k] * (0.5 / arms.S) - arms.anchor.x)
+    return _root(arms, arms.picture, k)
+
+
+@kernel
+def _root(arms: Arms, picture: Any, k: int) -> float:
+    if picture is None:
+        return 1.0 / (arms.M[k] * (0.5 / arms.S) - arms.anchor.x)
+    return lazy_signed.root(picture, arms.M, arms.S, k)
 
 
 @kernel
 def rescale(arms: Arms, factor: float) -> Arms:
     """Multiply the estimates and S by a power of two; where S gets lost, all begins anew."""
-    S, anchor, M, law, m, roots = arms
+    S, anchor, M, law, m, roots, picture, tree = arms
     if factor == 1.0 or S == 0.0:
         return arms
     S *= factor
@@ -85,10 +136,22 @@ def rescale(arms: Arms, factor: float) -> Arms:
         S = 0.0
         anchor = NO_ANCHOR
         factor = 0.0
-        sampling.make_uniform(law)
-    for i in range(M.size):
-        M[i] *= factor
-    return Arms(S, anchor, M, law, m, roots)
+    _rescale(law, M, picture, tree, factor)
+    return Arms(S, anchor, M, law, m, roots, picture, tree)
+
+
+@kernel
+def _rescale(law: Law, M: Vector, picture: Any, tree: Any, factor: float) -> None:
+    if tree is None:
+        if factor == 0.0:
+            sampling.make_uniform(law)
+        for i in range(M.size):
+            M[i] *= factor
+    elif factor == 0.0:
+        M[:] = 0.0
+        signed_picture.forget(picture, tree)
+    else:
+        signed_picture.rescale(picture, tree, M, factor)
 
 
 @kernel
@@ -99,18 +162,58 @@ def add(arms: Arms, k: int, x: float) -> tuple[Arms, float]:
     the change is small, a bound from above which is hardly more (docs/theory/ada-inf.md, Lemma 1).
     `solve` must follow.
     """
-    S, anchor, M, law, m, roots = arms
+    return _add(arms, arms.picture, arms.tree, k, x)
+
+
+@kernel
+def _add(arms: Arms, picture: Any, tree: Any, k: int, x: float) -> tuple[Arms, float]:
+    S, anchor, M, law, m, roots = arms[:6]
+    if tree is None:
+        anchor, gap = _add_to_all(S, anchor, M, law, m, roots, k, x)
+    else:
+        done, gap = x == 0.0, 0.0
+        if S > 0.0:
+            done, gap = lazy_signed.add(picture, tree, M, S, k, x)
+        if not done:
+            gap = _add_spoiling(picture, S, M, law, m, roots, k, x)
+    return Arms(S, anchor, M, law, m, roots, picture, tree), gap
+
+
+@subroutine
+def _add_spoiling(
+    picture: Vector, S: float, M: Vector, law: Law, m: Vector, roots: Vector, k: int, x: float
+) -> float:
+    """`_add_to_all` with many arms; the next solve takes a picture."""
+    base = M[0]
+    for i in range(M.size):
+        base = min(base, M[i])
+    for i in range(M.size):
+        M[i] -= base
+    if S == 0.0:
+        _, gap = _add_to_all(S, NO_ANCHOR, M, law, m, roots, k, x)
+        return gap
+    now = Anchor((picture[signed_picture.X] - base) * (0.5 / S), 1.0, 1.0, 1.0)
+    found, gap = _add_to_all(S, now, M, law, m, roots, k, x)
+    picture[signed_picture.X] = found.x * (2.0 * S)
+    picture[signed_picture.S_S] = 0.0
+    return gap
+
+
+@kernel
+def _add_to_all(
+    S: float, anchor: Anchor, M: Vector, law: Law, m: Vector, roots: Vector, k: int, x: float
+) -> tuple[Anchor, float]:
     n = M.size
     if S == 0.0:
         _shift(M, k, x)
-        return arms, (x / n if x > 0.0 else -x * (1.0 - 1.0 / n))
+        return anchor, (x / n if x > 0.0 else -x * (1.0 - 1.0 / n))
     inverse = 0.5 / S
     for i in range(n):
         roots[i] = 1.0 / (M[i] * inverse - anchor.x)
     r = roots[k]
     z = x * inverse * r
     moved = anchor.x - _shift(M, k, x) * inverse
-    if abs(z) <= _NEAR:
+    if abs(z) <= NEAR:
         for i in range(n):
             roots[i] = roots[i] * roots[i] * roots[i]
         roots[k] = 0.0  # not subtracted from a sum of which the others may be a rounding error
@@ -120,17 +223,22 @@ def add(arms: Arms, k: int, x: float) -> tuple[Arms, float]:
         S2 = anchor.S2 + (new * new - r * r)
         S3 = anchor.S3 + (new * new * new - r * r * r)
         S4 = anchor.S4 + (new * new * new * new - r * r * r * r)
-        return Arms(S, Anchor(moved, S2, S3, S4), M, law, m, roots), gap
+        return Anchor(moved, S2, S3, S4), gap
     for i in range(n):
         m[i] = M[i] * inverse
     found = tsallis(m, 2.0, Anchor(-1.0, 0.0, 0.0, 0.0), law.q, law.room)
     tau = found.x - moved
-    own = (x - 2.0 * S * tau) * r * (r - math.sqrt(law.q[k]))
+    new = math.sqrt(law.q[k])
+    own = (x - 2.0 * S * tau) * r * (r - new)
+    if abs(r - new) <= _EQUAL * r:  # and x - 2 S tau is a rounding error of x, large beside S
+        own = 2.0 * S * (r - new) * ((r - new) / new)
     for i in range(n):
-        roots[i] = roots[i] * roots[i] * math.sqrt(law.q[i])
+        p = law.q[i]
+        new = math.sqrt(p) if p > _VANISHING else 1.0 / (m[i] - found.x)
+        roots[i] = roots[i] * roots[i] * new
     roots[k] = 0.0
     gap = max(0.0, own) + 2.0 * S * tau * (tau * total(roots, law.room))
-    return Arms(S, found, M, law, m, roots), gap
+    return found, gap
 
 
 @kernel
@@ -150,24 +258,25 @@ def _shift(M: Vector, k: int, x: float) -> float:
 
 
 @kernel
-def near_gap(z: float, r: float, cubes: float, highest: float) -> float:
-    """A bound on the gap of a small change, in units of 2 S: Lemma 1 at a good tau, or at 0.
-
-    ``r`` is sqrt(p_k), ``cubes`` the sum of p_i^1.5 over the other arms, ``highest`` the largest
-    sqrt(p).
-    """
-    share = 1.0 / (r * r * r + cubes)
-    tau = z * r * r * share
-    s = z * cubes * share  # z - tau r, of which nothing may be left
-    other = min(highest, math.sqrt(max(0.0, 1.0 - r * r)))  # no other sqrt(p) is larger
-    others = tau * tau * cubes / (1.0 - max(tau, 0.0) * other)
-    return min(r * s * s / (1.0 + s) + others, r * z * z / (1.0 + z))
+def solve(arms: Arms, S: float, beta: float) -> Arms:
+    """Make p the distribution for the new S > 0, at least the one before, and q from p."""
+    return _solve(arms, arms.picture, arms.tree, S, beta)
 
 
 @kernel
-def solve(arms: Arms, S: float, beta: float) -> Arms:
-    """Make p the distribution for the new S > 0, at least the one before, and q from p."""
-    before, anchor, M, law, m, roots = arms
+def _solve(arms: Arms, picture: Any, tree: Any, S: float, beta: float) -> Arms:
+    before, anchor, M, law, m, roots = arms[:6]
+    if tree is None:
+        anchor = _solve_for_all(before, anchor, M, law, m, S, beta)
+    elif not lazy_signed.solve(picture, tree, S, beta):
+        lazy_signed.anchor(picture, tree, M, S, beta, m, law.q, law.room)
+    return Arms(S, anchor, M, law, m, roots, picture, tree)
+
+
+@kernel
+def _solve_for_all(
+    before: float, anchor: Anchor, M: Vector, law: Law, m: Vector, S: float, beta: float
+) -> Anchor:
     n = M.size
     inverse = 0.5 / S
     for i in range(n):
@@ -177,5 +286,4 @@ def solve(arms: Arms, S: float, beta: float) -> Arms:
     if ratio >= 0.5:
         step = halley_step(anchor.S2, anchor.S3, anchor.S4, 2.0 * ratio)
         start = min(-1.0, max(-math.sqrt(n), (anchor.x + step) * ratio))
-    anchor = tsallis_mixed(m, 2.0, Anchor(start, 0.0, 0.0, 0.0), beta, law)
-    return Arms(S, anchor, M, law, m, roots)
+    return tsallis_mixed(m, 2.0, Anchor(start, 0.0, 0.0, 0.0), beta, law)
