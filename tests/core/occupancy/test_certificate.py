@@ -102,8 +102,9 @@ def test_the_gap_is_primal_minus_dual(given_policy, seed):
     tables = [case.rng.dirichlet(np.ones(layers.n_actions), n) for n in layers.sizes]
     pi, q = layers.pack_pairs(tables, first=1.0), np.full(layers.n_pairs, np.nan)
     kl, slack = certify(
-        case.lay, case.L, W.w, case.v, P, W.bound, W.slack, given_policy, pi, q, W.mass, W.ln_x
-    )
+        case.lay, case.L, W.w, case.v, P, W.bound, W.slack, given_policy, pi, q, W.mass, W.ln_x,
+        W.begin, W.to,
+    )  # fmt: skip
     g, kls = -W.bound[0], 0.0
     dual = zip(layers.unpack_pairs(case.L), layers.unpack_pairs(W.bound), strict=True)
     for h, (L, bound) in enumerate(dual):

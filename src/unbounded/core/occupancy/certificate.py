@@ -28,6 +28,7 @@ import math
 from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
+from unbounded.core.occupancy.successors import flow
 
 _MASS = 1e-9  # what a layer's mass may be off by; it is 1 to rounding
 
@@ -97,12 +98,15 @@ def certify(
     q: Vector,
     mass: Vector,
     ln_x: Vector,
+    begin: Integers,
+    to: Integers,
 ) -> tuple[float, float]:
     """Duality gap of ``pi`` rolled through ``P``, against the dual point behind ``bound``.
 
     Parameters: ``w`` is (H + 1); if ``given`` the policy is ``pi``, else ``pi`` becomes the dual
     softmax's. Fills q (pairs) and mass (states). Returns the two parts of the gap, sum w KL and
     sum q slack; infinity if rows of ``P`` do not sum to one. ``ln_x`` (states) is scratch.
+    ``P`` is over the lists ``begin``, ``to`` of `successors`, or over all transitions without.
     """
     H = horizon(lay)
     sum_kl = 0.0
@@ -166,7 +170,11 @@ def certify(
             sum_slack += sl
         if h < H:
             m = n * A
-            dots(m, lay[SIZE, h + 1], q[p0 : p0 + m], P, lay[TRIPLE, h], mass[lay[STATE, h + 1] :])
+            if begin.size > 0:
+                flow(lay, h, q, P, begin, to, mass)
+            else:
+                into = mass[lay[STATE, h + 1] :]
+                dots(m, lay[SIZE, h + 1], q[p0 : p0 + m], P, lay[TRIPLE, h], into)
             total = 0.0
             for k in range(lay[STATE, h + 1], lay[STATE, h + 2]):
                 total += mass[k]

@@ -15,6 +15,7 @@ import math
 
 from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy import successors
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
 from unbounded.core.occupancy.projection import balance
 from unbounded.core.occupancy.work import Work
@@ -39,7 +40,9 @@ def evaluate(
         x = W.x[p : p + m]
         for i in range(m):
             x[i] = 0.0
-        if h < H:
+        if h < H and W.begin.size > 0:
+            successors.inner(lay, h, lo, hi, v, P0, theta, x, W)
+        elif h < H:
             _inner(lay, h, lo, hi, v, P0, theta, x, W)
         if h == 0:
             value -= x[0]
@@ -68,7 +71,9 @@ def evaluate(
                 k = lay[STATE, h] + s
                 W.q[k] = t
                 W.grad[k] = t - W.r[k]
-        if h < H:
+        if h < H and W.begin.size > 0:
+            successors.flow(lay, h, W.x, W.P, W.begin, W.to, W.r)
+        elif h < H:
             dots(m, lay[SIZE, h + 1], x, W.P, lay[TRIPLE, h], W.r[lay[STATE, h + 1] :])
     return value
 

@@ -52,11 +52,13 @@ from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.projection import project
 from unbounded.core.occupancy.reach import checked_losses, mark, spread
 from unbounded.core.occupancy.ssn import PACE, newton
+from unbounded.core.occupancy.successors import gather, listed, scatter, sparse
 from unbounded.core.occupancy.units import conclude, normalise, wanted_gap
-from unbounded.core.occupancy.work import KL, SLACK, Work, carve, work_size
+from unbounded.core.occupancy.work import KL, SLACK, Work, carve, list_room, work_size
 
 # The warm start: these slots, the pace of `newton`, then v, theta and P.
 KIND, EXPONENT, BOXES, WHOLE = range(4)
+_WHOLE, _SPARSE = 1.0, 2.0  # boxes that are simplices; few transitions that are possible
 _PACE = 4
 _BODY = _PACE + len(PACE)
 _LEAST_WEIGHT = 1e-8  # of the largest loss: smaller ones may be too small to solve for
@@ -254,6 +256,26 @@ def _last_resort(
 
 
 @subroutine
+def _by_lists(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, v: Vector, theta: Vector, P: Vector,
+    pace: Vector, W: Work,
+) -> tuple[float, int, int]:  # fmt: skip
+    """`newton` over the possible transitions; W.best_P is over all of them again."""
+    few = borrowed(listed(lay, hi, W))
+    low, high, start = list_room(few, 0), list_room(few, 1), list_room(few, 2)
+    gather(lay, lo, few, low)
+    gather(lay, hi, few, high)
+    gather(lay, P, few, start)
+    best, steps, certificates = newton(lay, low, high, goal, math.inf, v, theta, start, pace, few)
+    if best < math.inf:
+        for k in range(start.size):
+            start[k] = few.best_P[k]
+        W.best_P[:] = 0.0
+        scatter(lay, start, few, W.best_P)
+    return best, steps, certificates
+
+
+@subroutine
 def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
     memory: Vector, buffer: Vector, q: Vector, pi: Vector,
@@ -277,7 +299,7 @@ def solve(
                 whole = False
                 break
         memory[BOXES] = boxes
-        memory[WHOLE] = 1.0 if whole else 0.0
+        memory[WHOLE] = _WHOLE if whole else _SPARSE if sparse(hi) else 0.0
         if not whole and kind != EMPTY:
             for h in range(horizon(lay)):
                 m = lay[SIZE, h] * lay[ACTIONS, h]
@@ -287,19 +309,25 @@ def solve(
     certificates = 0
     iterations = 0
     method = CLOSED_FORM
-    if memory[WHOLE] == 1.0:
+    if memory[WHOLE] == _WHOLE:
         best = _decoupled(lay, W)
         certificates = 1
     else:
-        if kind != EMPTY:
-            method = WARM
+        few = memory[WHOLE] == _SPARSE
+        if kind == EMPTY and few:
+            interior(lay, lo, hi, P)
+        if kind != EMPTY or few:
+            method = WARM if kind != EMPTY else COLD
             shift = int(memory[EXPONENT]) - units.e
             if kind == REAL and not units.placeholder and shift != 0:
                 for k in range(v.size):
                     v[k] = math.ldexp(v[k], shift)
                 for k in range(theta.size):
                     theta[k] = math.ldexp(theta[k], shift)
-            best, steps, certificates = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
+            if few:
+                best, steps, certificates = _by_lists(lay, lo, hi, goal, v, theta, P, pace, W)
+            else:
+                best, steps, certificates = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
         if not best <= goal:
             method = COLD if kind == EMPTY else FALLBACK
             best, iterations = interior_point(lay, lo, hi, goal, best, W)

@@ -19,8 +19,9 @@ def offer(
     best_q, best_pi and W.parts.
     """
     kl, slack = certify(
-        lay, W.L, W.w, v, W.P, W.bound, W.slack, given, W.pi_out, W.q_out, W.mass, W.ln_x
-    )
+        lay, W.L, W.w, v, W.P, W.bound, W.slack, given, W.pi_out, W.q_out, W.mass, W.ln_x, W.begin,
+        W.to,
+    )  # fmt: skip
     gap = kl + slack
     if gap < best:
         best = gap

@@ -13,7 +13,7 @@ import math
 
 from unbounded._jit import assign, borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy import blocktri
+from unbounded.core.occupancy import blocktri, conjugate, successors
 from unbounded.core.occupancy.ascent import (
     couple,
     direction,
@@ -32,6 +32,7 @@ from unbounded.core.occupancy.work import Work
 
 MAX_STEPS = 40
 GRADIENT_TOLERANCE = 1e-5
+_LISTED_TOLERANCE = 1e-4  # over lists, where directions are not exact: for a first proximal step
 BOLDNESS, KAPPA, SHRINKAGE = range(3)  # of ``pace``
 PACE = (1.0, 1.0, 0.1)  # at first
 _KAPPA_LOW = 1e-5  # rho_h = kappa max(w_h, w_{h+1}), kappa = clip(boldness * imbalance, low, 1)
@@ -202,15 +203,19 @@ def newton(
     limit = MAX_STEPS
     steps = 0
     certificates = 0
-    threshold = GRADIENT_TOLERANCE
+    threshold = GRADIENT_TOLERANCE if W.begin.size == 0 else _LISTED_TOLERANCE
     while True:
         size = imbalance(W.grad)
         if not size < math.inf:
             break
         if size <= threshold:
             certificates += 1
-            _mend_rows(lay, lo, hi, v, W)
-            bounds(lay, lo, hi, v, theta, W.P, W.bound, W.slack)
+            if W.begin.size > 0:
+                successors.mend(lay, lo, hi, W)
+                successors.bounds(lay, lo, hi, v, theta, W.P, W)
+            else:
+                _mend_rows(lay, lo, hi, v, W)
+                bounds(lay, lo, hi, v, theta, W.P, W.bound, W.slack)
             best, gap, slack = offer(lay, v, theta, False, best, W)
             if first:
                 first = False
@@ -239,8 +244,11 @@ def newton(
         if steps >= limit:
             break
         steps += 1
-        assemble(lay, lo, hi, _DAMPING * size, W)
-        slope = direction(lay, W)
+        if W.begin.size > 0:
+            slope = conjugate.direction(lay, lo, hi, _DAMPING * size, W)
+        else:
+            assemble(lay, lo, hi, _DAMPING * size, W)
+            slope = direction(lay, W)
         value, tried, accepted = _line_search(lay, lo, hi, value, slope, v, theta, P0, W)
         inner += tried
         if not accepted or (steps >= limit and not retried):

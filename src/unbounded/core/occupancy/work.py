@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
+from unbounded._jit import integers, kernel, section, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, horizon
 
 KL, SLACK = range(2)  # of Work.parts
+FEW = 8  # there are lists if at most one transition in so many is possible
 
 
 class Work(NamedTuple):
@@ -44,6 +45,10 @@ class Work(NamedTuple):
     pi_out: Vector  # X
     mass: Vector  # S
     ln_x: Vector  # n
+    lists: Vector  # X + 2 + 5 T/FEW: room for lists of the possible transitions and their boxes
+    cg: Vector  # 3 S: of conjugate gradients
+    begin: Integers  # X + 1: the first possible transition of each pair; empty without lists
+    to: Integers  # states that they lead to
 
 
 @subroutine
@@ -109,8 +114,32 @@ def _cut(lay: Integers, buffer: Vector) -> tuple[Work, int]:
     pi_out, k = _next(buffer, k, X)
     mass, k = _next(buffer, k, S)
     ln_x, k = _next(buffer, k, n)
+    lists, k = _next(buffer, k, X + 2 + 5 * (T // FEW))
+    cg, k = _next(buffer, k, 3 * S)
+    none = integers(section(buffer, 0, 0))
     work = Work(
         L, w, rho, P, x, bound, slack, v_old, dv, grad, q, r, inverse, D, E, pair, rows, c,
         best_v, best_theta, best_P, best_q, best_pi, parts, q_out, pi_out, mass, ln_x,
+        lists, cg, none, none,
     )  # fmt: skip
     return work, k
+
+
+@kernel
+def with_lists(W: Work, X: int, size: int) -> Work:
+    """The same arrays where ``size`` transitions are possible: over these, with room for lists."""
+    begin = integers(section(W.lists, 1, X + 2))
+    to = integers(section(W.lists, X + 2, X + 2 + size))
+    return Work(
+        W.L, W.w, W.rho, section(W.P, 0, size), W.x, W.bound, W.slack, W.v_old, W.dv, W.grad, W.q,
+        W.r, W.inverse, W.D, W.E, W.pair, W.rows, W.c, W.best_v, W.best_theta,
+        section(W.best_P, 0, size), W.best_q, W.best_pi, W.parts, W.q_out, W.pi_out, W.mass,
+        W.ln_x, W.lists, W.cg, begin, to,
+    )  # fmt: skip
+
+
+@kernel
+def list_room(W: Work, i: int) -> Vector:
+    """Room i = 0, .., 3 for a vector over the possible transitions."""
+    first = W.begin.size + 1 + (i + 1) * W.to.size
+    return section(W.lists, first, first + W.to.size)
