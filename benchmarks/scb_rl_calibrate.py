@@ -35,8 +35,11 @@ LARGER = {
     "lock H5, A3": worlds.combination_lock(5, 3, np.random.default_rng(576)),
     "hard 4-7-7": worlds.hard_to_reach([4, 7, 7], 2, np.random.default_rng(577), reach=1e-2),
     "dirichlet 8-8-8-8, A3": worlds.dirichlet([8, 8, 8, 8], 3, np.random.default_rng(578)),
+    "lock H7, A3": worlds.combination_lock(7, 3, np.random.default_rng(580)),
+    "hard 4-8-12": worlds.hard_to_reach([4, 8, 12], 2, np.random.default_rng(581), reach=1e-2),
     "dirichlet 20-20-20": worlds.dirichlet([20, 20, 20], 2, np.random.default_rng(579)),
 }
+LEAST = 0.005  # of UOB-REPS's figure, for a ratio
 SIX = ("stochastic", "switch", "good spike", "quiet lure", "punish", "hide")
 CHANGES = {
     "as it is": {},
@@ -46,6 +49,8 @@ CHANGES = {
     "early stop 4": {"early_stop": 4},
     "early stop 1": {"early_stop": 1},
     "cap 0.1": {"exploration_cap": 0.1},
+    "cap 0.05": {"exploration_cap": 0.05},
+    "xi x2": {"exploration": 2 * PRACTICAL.exploration},
     "eta x2": {"rate": 2 * PRACTICAL.rate},
     "eta /1.5": {"rate": PRACTICAL.rate / 1.5},
     "gamma x2": {"implicit": 2 * PRACTICAL.implicit},
@@ -113,8 +118,7 @@ def main():
             worst = max(some, key=some.get)
             mean = np.mean(list(some.values()))
             entries.append(f"{mean:.2f}, {some[worst]:.2f} ({', '.join(worst)})")
-        three = ("stochastic", "punish", "hide")
-        ratios = {c: played[c] / told[c] for c in told if c[1] in three}
+        ratios = {c: played[c] / told[c] for c in told if c[1] != "switch" and told[c] > LEAST}
         if ratios:
             worst = max(ratios, key=ratios.get)
             mean = np.mean(list(ratios.values()))

@@ -40,7 +40,8 @@ def examples(name):
     """The learner's examples, and the numbers of arms that its bandits have."""
     found = [p.values[0] for p in BANDITS if p.values[0].spec.name == name]
     if found:
-        return [(example, n) for example in found for n in (1, 3, 30, 70)]
+        many = 130 if name == "AdaINF" else 70  # arms of which few are touched
+        return [(example, n) for example in found for n in (1, 3, 30, many)]
     return [(p.values[0], 0) for p in mdp_examples.EXAMPLES if p.values[0].spec.name == name]
 
 

@@ -27,14 +27,10 @@ class SlowSCBRL:
         explorers=(),
         centre=0.0,
     ):
-        self.layers = layers
+        self.layers, self.factors = layers, factors
         H, A, sizes = layers.horizon, layers.n_actions, layers.sizes
-        SA = sum(sizes) * A
-        rate = np.sqrt(H * np.log(SA * T / delta) / (SA * T))
-        self.eta, self.gamma = factors[0] * rate, factors[1] * rate
-        self.beta = min(0.5, factors[2] * np.sqrt(SA / T))
+        self.rates_for(T, delta)
         self.c1, self.c2 = 4 * factors[3], 28 / 3 * factors[3]
-        self.log_term = np.log(T * SA / delta)
         self.clip, self.mixture, self.skip, self.kappa = clip, mixture, skip, kappa
         self.centre = centre
         self.explorers = explorers  # [(weight, tables)], weights sum to one
@@ -50,6 +46,13 @@ class SlowSCBRL:
         self.L = [np.zeros((n, A)) for n in sizes]
         self.since = [np.zeros((n, A)) for n in sizes]  # estimates since the last solve
         self.program = None
+
+    def rates_for(self, T, delta):
+        SA = sum(self.layers.sizes) * self.layers.n_actions
+        rate = np.sqrt(self.layers.horizon * np.log(SA * T / delta) / (SA * T))
+        self.eta, self.gamma = self.factors[0] * rate, self.factors[1] * rate
+        self.beta = min(0.5, self.factors[2] * np.sqrt(SA / T))
+        self.log_term = np.log(T * SA / delta)
 
     # thresholds
 

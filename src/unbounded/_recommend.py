@@ -61,7 +61,6 @@ class Recommendation:
 
     def __str__(self) -> str:
         sizes = ["layers", "n_actions"] if self.name in mdps.algorithms() else ["n_arms"]
-        sizes += ["episodes"] if self.name == "SCBRL" else []
         told = [f"{name}={value!r}" for name, value in self.settings.items()]
         lines = [f"{self.name}({', '.join(sizes + told)})"]
         lines += [f"  because {reason}" for reason in self.why]
@@ -162,7 +161,7 @@ def recommend(
     elif range is not None:
         found = _for_a_range(range, late, many)
     else:
-        found = _for_anything(outliers, many, n_arms)
+        found = _for_anything(outliers, n_arms)
     if all_losses:
         late_too = (*late_too, "what takes the losses of all arms takes none of them late")
     return Recommendation(found.name, found.settings, found.why, found.mind + late_too)
@@ -186,7 +185,7 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recomme
         {},
         ("choices change a state", "nothing is known of the losses"),
         (
-            "it needs the number of episodes, and explores first",
+            "it explores first; say episodes= if their number is known",
             SLOW,
             *((clip,) if outliers else ()),
             *mind,
@@ -235,10 +234,10 @@ def _for_a_range(known: tuple[float, float], late: bool, many: bool) -> Recommen
     return Recommendation("TsallisINFRV", {"loss_range": known}, (why, reason), (mind,))
 
 
-def _for_anything(outliers: bool, many: bool, n_arms: int | None) -> Recommendation:
+def _for_anything(outliers: bool, n_arms: int | None) -> Recommendation:
     why = "nothing is known of the losses, and nothing has to be: not scale, not offset"
-    if many or (n_arms is not None and n_arms < 3):
-        reason = "a round does not touch every arm" if many else "it had less regret with two arms"
+    if n_arms is not None and n_arms < 3:
+        reason = "it had less regret with two arms"
         return Recommendation("SCB", {}, (why, reason), (SPOILT,) if outliers else ())
     # "Catastrophic arm" in docs/results/index.md: six times the regret of the uniform learner.
     rare = (

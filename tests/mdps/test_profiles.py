@@ -6,6 +6,7 @@ import pytest
 
 from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, profiles, ucbvi
+from unbounded.mdps.blocks import Span
 from unbounded.mdps.profiles import PRACTICAL, THEORY, Constants, rates
 
 LAYERS = Layers([2, 3, 2], 2)  # S A = 14, H = 3
@@ -14,7 +15,7 @@ UNSET = dict.fromkeys(Constants._fields)
 
 def of(T, constants=THEORY, cap=0.5, tight=False, delta=0.1, layers=LAYERS):
     constants = constants._replace(exploration_cap=cap)
-    return rates(layers, T, delta, constants, tight, sum(layers.sizes))
+    return rates(layers, Span(T, T, T, delta), constants, tight, sum(layers.sizes))
 
 
 def test_rates_are_the_papers_times_the_factors():
@@ -85,7 +86,7 @@ def test_e31_rates_need_t_and_delta():
 
 def test_the_profiles():
     theory = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
-    practical = Constants("range", 0.5, 0.3, 1.0, 0.3, 0.2, 0.3, 2, True, 0.75, 0.05, True, 1.0)
+    practical = Constants("range", 0.5, 0.3, 1.0, 0.05, 0.2, 0.3, 2, True, 0.75, 0.03, True, 1.0)
     assert (theory, practical) == (THEORY, PRACTICAL)
     assert profiles.chosen("theory", UNSET) == THEORY
     assert profiles.chosen("practical", UNSET) == PRACTICAL

@@ -16,6 +16,7 @@ from unbounded import (
     UCB1,
     UMABG,
     UOBREPS,
+    AdaINF,
     MDPLearner,
     TsallisINF,
     settings,
@@ -23,6 +24,7 @@ from unbounded import (
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.simplex.lazy import BETA, ETA_S, MOMENTS
 from unbounded.core.simplex.proposal import ALIAS, CUT, LOSS, RECORD, WEIGHT
+from unbounded.core.simplex.signed_picture import COUNT, GAP, LIST
 from unbounded.play import saved
 
 
@@ -46,6 +48,10 @@ def damaged(learner, field, index, value):
         begin = packing._vectors[f"state.{field}"]
         buffer[int(buffer[begin]) + index] = value
     return with_buffer(text, buffer)
+
+
+def ada_inf():
+    return AdaINF(130, seed=0)
 
 
 def rf_elp():
@@ -72,6 +78,12 @@ def uob_reps():
         (lambda: SCB(70, seed=0), "arms.picture", ETA_S, [-1.0, 0.0, 1e3]),
         (lambda: SCBIX(30, seed=0), "arms.table", RECORD * 3 + ALIAS, [30.0, -1.0]),
         (lambda: SCBIX(30, seed=0), "arms.picture", MOMENTS + 1, [-1.0, 1e3]),
+        (ada_inf, "arms.tree", 133, [0.0, 0.5, 1e9, 1e300]),
+        (ada_inf, "arms.tree", 263, [-1e3, 1e3]),
+        (ada_inf, "arms.M", 5, [-1e9, 1e9]),
+        (ada_inf, "arms.picture", COUNT, [-1.0, 0.5, 66.0, 1e9]),
+        (ada_inf, "arms.picture", LIST, [-1.0, 130.0, 0.5, 1e9]),
+        (ada_inf, "arms.picture", GAP, [-1.0, 0.0, 1e300]),
         (lambda: SCB(5, seed=0), "arms.law.q", 2, [-0.1, 0.9]),
         (lambda: SCB(5, seed=0), "arms.anchor.x", None, [1e3]),
         (lambda: TsallisINF(60, loss_range=(0, 9), seed=0), "arms.law.lane_sums", 1, [0.5]),

@@ -176,3 +176,15 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
     )
     assert done.stdout.split() == ["False", "None"]
     assert "compiling Uniform" in done.stderr
+
+
+def test_settings_may_be_too_long_for_a_command(tmp_path):
+    """A support has an entry per transition; a command may have 128 kB."""
+    steps = object.__new__(steps_module.Steps)
+    steps._arguments = {"support": [True, False] * 50_000}
+    steps.load = lambda: None
+    found = tmp_path / "found"
+    count = "str(len(json.load(sys.stdin)['support']))"
+    code = f"import json, sys; open({str(found)!r}, 'w').write({count})"
+    steps._compile_behind([sys.executable, "-c", code])
+    assert found.read_text() == "100000"

@@ -20,6 +20,7 @@ from unbounded._arguments import (
 )
 from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, ucbvi
+from unbounded.mdps.blocks import Span
 from unbounded.mdps.optimism import Bonus
 
 
@@ -44,7 +45,7 @@ class Constants(NamedTuple):
 # The paper's constants, and MVP's.
 THEORY = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
 # Calibrated by benchmarks/scb_rl_calibrate.py.
-PRACTICAL = Constants("range", 0.5, 0.3, 1.0, 0.3, 0.2, 0.3, 2, True, 0.75, 0.05, True, 1.0)
+PRACTICAL = Constants("range", 0.5, 0.3, 1.0, 0.05, 0.2, 0.3, 2, True, 0.75, 0.03, True, 1.0)
 PROFILES = {"theory": THEORY, "practical": PRACTICAL}
 LARGE = 10_000  # transitions (s, a, s'), from which on practical renews its boxes and bounds lazily
 
@@ -95,23 +96,26 @@ class Rates(NamedTuple):
     budget: int  # episodes of exploration in all, if there are few policies
 
 
-def rates(layers: Layers, T: int, delta: float, constants: Constants, tight: bool, S: int) -> Rates:
+def rates(layers: Layers, span: Span, constants: Constants, tight: bool, S: int) -> Rates:
     """The paper's rates times the profile's factors, for ``S`` states that may be reached.
 
     ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
 
     Examples
     --------
-    >>> rates(Layers([3, 3], 2), 10_000, 0.1, THEORY, tight=False, S=6).N
+    >>> span = Span(10_000, 10_000, 10_000, 0.1)
+    >>> rates(Layers([3, 3], 2), span, THEORY, tight=False, S=6).N
     347
     """
     A, H = layers.n_actions, layers.horizon
+    last, new, T, delta = span
     eta = math.sqrt(H * math.log(S * A * T / delta) / (S * A * T))
     beta = min(0.5, constants.mixing * math.sqrt(S * A / T))
     states = min(max(layers.sizes), S) if tight else S
-    wanted = math.ceil(constants.exploration * math.sqrt(states * A / T) * T)
-    budget = math.floor(constants.exploration_cap * T)
-    N = wanted if constants.few else max(1, min(wanted, budget // S))
+    wanted = math.ceil(constants.exploration * math.sqrt(states * A / last) * last)
+    budget = math.floor(constants.exploration_cap * last)
+    each = math.floor(constants.exploration_cap * new) // S
+    N = wanted if constants.few else max(1, min(wanted, each))
     capped = wanted * S > budget if constants.few else wanted > N
     return Rates(constants.rate * eta, constants.implicit * eta, beta, N, capped, max(1, budget))
 

@@ -9,10 +9,10 @@ for every state that can be reached with probability above 9 C^2 S A H/N, C loga
 Where the support of the transitions was told, states that it cannot reach are not sought. Counts
 alone never prove that, so without being told every state has its episodes.
 
-With `few`, SCB-RL's practical way, there is one policy per state, the last, and equal ones are one.
-A state that was met m times while others were sought has none: even actions have its share of the
-mixture. All states together have a budget; what is left of it is divided among those to come. That
-is not what the guarantee is for.
+With `few`, SCB-RL's practical way, a state is sought until it was met m times, whoever was sought
+then; in rounds, of 8 episodes a state at first and then of as many as it had before. All states
+together have a budget. The policies that are kept are chosen by what was counted: few that reach
+every state half as often as any policy (`explorers.choose`). That is not what the guarantee is for.
 
 A policy is planned when a model is renewed and not before, so there are few: repeated ones get more
 weight.
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded._interpret import interpreted
 from unbounded._jit import assign, kernel, subroutine
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Room, Vector
 from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
@@ -44,6 +44,7 @@ from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
 MVP, UCBVI = 0, 1  # explorers
+_FIRST = 8  # episodes for a state in the first round, if few
 
 
 class Params(NamedTuple):
@@ -79,6 +80,9 @@ class State(NamedTuple):
     progress: Progress
     model: Model
     library: Library
+    tried: Vector  # states 0 .. S - 1, if few: episodes that sought each
+    serves: Vector  # states 0 .. S - 1, if few: number of the policy for each; -1: none
+    best: Room  # likewise
     zeros: Vector  # layers: no reward is to be estimated, as the reward is known
 
     def check(self, params: Params) -> None:
@@ -95,6 +99,8 @@ class State(NamedTuple):
         require(0 <= progress.visits <= progress.spent, "there are no such visits")
         require_counts(library.weight)
         require_numbers(library.target, states - 1, "states")
+        require_numbers(self.serves + 1.0, size + 1, "policies")
+        require_counts(self.tried)
         n_actions = (self.model.N.size - 1) // (states - 1)
         require_numbers(library.choice, n_actions, "actions")
         if done and size > 0:
@@ -104,10 +110,12 @@ class State(NamedTuple):
 def init(layers: Layers, params: Params) -> State:
     """The first state is sought."""
     model, library = optimism.new_model(layers), explorers.new_library(layers)
-    nothing = Progress(0, next_target(layers.table, params, model, 0), 0, 0, 0, 0, 0, 0)
+    tried, serves = np.zeros(sum(layers.sizes)), np.full(sum(layers.sizes), -1.0)
+    nothing = Progress(0, next_target(layers.table, params, model, tried, 0), 0, 0, 0, 0, 0, 0)
     progress = _planned(layers.table, params, nothing, model, library)
     library = library._replace(size=progress.size)
-    return State(1, 0, 0, progress, model, library, np.zeros(layers.horizon))
+    best, zeros = np.zeros(sum(layers.sizes)), np.zeros(layers.horizon)
+    return State(1, 0, 0, progress, model, library, tried, serves, best, zeros)
 
 
 def sought_states(layers: Layers, possible: Vector) -> Vector:
@@ -141,14 +149,21 @@ def _n_states(lay: Integers) -> int:
 
 
 @subroutine
-def next_target(lay: Integers, params: Params, model: Model, number: int) -> int:
+def next_target(lay: Integers, params: Params, model: Model, tried: Vector, number: int) -> int:
     """The first state to be sought from ``number`` on."""
-    while number < _n_states(lay):
-        told = params.sought.size > 0 and params.sought[number] == 0.0
-        if not told and not (params.few and optimism.met(lay, model, number) >= params.m):
-            break
+    while number < _n_states(lay) and not _is_sought(lay, params, model, tried, number):
         number += 1
     return number
+
+
+@subroutine
+def _is_sought(lay: Integers, params: Params, model: Model, tried: Vector, number: int) -> bool:
+    """Whether it may be reached, as far as was told; if few, until it was met or tried enough."""
+    if params.sought.size > 0 and params.sought[number] == 0.0:
+        return False
+    if not params.few:
+        return True
+    return bool(tried[number] < params.N and optimism.met(lay, model, number) < params.m)
 
 
 @kernel
@@ -188,12 +203,67 @@ def update(
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode of the current policy; losses are ignored."""
-    model, library, progress = state.model, state.library, state.progress
+    progress = state.progress
     if not done(lay, state):
-        renewed = _observe(lay, params, model, states, actions, state.zeros)
-        progress = _after_episode(lay, params, progress, model, library, states, renewed)
-    library = Library(progress.size, library.choice, library.weight, library.target)
-    return State(state.t + 1, 0, progress.version, progress, model, library, state.zeros)
+        renewed = _observe(lay, params, state.model, states, actions, state.zeros)
+        progress = _after_episode(lay, params, progress, state, states, renewed)
+    return _with_progress(state, state.t + 1, progress)
+
+
+@subroutine
+def watch(lay: Integers, params: Params, state: State, states: Integers, actions: Integers) -> None:
+    """Learn the transitions of an episode that sought nothing."""
+    _observe(lay, params, state.model, states, actions, state.zeros)
+
+
+@kernel
+def reopened(lay: Integers, params: Params, state: State) -> State:
+    """The search goes on for more episodes: if few, for states that were not met yet; else it
+    begins anew, with the model if that is shared."""
+    model, progress = state.model, state.progress
+    if not params.few and not params.share:
+        optimism.forget(model)
+    state.serves[:] = -1.0
+    target = next_target(lay, params, model, state.tried, 0)
+    following = Progress(progress.version + 1, target, 0, 0, 0, 0, 0, progress.explored)
+    if target < _n_states(lay):
+        following = _planned(lay, params, following, model, state.library)
+    return _with_progress(state, state.t, following)
+
+
+@kernel
+def with_few(lay: Integers, params: Params, state: State, N: Vector, M: Vector) -> State:
+    """The search is over: few policies, chosen by all that was counted."""
+    model, progress = state.model, state.progress
+    size = explorers.choose(
+        lay, params.even, N, M, params.sought, state.library, state.best, state.serves, model.V,
+        model.Q,
+    )  # fmt: skip
+    version, explored = progress.version + 1, progress.explored
+    return _with_progress(
+        state, state.t, Progress(version, progress.target, 0, 0, 0, 0, size, explored)
+    )
+
+
+@kernel
+def with_budget(params: Params, N: int, budget: int, log_term: float) -> Params:
+    """The same for another number of episodes, and the logarithm of the bonus that goes with it."""
+    old = params.bonus
+    bonus = Bonus(old.c1, old.c2, old.c3, log_term, old.B)
+    return Params(
+        N, params.m, params.n_sought, params.few, budget, params.share, params.explorer, bonus,
+        params.sought, params.even,
+    )  # fmt: skip
+
+
+@subroutine
+def _with_progress(state: State, t: int, progress: Progress) -> State:
+    old = state.library
+    library = Library(progress.size, old.choice, old.weight, old.target)
+    return State(
+        t, 0, progress.version, progress, state.model, library, state.tried, state.serves,
+        state.best, state.zeros,
+    )  # fmt: skip
 
 
 @subroutine
@@ -207,10 +277,11 @@ def _observe(
 
 @subroutine
 def _after_episode(
-    lay: Integers, params: Params, progress: Progress, model: Model, library: Library,
-    states: Integers, renewed: bool,
+    lay: Integers, params: Params, progress: Progress, state: State, states: Integers,
+    renewed: bool,
 ) -> Progress:  # fmt: skip
     """One episode of the current policy was played: plan again, or go on to the next state."""
+    model, library, n_states = state.model, state.library, _n_states(lay)
     version, target, spent, visits, began, current, size, explored = progress
     layer, s = explorers.place(lay, target)
     library.weight[current] += 1.0
@@ -218,24 +289,23 @@ def _after_episode(
     explored += 1
     if states[layer - 1] == s:
         visits += 1
-    most, met, over = params.N, float(visits), False
-    if params.few:  # what earlier states have left is for those to come
-        left = params.budget - explored + spent
-        most = min(most, max(1, left // (_n_states(lay) - target)))
-        met = optimism.met(lay, model, target)
-        over = explored >= params.budget
-    if spent >= most or (params.m > 0 and met >= params.m) or over:  # Alg. 6, line 2
-        if params.few:
-            size = explorers.keep(lay, library, began, 1.0 / params.n_sought)
-        else:
+    over = params.few and explored >= params.budget
+    if params.few:
+        state.tried[target] += 1.0
+        enough = max(_FIRST, state.tried[target] - spent)  # as many as before, in this round
+        ends = spent >= enough or not _is_sought(lay, params, model, state.tried, target)
+    else:
+        ends = spent >= params.N or (params.m > 0 and visits >= params.m)  # Alg. 6, line 2
+    if ends or over:
+        if not params.few:
             for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
                 library.weight[k] /= float(spent) * params.n_sought
-        target = _n_states(lay) if over else next_target(lay, params, model, target + 1)
-        if params.few and target >= _n_states(lay):
-            size = explorers.complete(lay, library, size, params.n_sought)
-            current = min(current, size - 1)
+        target = n_states if over else next_target(lay, params, model, state.tried, target + 1)
+        if params.few and target == n_states and not over:  # another round
+            target = next_target(lay, params, model, state.tried, 0)
+        size = 0 if params.few else size
         following = Progress(version + 1, target, 0, 0, size, current, size, explored)
-        if following.target >= _n_states(lay):
+        if target == n_states:
             return following
         if not params.share:
             optimism.forget(model)

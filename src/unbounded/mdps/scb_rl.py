@@ -3,13 +3,18 @@
 First RF-ELP finds, for each state, policies that reach it (`rf_elp`); then UOB-REPS-EX plays FTRL
 over the occupancy measures of a confidence set, mixed with those policies (`uob_reps_ex`), on
 losses clipped to what has been seen so far. Nothing about the scale of the losses is needed.
+
+Without a number of episodes, T doubles: block k ends with episode T_k = 2^k T_0, and its rates are
+those for T_k and delta/2^(k + 1). A block begins with more exploration; thresholds, counts, boxes
+and estimates are carried over. With few exploration policies there are such blocks for a given T,
+too, at its rates, and the policies are chosen anew whenever the episodes have doubled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy.typing as npt
 
@@ -29,8 +34,17 @@ from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import PAPER, count, log_term, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
+from unbounded.core.occupancy.successors import told_lists
 from unbounded.core.powers import widths
 from unbounded.mdps import explorers, profiles, rf_elp, uob_reps_ex
+from unbounded.mdps.blocks import (
+    Blocks,
+    block_of,
+    blocks_of,
+    play_params,
+    search_params,
+    spans_of,
+)
 from unbounded.play.contract import Cache, MDPSpec
 from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
@@ -43,6 +57,7 @@ class Params(NamedTuple):
     search: rf_elp.Params
     play: uob_reps_ex.Params
     P: Vector  # triples: transitions of an explorer that knows them, else empty
+    blocks: Blocks
 
 
 class State(NamedTuple):
@@ -93,7 +108,8 @@ def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> i
     """The policy of the next episode: RF-ELP's, then UOB-REPS-EX's (line 5)."""
     if state.exploring:
         return rf_elp.act(lay, params.search, state.search, word, pi)
-    return uob_reps_ex.act(lay, params.play, state.play, state.search.library, word, pi)
+    play = play_params(params.blocks, params.play, state.t)
+    return uob_reps_ex.act(lay, play, state.play, state.search.library, word, pi)
 
 
 @kernel
@@ -104,8 +120,9 @@ def distribution(
     if state.exploring:
         rf_elp.distribution(lay, params.search, state.search, P, cache, q)
     else:
-        library = state.search.library
-        uob_reps_ex.distribution(lay, params.play, state.play, library, P, cache, q)
+        play, search = play_params(params.blocks, params.play, state.t), state.search
+        edition = search.progress.version
+        uob_reps_ex.distribution(lay, play, state.play, search.library, edition, P, cache, q)
 
 
 @kernel
@@ -116,22 +133,40 @@ def update(
     """Learn from one episode (line 6) of what `act` returned: an explorer's number, or OWN."""
     exploring, clipped = state.exploring, state.clipped
     windows, search, play = state.windows, state.search, state.play
+    blocks = params.blocks
+    of_search = search_params(blocks, params.search, state.t)
+    of_play = play_params(blocks, params.play, state.t)
+    begins = False
     if exploring:
         if not params.literal:
             clipped += clip_each(windows, params.clip, params.rule, losses)
             count(lay, states, actions, play.N, play.M, play.N_before)
         search = rf_elp.update(
-            lay, params.search, search, 0, component, states, actions, losses
+            lay, of_search, search, 0, component, states, actions, losses
         )  # lines 1 and 2
-        if rf_elp.done(lay, search):  # line 3
-            exploring = False
-            play = uob_reps_ex.begin(lay, params.play, play, solver, windows, not params.literal)
+        begins = rf_elp.done(lay, search)  # line 3
     else:
         uob_reps_ex.before_losses(play, windows)
         clipped += clip_each(windows, params.clip, params.rule, losses)  # lines 7 and 9
         play = uob_reps_ex.update(
-            lay, params.play, play, solver, search.library, component, states, actions, windows
+            lay, of_play, play, solver, search.library, component, states, actions, windows
         )  # line 8
+        if blocks.last.size > 1 and of_search.few:
+            rf_elp.watch(lay, of_search, search, states, actions)
+    if block_of(blocks, state.t + 1) > block_of(blocks, state.t):
+        of_search = search_params(blocks, params.search, state.t + 1)
+        of_play = play_params(blocks, params.play, state.t + 1)
+        if params.P.size == 0:
+            search = rf_elp.reopened(lay, of_search, search)
+        begins = rf_elp.done(lay, search)
+        exploring = not begins
+    doubled = not exploring and state.t & (state.t - 1) == 0
+    if of_search.few and (begins or doubled):
+        search = rf_elp.with_few(lay, of_search, search, play.N, play.M)
+        play.u_explorers[:] = -1.0
+    if begins:
+        exploring = False
+        play = uob_reps_ex.begin(lay, of_play, play, solver, windows, not params.literal)
     version = search.version + play.version
     return State(state.t + 1, clipped, version, exploring, windows, search, play)
 
@@ -152,8 +187,9 @@ class SCBRL(MDPLearner):
     layers : sequence of int
         Number of states in each layer 1..H. The distribution of the first state is unknown too.
     n_actions : int
-    episodes : int
-        Total number of episodes T, exploration included; more than the number of states.
+    episodes : int, optional
+        Total number of episodes T, exploration included; more than the number of states. By default
+        any number: T doubles as the episodes go on.
     delta : float, default 0.05
     profile : {"practical", "theory"}
         Defaults of the arguments below: what works, or the paper's. See docs/guide/scb-rl.md.
@@ -190,8 +226,9 @@ class SCBRL(MDPLearner):
     exploration_cap : float
         At most this fraction of the episodes is exploration.
     few : bool
-        One exploration policy per state, and none for states that were met ``early_stop`` times
-        while others were sought; needs ``early_stop`` and ``share_counts``.
+        Seek only states that were not met ``early_stop`` times yet, again after every doubling of
+        the episodes, and keep few policies, chosen by what was counted; needs ``early_stop`` and
+        ``share_counts``.
     centre : float
         Estimates are of losses minus this times half the range, for less variance: 0 or 1.
     tight : bool, default False
@@ -216,14 +253,16 @@ class SCBRL(MDPLearner):
 
     Examples
     --------
-    >>> learner = SCBRL(layers=[1, 2], n_actions=2, episodes=200, seed=0)
+    >>> learner = SCBRL(layers=[1, 2], n_actions=2, seed=0)
+    >>> learner.phase
+    'exploring'
     >>> plan = learner.ask()
     >>> plan.policy[1].shape
     (2, 2)
     >>> action = plan.act(0, 0)
     >>> learner.tell(plan, states=[0, 1], actions=[action, 0], losses=[1e9, -3.0])
-    >>> learner.phase, learner.thresholds.tolist()  # one loss has no range yet
-    ('exploring', [0.0, 0.0])
+    >>> learner.thresholds.tolist()  # one loss has no range yet
+    [0.0, 0.0]
     """
 
     spec = MDPSpec.of(
@@ -236,6 +275,7 @@ class SCBRL(MDPLearner):
         room=room,
         grown=grown,
         infinite=("play.L_hat", "search.model.N_all"),
+        told_episodes=True,
         scale_free=True,
         examples=(
             {},
@@ -245,6 +285,7 @@ class SCBRL(MDPLearner):
             {"literal": True, "tight": True},
             {"explorer": "oracle"},
             {"renewal": "lazy", "few": False, "centre": 0.0},
+            {"episodes": None},
         ),
     )
 
@@ -252,7 +293,7 @@ class SCBRL(MDPLearner):
         self,
         layers: Sequence[int],
         n_actions: int,
-        episodes: int,
+        episodes: SupportsIndex | None = None,
         delta: float = 0.05,
         *,
         profile: Literal["practical", "theory"] = "practical",
@@ -286,7 +327,7 @@ class SCBRL(MDPLearner):
     ) -> None:
         arguments = locals()
         shape = checked_layers(layers, n_actions, allowed, ends)
-        T = checked_count("episodes", episodes)
+        told = None if episodes is None else checked_count("episodes", episodes)
         possible = told_support(shape, support)
         sought = rf_elp.sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
@@ -296,11 +337,11 @@ class SCBRL(MDPLearner):
         checked_option("explorer", explorer, ("mvp", "ucbvi", "oracle"))
         P = explorers.oracle_transitions(shape, explorer, transitions)
         few = constants.few and constants.share_counts and constants.early_stop > 0
-        constants = constants._replace(few=few)
-        if P.size == 0 and T <= S:
+        constants = constants._replace(few=few and not checked_flag("literal", literal))
+        if P.size == 0 and told is not None and told <= S:
             raise ValueError(
                 f"episodes must exceed the {S} states, each of which takes at least one episode "
-                f"of exploration; got {T}"
+                f"of exploration; got {told}"
             )
         clip_to = checked_option("clip", constants.clip, ("scale", "range"))
         checked_ablation(constants.clip, constants.mixing, ablation)
@@ -308,43 +349,53 @@ class SCBRL(MDPLearner):
         lazy = checked_option("renewal", renewed, ("epoch", "lazy")) == 1
         if lazy and skip is None:
             constants = constants._replace(skip=4.0 * constants.skip)
-        self._rates = profiles.rates(shape, T, delta, constants, checked_flag("tight", tight), S)
+        spans = spans_of(told, delta, S, constants.few and P.size == 0)
+        tight = checked_flag("tight", tight)
+        self._rates = [profiles.rates(shape, span, constants, tight, S) for span in spans]
+        bonuses = [
+            profiles.bonus(shape, explorer, constants, rates.N, span.delta / S)
+            for span, rates in zip(spans, self._rates, strict=True)
+        ]
+        logs = [log_term(shape, span.T, span.delta) for span in spans]
+        last = self._rates[-1 if told else 0]
         params = Params(
             clip=clip_to,
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             literal=checked_flag("literal", literal),
             search=rf_elp.Params(
-                N=self._rates.N,
+                N=last.N,
                 m=constants.early_stop,
                 n_sought=S,
-                few=constants.few,
-                budget=self._rates.budget,
+                few=constants.few and P.size == 0,
+                budget=last.budget,
                 share=constants.share_counts,
                 explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
-                bonus=profiles.bonus(shape, explorer, constants, self._rates.N, delta / S),
+                bonus=bonuses[-1 if told else 0],
                 sought=sought,
                 even=shape.even,
             ),
             play=uob_reps_ex.Params(
-                eta=self._rates.eta,
-                gamma=self._rates.gamma,
-                beta=self._rates.beta,
+                eta=last.eta,
+                gamma=last.gamma,
+                beta=last.beta,
                 kappa=checked_positive("kappa", kappa),
-                skip=2.0 * self._rates.eta * constants.skip,
+                skip=2.0 * last.eta * constants.skip,
                 tolerance=checked_positive("tolerance", tolerance),
                 c1=constants.width * PAPER.c1,
                 c2=constants.width * PAPER.c2,
-                log_term=log_term(shape, T, delta),
+                log_term=logs[-1 if told else 0],
                 mixture=checked_option("estimator", estimator, ("ftrl_only", "mixture")) == 1,
                 lazy=lazy,
                 centre=constants.centre,
                 possible=possible,
+                lists=told_lists(shape, possible),
                 even=shape.even,
             ),
             P=P,
+            blocks=blocks_of(spans, self._rates, bonuses, constants.skip, logs),
         )
         kept = {
-            "episodes": T, "delta": delta, "kappa": params.play.kappa,
+            "episodes": told, "delta": delta, "kappa": params.play.kappa,
             "tolerance": params.play.tolerance, "transitions": P.tolist() if P.size else None,
             "renewal": renewed,
             **constants._asdict(),
@@ -359,7 +410,9 @@ class SCBRL(MDPLearner):
     @property
     def explored(self) -> Exploration:
         """Episodes explored so far, the most a state may take, and whether the cap limits it."""
-        return Exploration(self.episodes_explored, self._rates.N, self._rates.capped)
+        block = interpreted(block_of)(self._params.blocks, self.episodes_told + 1)
+        rates = self._rates[block]
+        return Exploration(self.episodes_explored, rates.N, rates.capped)
 
     @property
     def episodes_explored(self) -> int:
@@ -380,4 +433,7 @@ class SCBRL(MDPLearner):
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
         search = self._state().search
-        return interpreted(explorers.mixtures)(self.layers, search.library, search.progress.target)
+        serves = search.serves if self._params.search.few else None
+        return interpreted(explorers.mixtures)(
+            self.layers, search.library, search.progress.target, serves
+        )

@@ -28,6 +28,7 @@ from unbounded.core.legal import ROUNDING, require, require_boxes, require_count
 from unbounded.core.occupancy.confidence import count, renew
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
+from unbounded.core.occupancy.successors import Lists, only_listed
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.occupancy.work import work_size
 from unbounded.core.simplex.sampling import uniform
@@ -55,6 +56,7 @@ class Params(NamedTuple):
     lazy: bool  # renew each pair's box when its own visits have doubled, the explorers' bounds late
     centre: float  # subtracted from l+ before it is divided, in half widths W_h/2
     possible: Vector  # triples: 1 or 0, if the support was told; else empty
+    lists: Lists  # of the same, if few are possible
     even: Vector  # pairs: the policy that takes all allowed actions evenly
 
 
@@ -132,16 +134,16 @@ def act(
 
 @kernel
 def distribution(
-    lay: Integers, params: Params, state: State, library: Library, P: Vector, cache: Cache,
-    q: Vector,
+    lay: Integers, params: Params, state: State, library: Library, edition: int, P: Vector,
+    cache: Cache, q: Vector,
 ) -> None:  # fmt: skip
-    """Occupancy under ``P`` of what `act` plays; the explorers' part is kept in ``cache``
-    (``q`` is scratch while it is computed)."""
-    if params.beta > 0.0 and cache.known[0] == 0.0:
+    """Occupancy under ``P`` of what `act` plays; the explorers' part is kept in ``cache`` for this
+    ``edition`` of the library (``q`` is scratch while it is computed)."""
+    if params.beta > 0.0 and cache.known[0] != 1.0 + edition:
         explorers.mean_occupancy(
             lay, params.even, library, P, cache.pi, cache.mass, q, cache.explorers
         )
-        cache.known[0] = 1.0
+        cache.known[0] = 1.0 + edition
     roll_forward(lay, P, state.pi, cache.mass, q)
     if params.beta > 0.0 and library.size > 0:
         for p in range(q.size):
@@ -173,13 +175,26 @@ def update(
 def begin(
     lay: Integers, params: Params, state: State, solver: Any, windows: Windows, keep_counts: bool
 ) -> State:
-    """The first q~, from what was learned before, of transitions too if ``keep_counts`` (E28)."""
+    """The first q~ with these explorers, from what was learned before, of transitions too if
+    ``keep_counts`` (E28)."""
     epoch = state.epoch
+    state.u_explorers[:] = -1.0
     if keep_counts:
         epoch += 1
         new_epoch(lay, params, state)
     unit, _ = weigh(params, state, windows)
     return solved(lay, params, state, epoch, unit, solver)
+
+
+@kernel
+def at_rates(
+    params: Params, eta: float, gamma: float, beta: float, skip: float, log_term: float
+) -> Params:
+    """The same with other rates."""
+    return Params(
+        eta, gamma, beta, params.kappa, skip, params.tolerance, params.c1, params.c2, log_term,
+        params.mixture, params.lazy, params.centre, params.possible, params.lists, params.even,
+    )  # fmt: skip
 
 
 @kernel
@@ -214,9 +229,10 @@ def bound_visited(
                 lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order
             )
     if params.mixture:
+        listed = only_listed(lay, params.lists, state.N, state.M)
         library_bounds(
-            lay, params.even, state.lo, state.hi, state.room, library, states, state.u_explorers,
-            state.bounds,
+            lay, params.even, state.lo, state.hi, state.room, library, states, params.lists, listed,
+            state.u_explorers, state.bounds,
         )  # fmt: skip
 
 

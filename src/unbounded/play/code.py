@@ -17,11 +17,14 @@ from unbounded._jit import NotKeptError, can_keep, only_kept
 _SAID = 1.0  # seconds of waiting, after which one is told why
 # What compiling takes, as measured: seconds in any case, and per byte of Python's bytecode.
 _FIXED, _PER_BYTE = 0.3, 2.7e-4
-# What `tsallis_arms` and `shannon_arms` do without where arms are few.
+# What `tsallis_arms`, `shannon_arms` and `signed_arms` do without where arms are few.
 _OF_MANY_ARMS = {
     f"unbounded.core.simplex.{name}"
-    for name in ("lazy", "lazy_shannon", "lazy_tsallis", "moments", "proposal")
-}
+    for name in (
+        "lazy", "lazy_shannon", "lazy_signed", "lazy_tsallis", "moments", "proposal",
+        "signed_picture", "tree",
+    )
+}  # fmt: skip
 
 _here = threading.local()
 _quiet = False

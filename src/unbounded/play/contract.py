@@ -205,7 +205,7 @@ class Cache(NamedTuple):
     """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
 
     explorers: Vector  # (n_pairs,): occupancy of a finished library of exploration policies
-    known: Vector  # (1,): whether it is filled
+    known: Vector  # (1,): which library it is of; 0: none
     pi: Vector  # (n_pairs,): scratch
     mass: Vector  # (n_states,): scratch
 
@@ -256,6 +256,8 @@ class MDPSpec(Spec):
         From a state without room to an equal one with more.
     per_state : bool
         Whether the learner's ``episodes`` are those for one state, and not those of the run.
+    told_episodes : bool
+        Whether experiments tell the learner their number of episodes, though it need not know it.
     infinite : tuple of str
         Which vectors over pairs of the state are infinite where an action is not allowed.
     """
@@ -267,6 +269,7 @@ class MDPSpec(Spec):
     room: Callable[[Any], bool] = _always
     grown: Callable[[Any], Any] | None = None
     per_state: bool = False
+    told_episodes: bool = False
     infinite: tuple[str, ...] = ()
 
     @cached_property

@@ -9,12 +9,13 @@ from contextlib import suppress
 from importlib import import_module
 
 
-def main(module: str, name: str, arguments: str) -> None:
-    """Play a round with a learner of this class and with these settings, in JSON."""
+def main(module: str, name: str) -> None:
+    """Play a round with a learner of this class; its settings are what comes in, as JSON."""
     with suppress(OSError, AttributeError):  # not everywhere
         os.nice(5)  # nobody waits for it
+    arguments = json.load(sys.stdin)
     cls = getattr(import_module(module), name)
-    cls(**json.loads(arguments), seed=0)._rehearse()
+    cls(**arguments, seed=0)._rehearse()
 
 
 if __name__ == "__main__":

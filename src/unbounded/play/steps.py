@@ -75,11 +75,11 @@ class Steps(Code, Generic[E]):
     def _compile_behind(self, command: list[str]) -> None:
         """In a thread: let another process fill the cache, and load from it."""
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "UNBOUNDED_JIT": "always"},
         )  # fmt: skip
         atexit.register(child.kill)
-        child.wait()
+        child.communicate(json.dumps(self._arguments).encode())  # may be too long for a command
         atexit.unregister(child.kill)
         self.load()
 
@@ -91,8 +91,7 @@ class Steps(Code, Generic[E]):
             return None
         if not sys.executable or getattr(sys, "frozen", False):
             return None  # a program of its own, which would be started again
-        arguments = json.dumps(self._arguments)
-        return [sys.executable, "-m", "unbounded.play.rehearsal", module, name, arguments]
+        return [sys.executable, "-m", "unbounded.play.rehearsal", module, name]
 
 
 _known: dict[Any, Steps[Any]] = {}  # by the algorithm's spec
