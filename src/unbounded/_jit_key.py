@@ -17,6 +17,7 @@ import hashlib
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import CodeType, EllipsisType, FunctionType, ModuleType, NoneType
 from typing import Any, NamedTuple
 
@@ -152,8 +153,11 @@ class Fingerprint:
         """What a name of the text means, if it is taken from here.
 
         Which names are globals and which are attributes is seen only by reading the bytecode, which
-        is slow. To take in too much does no harm, unless it is something uncertain.
+        is slow. To take in too much does no harm, unless it is something uncertain, or a kernel
+        that calls this one: a circle, whose hash would depend on where the walk began.
         """
+        if isinstance(self._opened(space[name]), Kernel) and name not in _loaded(text.code, loads):
+            return _mix("other name", name.encode())  # of a kernel that may call this one
         try:
             return _mix("name", name.encode(), self._of_global(space[name], text))
         except UncertainError:
@@ -273,6 +277,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(const)
 
 
+@cache
 def _loaded(code: CodeType, loads: tuple[str, ...]) -> set[str]:
     """The names that code takes by such instructions: LOAD_GLOBAL, LOAD_ATTR, ..."""
     return {
