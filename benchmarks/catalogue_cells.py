@@ -147,7 +147,11 @@ class Told:
 
     @cached_property
     def moments(self) -> tuple[float, float]:
-        """The largest variance and second moment of an arm, from a sample of rounds."""
+        """The largest variance and second moment of an arm, from a sample of rounds.
+
+        Of an adversary that does nothing while all arms are equally likely: the largest variance
+        within the range.
+        """
         adversary, losses = self.row.adversary, np.empty((SAMPLE, self.n))
         params, state = adversary.begin(self.n, self.rounds, 1)
         rng, q = np.random.default_rng(0), np.full(self.n, 1.0 / self.n)
@@ -156,7 +160,8 @@ class Told:
             last_arm = int(rng.integers(self.n))
             type(adversary).fill(params[2:], state, 1 + i * step, last_arm, q, losses[i])
         losses = params[0] * losses + params[1]
-        return float(losses.var(axis=0).max()), float((losses**2).mean(axis=0).max())
+        variance = float(losses.var(axis=0).max()) or (self.range[1] - self.range[0]) ** 2 / 4.0
+        return variance, float((losses**2).mean(axis=0).max())
 
 
 Maker = Callable[[int, int, Told], Learner]

@@ -37,9 +37,6 @@ Made by `python benchmarks/cost_rl_table.py` from `docs/results/data/cost_rl` an
 `docs/results/data/scb_rl`; do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over the
 seeds that all learners of a row have played (`theory`: fewer). What follows from it:
 [one-sided-mdp.md](../theory/one-sided-mdp.md#4-measured).
-
-The practical profile of SCB-RL is the one of before it explored at most 5% of the episodes
-(it is [better now](../guide/scb-rl.md#two-profiles)); these figures were not made again.
 """
 OURS = ("CostSCBRL", "CostSCBRL, told T", "CostSCBRL, theory")
 PEERS = ("SCB-RL practical", "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")

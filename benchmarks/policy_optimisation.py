@@ -79,6 +79,7 @@ def play_large():
     sizes, T, out = mdp.layers.sizes, 10_000, {}
     learners = {
         OURS: PolicyOptimisation(sizes, 5),
+        THEIRS: SCBRL(sizes, 5, T),
         "independent SCB": IndependentSCB(sizes, 5),
         "uniform": UniformPolicy(sizes, 5),
     }

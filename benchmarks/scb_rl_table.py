@@ -51,8 +51,8 @@ HEAD = """# SCB-RL: the whole table
 Made by `python benchmarks/scb_rl_table.py` from `docs/results/data/scb_rl`; do not edit.
 Exact regret / (sum_h l_inf,h S sqrt(A T)): mean / 90% quantile over seeds. Adversaries with a star
 watch the learner. *Before* is the practical profile until its last calibration: `few=False,
-centre=0, rate=0.35, early_stop=16, exploration_cap=0.5`, which plays the same to the last bit. What
-follows from it: [scb-rl.md](../guide/scb-rl.md#regret).
+centre=0, rate=0.35, exploration=0.3, early_stop=16, exploration_cap=0.5`, which plays the same to
+the last bit. What follows from it: [scb-rl.md](../guide/scb-rl.md#regret).
 """
 FIELDS = (
     "learner", "world", "adversary", "T", "seed", "regret", "explored", "solves", "fallbacks",
@@ -81,11 +81,12 @@ ADVERSARIES = {
 }
 # The practical constants until the calibration with larger worlds.
 BEFORE = {
-    "rate": 0.35, "early_stop": 16, "exploration_cap": 0.5, "few": False, "centre": 0.0,
-    "renewal": "epoch",
+    "rate": 0.35, "exploration": 0.3, "early_stop": 16, "exploration_cap": 0.5, "few": False,
+    "centre": 0.0, "renewal": "epoch",
 }  # fmt: skip
 LEARNERS = (
     "SCB-RL practical",
+    "SCB-RL practical, T unknown",
     "SCB-RL practical, before",
     "SCB-RL theory",
     "SCB-RL before, scale clipping",
@@ -105,6 +106,7 @@ def make(name, mdp, T, ranges):
     told = {"loss_range": ranges}
     return {
         "SCB-RL practical": lambda: SCBRL(sizes, A, T),
+        "SCB-RL practical, T unknown": lambda: SCBRL(sizes, A),
         "SCB-RL theory": lambda: SCBRL(sizes, A, T, profile="theory"),
         "SCB-RL practical, before": lambda: SCBRL(sizes, A, T, **BEFORE),
         "SCB-RL before, scale clipping": lambda: SCBRL(sizes, A, T, **BEFORE, clip="scale"),
@@ -237,6 +239,7 @@ def parser_of(description, learners, adversaries, worlds):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000])
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--learners", nargs="+", default=learners, choices=learners)
     parser.add_argument("--adversaries", nargs="+", default=list(adversaries), choices=adversaries)
     parser.add_argument("--worlds", nargs="+", default=list(worlds), choices=list(worlds))
@@ -257,8 +260,8 @@ def play_missing(given, data, done, cell):
             if new:
                 writer.writeheader()
             for seed, world, against, name in itertools.product(
-                range(FIRST_SEED, FIRST_SEED + given.seeds), given.worlds, given.adversaries,
-                given.learners,
+                range(given.first_seed, given.first_seed + given.seeds), given.worlds,
+                given.adversaries, given.learners,
             ):  # fmt: skip
                 if (name, world, against, T, seed) in done:
                     continue

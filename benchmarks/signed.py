@@ -35,6 +35,7 @@ from signed_cells import (
     OUTLIER_ARMS,
     OUTLIER_ROUNDS,
     OUTLIERS,
+    PROGRAM_ROUNDS,
     REPLICATES,
     RIVALS,
     ROUNDS,
@@ -44,7 +45,6 @@ from signed_cells import (
     TRIMMED,
     Cell,
     all_cells,
-    players,
 )
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -118,46 +118,42 @@ def catalogue_page(data: Data) -> list[str]:
     return [*lines, "", "### All rows", "", *grid(played, "catalogue", rows, names)]
 
 
-def of_programs(data: Data, n: int, rounds: int) -> dict[str, np.ndarray]:
+def of_programs(data: Data, n: int) -> dict[str, np.ndarray]:
     """The means of all programs that every learner has played."""
-    names = players(rounds)
-    blocks = [
-        block
-        for block in range(BLOCKS)
-        if all(Cell("programs", n, rounds, str(block), who) in data for who in names)
-    ]
+    cells = {
+        who: [Cell("programs", n, PROGRAM_ROUNDS, str(block), who) for block in range(BLOCKS)]
+        for who in LEARNERS
+    }
+    blocks = [b for b in range(BLOCKS) if all(some[b] in data for some in cells.values())]
     return {
-        who: np.concatenate(
-            [data[Cell("programs", n, rounds, str(block), who)][0] for block in blocks] or [[]]
-        )
-        for who in names
+        who: np.concatenate([data[some[b]][0] for b in blocks] or [[]])
+        for who, some in cells.items()
     }
 
 
 def programs_page(data: Data) -> list[str]:
     lines = ["## Random programs", ""]
-    for rounds in ROUNDS:
-        for n in ARMS:
-            means = of_programs(data, n, rounds)
-            table = np.array(list(means.values()))
-            if table.size == 0:
-                continue
-            best = table[: len(RIVALS)].min(axis=0)
-            lines += [
-                f"n = {n}, T = {rounds:,}, {table.shape[1]} programs, replicates of each: "
-                f"{REPLICATES[rounds]}", "",
-                "| learner | mean | less than AdaINF's by | 95% quantile | worst | lowest of all |",
-                "|---|---|---|---|---|---|",
-            ]  # fmt: skip
-            for who, values in means.items():
-                less = means["AdaINF"] - values
-                error = 1.96 * less.std(ddof=1) / math.sqrt(less.size)
-                won = (values == best).sum() if who in RIVALS else "-"
-                lines.append(
-                    f"| {who} | {values.mean():.3f} | {less.mean():.3f} ± {error:.3f} "
-                    f"| {np.quantile(values, 0.95):.2f} | {values.max():.2f} | {won} |"
-                )
-            lines.append("")
+    for n in ARMS:
+        means = of_programs(data, n)
+        table = np.array(list(means.values()))
+        if table.size == 0:
+            continue
+        best = table[: len(RIVALS)].min(axis=0)
+        lines += [
+            f"n = {n}, T = {PROGRAM_ROUNDS:,}, {table.shape[1]} programs, replicates of each: "
+            f"{REPLICATES}", "",
+            "| learner | mean | less than AdaINF's by | 95% quantile | worst | lowest of all |",
+            "|---|---|---|---|---|---|",
+        ]  # fmt: skip
+        for who, values in means.items():
+            less = means["AdaINF"] - values
+            error = 1.96 * less.std(ddof=1) / math.sqrt(less.size)
+            won = (values == best).sum() if who in RIVALS else "-"
+            lines.append(
+                f"| {who} | {values.mean():.3f} | {less.mean():.3f} ± {error:.3f} "
+                f"| {np.quantile(values, 0.95):.2f} | {values.max():.2f} | {won} |"
+            )
+        lines.append("")
     return lines
 
 

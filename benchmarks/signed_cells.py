@@ -17,7 +17,7 @@ from unbounded.adversaries.bandits.program import NO_REACTION, REWARD_UNLIKELIES
 
 ARMS, ROUNDS, BLOCK, BLOCKS = (2, 10, 100), (10_000, 100_000), 25, 20
 PROGRAMS_SEED, SEARCH_SEED, PLAY_SEED = 20_261_117, 71, 4_000_000
-REPLICATES = {10_000: 4, 100_000: 1}  # of each random program
+PROGRAM_ROUNDS, REPLICATES = 10_000, 4  # of each random program
 SEARCHED, SEARCH_ROUNDS, FRESH = 2000, 10_000, 50
 OUTLIER, OUTLIER_ARMS, OUTLIER_ROUNDS = 1e6, 10, 10_000
 
@@ -114,7 +114,7 @@ def play_programs(cell: Cell) -> tuple[np.ndarray, str]:
     """The mean of each program of a block."""
     block = int(cell.case)
     means = [
-        played(cell.learner, program, cell.n, cell.rounds, REPLICATES[cell.rounds], PLAY_SEED + j)
+        played(cell.learner, program, cell.n, cell.rounds, REPLICATES, PLAY_SEED + j)
         for j, program in enumerate(programs(block))
     ]
     return np.array(means).mean(axis=1), ""
@@ -220,16 +220,10 @@ def all_cells() -> Iterator[Cell]:
                     if rounds != catalogue.ROUNDS or n not in catalogue.ARMS:
                         yield Cell("catalogue", n, rounds, case, who)
     for block in range(BLOCKS):
-        for rounds in ROUNDS:
-            for n in ARMS:
-                for who in players(rounds):
-                    yield Cell("programs", n, rounds, str(block), who)
+        for n in ARMS:
+            for who in LEARNERS:
+                yield Cell("programs", n, PROGRAM_ROUNDS, str(block), who)
     for n in ARMS:
         for target in RIVALS:
             for who in LEARNERS:
                 yield Cell("search", n, SEARCH_ROUNDS, target, who)
-
-
-def players(rounds: int) -> list[str]:
-    """Who plays the random programs: variants only the short ones."""
-    return [*LEARNERS] if rounds == min(ROUNDS) else [*RIVALS]
