@@ -5,9 +5,13 @@ function of that name that calls the kernel back would make a circle, and the ha
 where the walk begins.
 """
 
+from typing import NamedTuple
+
+import numba
 import pytest
 
 from unbounded import _jit_key, bandits, mdps
+from unbounded._jit import kernel
 from unbounded._jit_cache import _opened
 from unbounded._jit_key import Fingerprint
 
@@ -24,13 +28,13 @@ def walked(kernel):
 def depend_on_the_caller(spec):
     """Kernels that have another hash if the walk begins with them."""
     met = {}
-    for kernel in (spec.act, spec.update, spec.distribution):
-        met |= walked(kernel)
+    for one in (spec.act, spec.update, spec.distribution):
+        met |= walked(one)
     assert met
     return [
-        kernel.function.__qualname__
-        for code, kernel in met.items()
-        if Fingerprint(_opened).of(kernel) != code
+        one.function.__qualname__
+        for code, one in met.items()
+        if Fingerprint(_opened).of(one) != code
     ]
 
 
@@ -39,11 +43,53 @@ def test_hashes_do_not_depend_on_the_caller(name):
     assert depend_on_the_caller(LEARNERS[name].spec) == []
 
 
+class Arms(NamedTuple):
+    draw: int
+
+
+@kernel
+def draw(arms):
+    return _draw(arms)
+
+
+@kernel
+def _draw(arms):
+    return arms.draw  # an attribute with the name of the global that calls this
+
+
 class Everything:
     def __contains__(self, name):
         return True
 
 
-def test_they_would_if_attributes_were_taken_for_globals(monkeypatch):
+def starts():
+    """The hash of `_draw`, if the walk begins with it and with its caller."""
+    from_caller = {kernel.function.__qualname__: code for code, kernel in walked(draw).items()}
+    return Fingerprint(_opened).of(_draw), from_caller["_draw"]
+
+
+def test_an_attribute_is_not_taken_for_the_global_of_its_name():
+    first, second = starts()
+    assert first == second
+
+
+def test_the_hashes_would_differ_if_it_were(monkeypatch):
     monkeypatch.setattr(_jit_key, "_loaded", lambda code, loads: Everything())
-    assert "_draw" in str(depend_on_the_caller(LEARNERS["SCB"].spec))
+    first, second = starts()
+    assert first != second
+
+
+@kernel
+def _odd(arms):
+    return arms.foreign  # not the global of that name, of which no hash can be taken
+
+
+@numba.njit
+def foreign(arms):
+    return arms
+
+
+def test_an_attribute_may_have_the_name_of_something_uncertain():
+    Fingerprint(_opened).of(_odd)
+    with pytest.raises(_jit_key.UncertainError):
+        Fingerprint(_opened).of(foreign)

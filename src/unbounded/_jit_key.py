@@ -156,14 +156,14 @@ class Fingerprint:
         is slow. To take in too much does no harm, unless it is something uncertain, or a kernel
         that calls this one: a circle, whose hash would depend on where the walk began.
         """
-        if isinstance(self._opened(space[name]), Kernel) and name not in _loaded(text.code, loads):
-            return _mix("other name", name.encode())  # of a kernel that may call this one
         try:
-            return _mix("name", name.encode(), self._of_global(space[name], text))
+            kernel = isinstance(self._opened(space[name]), Kernel)
+            if not kernel or name in _loaded(text.code, loads):
+                return _mix("name", name.encode(), self._of_global(space[name], text))
         except UncertainError:
             if name in _loaded(text.code, loads):
                 raise
-            return _mix("other name", name.encode())
+        return _mix("other name", name.encode())
 
     def _of_global(self, value: Any, text: _Text) -> bytes:
         if not isinstance(value, ModuleType):
