@@ -137,6 +137,36 @@ def test_the_theory_explores_again_in_each_block():
         assert count % 7 == 0  # so many for each state
 
 
+@pytest.mark.parametrize(("sizes", "A"), [([1], 1), ([2, 3, 2], 2), ([10] * 4, 3), ([1, 60], 5)])
+def test_the_sums_of_the_proof(sizes, A):
+    """Proposition 6 of docs/theory/range-clipping.md: rates over the blocks of the theory."""
+    blocks = params_of(SCBRL(sizes, A, profile="theory", delta=0.1)).blocks
+    S, H, last = sum(sizes), len(sizes), blocks.last
+    new = np.diff(last, prepend=0.0)
+    for rates in (blocks.eta, blocks.gamma, blocks.beta):
+        assert np.all(np.diff(rates) <= 0.0)
+    most = (2.0 + np.sqrt(2.0)) * np.sqrt(last)
+    iota = np.log(S * A * last * 2.0 ** np.arange(1, last.size + 1) / 0.1)
+    long = last >= 16 * S * (S**2 * A + 1)
+    long[0] = False
+    wanted = np.ceil(np.sqrt(S * A * last))
+    ratios = [
+        np.cumsum(new * blocks.beta) / (np.sqrt(S * A) * most),
+        np.cumsum(new * blocks.eta) / (np.sqrt(H * iota / (S * A)) * most),
+        np.cumsum(S * wanted - S) / (S * np.sqrt(S * A) * most),
+        2.0 * S * A / blocks.beta / (2.0 * np.sqrt(S * A * last) + 4.0 * S * A),
+    ]
+    assert np.array_equal(blocks.N[long], wanted[long])
+    assert np.all(blocks.N <= wanted)
+    limited = np.any(blocks.N[~long] < wanted[~long])
+    assert limited or S == 1  # else the condition would say nothing
+    for ratio in ratios:
+        assert np.all(ratio <= 1.0 + 1e-12)
+        assert np.max(ratio) > 0.4  # so much of each is reached
+    assert last[0] <= max(64, 2 * S)
+    assert max(last[0], 16 * S * (S**2 * A + 1)) <= max(64, 32 * S**3 * A)
+
+
 def test_any_number_of_episodes_is_expected():
     learner = make()
     assert learner.made_for is None
