@@ -78,7 +78,7 @@ def test_first_it_explores_and_then_it_plays():
 
 def test_the_exploration_is_that_of_rf_elp():
     learner = make(T=400, few=False, early_stop=16, exploration_cap=0.5)
-    p = params_of(learner).search._replace(budget=0)
+    p = params_of(learner).search
     seeker = rf_elp.RFELP(LAYERS.sizes, 2, p.N, early_stop=p.m, bonus=0.3, seed=9)
     assert repr(params_of(seeker)) == repr(p)
     _, told = play(learner, MDP, random_losses(LAYERS, 400, seed=4), seed=5)

@@ -93,7 +93,7 @@ def search_params(blocks: Blocks, search: rf_elp.Params, t: int) -> rf_elp.Param
     if blocks.last.size == 1:
         return search
     k = block_of(blocks, t)
-    return rf_elp.with_budget(search, int(blocks.N[k]), int(blocks.budget[k]), blocks.log_bonus[k])
+    return rf_elp.with_episodes(search, int(blocks.N[k]), blocks.log_bonus[k])
 
 
 @kernel

@@ -21,7 +21,6 @@ from unbounded.core.occupancy.layout import (
     PAIR,
     SIZE,
     STATE,
-    TRIPLE,
     Layers,
     backward_induction,
     horizon,
@@ -157,102 +156,6 @@ def same(lay: Integers, library: Library, k: int, choice: Vector, layer: int) ->
     for i in range(1, lay[STATE, layer]):
         equal = equal and library.choice[k * S + i] == choice[i]
     return equal
-
-
-@subroutine
-def choose(
-    lay: Integers, even: Vector, N: Vector, M: Vector, sought: Vector, library: Library,
-    best: Vector, serves: Vector, value: Vector, q: Vector,
-) -> int:  # fmt: skip
-    """Fill ``library`` with few policies that reach every state at least half as often as any does.
-
-    Transitions are those that were counted, M / N; where N is 0, nothing is reached. A policy
-    serves states in or after the layer of its target, where its actions are even. Even actions
-    everywhere are policy 0. It gets the share of the states that were never met, too. ``best``,
-    ``value`` and ``q`` are scratch. Returns how many policies there are.
-    """
-    S = lay[STATE, lay.shape[1] - 1]
-    serves[:] = -1.0
-    n_sought = 0
-    for number in range(S - 1):
-        if sought.size == 0 or sought[number] > 0.0:
-            n_sought += 1
-        best[number] = _seek(lay, even, N, M, number, library.choice[:S], value, q)
-    library.weight[:] = 0.0
-    library.target[0] = 0.0  # in the first layer: even from there on
-    size = 1
-    _serve(lay, even, N, M, library, 0, best, serves, value, q)
-    for number in range(S - 1):
-        if best[number] == 0.0 or serves[number] >= 0.0:
-            continue
-        library.target[size] = number
-        choice = library.choice[size * S : (size + 1) * S]
-        _seek(lay, even, N, M, number, choice, value, q)
-        _serve(lay, even, N, M, library, size, best, serves, value, q)
-        size += 1
-    for number in range(S - 1):
-        if sought.size == 0 or sought[number] > 0.0:
-            library.weight[max(0, int(serves[number]))] += 1.0 / n_sought
-    return size
-
-
-@subroutine
-def _seek(
-    lay: Integers, even: Vector, N: Vector, M: Vector, number: int, choice: Vector, value: Vector,
-    reach: Vector,
-) -> float:  # fmt: skip
-    """How often a policy can reach state ``number``, by the counts with one success less, as what
-    was seen once may be chance; its actions go into ``choice``. ``reach`` is scratch."""
-    layer, target = place(lay, number)
-    for s in range(lay[SIZE, layer]):
-        value[lay[STATE, layer] + s] = 1.0 if s == target else 0.0
-    for h in range(layer - 1, -1, -1):
-        A = lay[ACTIONS, h]
-        m = lay[SIZE, h] * A
-        first = lay[PAIR, h]
-        reach[first : first + m] = 0.0
-        for y in range(lay[SIZE, h + 1]):
-            after = value[lay[STATE, h + 1] + y]
-            if after > 0.0:
-                for i in range(m):
-                    reach[first + i] += max(0.0, M[lay[TRIPLE, h] + y * m + i] - 1.0) * after
-        for s in range(lay[SIZE, h]):
-            most = -1.0
-            for p in range(first + s * A, first + s * A + A):
-                if even[p] > 0.0 and reach[p] / (N[p] + 1.0) > most:  # else it is not allowed
-                    most = reach[p] / (N[p] + 1.0)
-                    choice[lay[STATE, h] + s] = p - first - s * A
-            value[lay[STATE, h] + s] = most
-    return float(value[0])
-
-
-@subroutine
-def _serve(
-    lay: Integers, even: Vector, N: Vector, M: Vector, library: Library, k: int, best: Vector,
-    serves: Vector, mass: Vector, pi: Vector,
-) -> None:  # fmt: skip
-    """Let policy ``k`` serve the states that it reaches half as often as any policy, by the counts.
-
-    ``mass`` and ``pi`` are scratch."""
-    fill_component(lay, even, library, k, pi)
-    layer, _ = place(lay, int(library.target[k]))
-    mass[0] = 1.0
-    for h in range(horizon(lay)):
-        m = lay[SIZE, h] * lay[ACTIONS, h]
-        first = lay[PAIR, h]
-        for i in range(m):
-            visits = N[first + i]
-            share = mass[lay[STATE, h] + i // lay[ACTIONS, h]]
-            pi[first + i] = share * pi[first + i] / visits if visits > 0.0 else 0.0
-        for y in range(lay[SIZE, h + 1]):
-            reach = 0.0
-            for i in range(m):
-                reach += pi[first + i] * M[lay[TRIPLE, h] + y * m + i]
-            mass[lay[STATE, h + 1] + y] = reach
-            number = lay[STATE, h + 1] + y - 1
-            new = serves[number] < 0.0 and best[number] > 0.0
-            if h + 1 >= layer and new and 2.0 * reach >= best[number]:
-                serves[number] = k
 
 
 @subroutine

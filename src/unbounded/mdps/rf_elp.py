@@ -9,11 +9,6 @@ for every state that can be reached with probability above 9 C^2 S A H/N, C loga
 Where the support of the transitions was told, states that it cannot reach are not sought. Counts
 alone never prove that, so without being told every state has its episodes.
 
-With `few`, SCB-RL's practical way, a state is sought until it was met m times, whoever was sought
-then; in rounds, of 8 episodes a state at first and then of as many as it had before. All states
-together have a budget. The policies that are kept are chosen by what was counted: few that reach
-every state half as often as any policy (`explorers.choose`). That is not what the guarantee is for.
-
 A policy is planned when a model is renewed and not before, so there are few: repeated ones get more
 weight.
 """
@@ -29,7 +24,7 @@ import numpy.typing as npt
 from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
 from unbounded._interpret import interpreted
 from unbounded._jit import assign, kernel, subroutine
-from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.legal import require, require_counts, require_distribution, require_numbers
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
@@ -44,15 +39,12 @@ from unbounded.play.mdp_learner import MDPLearner, checked_layers
 from unbounded.play.seeds import Seed
 
 MVP, UCBVI = 0, 1  # explorers
-_FIRST = 8  # episodes for a state in the first round, if few
 
 
 class Params(NamedTuple):
     N: int  # episodes per state, at most
     m: int  # stop after so many visits (RF-ELP-ES); 0: never
     n_sought: int  # how many states are sought
-    few: bool  # one policy per state, none for states that were met m times on the way
-    budget: int  # if few: episodes for all states, at most
     share: bool  # keep the model from one state to the next
     explorer: int  # MVP, or UCBVI
     bonus: Bonus
@@ -80,9 +72,6 @@ class State(NamedTuple):
     progress: Progress
     model: Model
     library: Library
-    tried: Vector  # states 0 .. S - 1, if few: episodes that sought each
-    serves: Vector  # states 0 .. S - 1, if few: number of the policy for each; -1: none
-    best: Room  # likewise
     zeros: Vector  # layers: no reward is to be estimated, as the reward is known
 
     def check(self, params: Params) -> None:
@@ -99,8 +88,6 @@ class State(NamedTuple):
         require(0 <= progress.visits <= progress.spent, "there are no such visits")
         require_counts(library.weight)
         require_numbers(library.target, states - 1, "states")
-        require_numbers(self.serves + 1.0, size + 1, "policies")
-        require_counts(self.tried)
         n_actions = (self.model.N.size - 1) // (states - 1)
         require_numbers(library.choice, n_actions, "actions")
         if done and size > 0:
@@ -109,13 +96,12 @@ class State(NamedTuple):
 
 def init(layers: Layers, params: Params) -> State:
     """The first state is sought."""
-    model, library = optimism.new_model(layers), explorers.new_library(layers)
-    tried, serves = np.zeros(sum(layers.sizes)), np.full(sum(layers.sizes), -1.0)
-    nothing = Progress(0, next_target(layers.table, params, model, tried, 0), 0, 0, 0, 0, 0, 0)
-    progress = _planned(layers.table, params, nothing, model, library)
+    lay, library = layers.table, explorers.new_library(layers)
+    model, zeros = optimism.new_model(layers), np.zeros(layers.horizon)
+    nothing = Progress(0, next_target(lay, params, 0), 0, 0, 0, 0, 0, 0)
+    progress = planned(lay, params, nothing, model, library)
     library = library._replace(size=progress.size)
-    best, zeros = np.zeros(sum(layers.sizes)), np.zeros(layers.horizon)
-    return State(1, 0, 0, progress, model, library, tried, serves, best, zeros)
+    return State(1, 0, 0, progress, model, library, zeros)
 
 
 def sought_states(layers: Layers, possible: Vector) -> Vector:
@@ -140,30 +126,27 @@ def grown(state: State) -> State:
 @kernel
 def done(lay: Integers, state: State) -> bool:
     """Whether every state has had its episodes."""
-    return state.progress.target >= _n_states(lay)
+    return state.progress.target >= n_states(lay)
 
 
 @kernel
-def _n_states(lay: Integers) -> int:
-    return lay[STATE, horizon(lay) + 1] - 1  # without s_0
+def n_states(lay: Integers) -> int:
+    """How many there are, without s_0."""
+    return lay[STATE, horizon(lay) + 1] - 1
 
 
 @subroutine
-def next_target(lay: Integers, params: Params, model: Model, tried: Vector, number: int) -> int:
+def next_target(lay: Integers, params: Params, number: int) -> int:
     """The first state to be sought from ``number`` on."""
-    while number < _n_states(lay) and not _is_sought(lay, params, model, tried, number):
+    while number < n_states(lay) and not may_be_reached(params, number):
         number += 1
     return number
 
 
 @subroutine
-def _is_sought(lay: Integers, params: Params, model: Model, tried: Vector, number: int) -> bool:
-    """Whether it may be reached, as far as was told; if few, until it was met or tried enough."""
-    if params.sought.size > 0 and params.sought[number] == 0.0:
-        return False
-    if not params.few:
-        return True
-    return bool(tried[number] < params.N and optimism.met(lay, model, number) < params.m)
+def may_be_reached(params: Params, number: int) -> bool:
+    """As far as was told."""
+    return params.sought.size == 0 or params.sought[number] > 0.0
 
 
 @kernel
@@ -205,74 +188,58 @@ def update(
     """Learn from one episode of the current policy; losses are ignored."""
     progress = state.progress
     if not done(lay, state):
-        renewed = _observe(lay, params, state.model, states, actions, state.zeros)
+        renewed = observe(lay, params, state, states, actions)
         progress = _after_episode(lay, params, progress, state, states, renewed)
-    return _with_progress(state, state.t + 1, progress)
-
-
-@subroutine
-def watch(lay: Integers, params: Params, state: State, states: Integers, actions: Integers) -> None:
-    """Learn the transitions of an episode that sought nothing."""
-    _observe(lay, params, state.model, states, actions, state.zeros)
+    return with_progress(state, state.t + 1, progress)
 
 
 @kernel
 def reopened(lay: Integers, params: Params, state: State) -> State:
-    """The search goes on for more episodes: if few, for states that were not met yet; else it
-    begins anew, with the model if that is shared."""
-    model, progress = state.model, state.progress
-    if not params.few and not params.share:
-        optimism.forget(model)
-    state.serves[:] = -1.0
-    target = next_target(lay, params, model, state.tried, 0)
-    following = Progress(progress.version + 1, target, 0, 0, 0, 0, 0, progress.explored)
-    if target < _n_states(lay):
-        following = _planned(lay, params, following, model, state.library)
-    return _with_progress(state, state.t, following)
+    """The search begins anew, with the model if that is shared."""
+    if not params.share:
+        optimism.forget(state.model)
+    target = next_target(lay, params, 0)
+    return seeking(lay, params, state, state.t, target, state.progress.explored)
+
+
+@subroutine
+def seeking(
+    lay: Integers, params: Params, state: State, t: int, target: int, explored: int
+) -> State:
+    """On to ``target``, with nothing in the library."""
+    progress = Progress(state.progress.version + 1, target, 0, 0, 0, 0, 0, explored)
+    if target < n_states(lay):
+        progress = planned(lay, params, progress, state.model, state.library)
+    return with_progress(state, t, progress)
 
 
 @kernel
-def with_few(lay: Integers, params: Params, state: State, N: Vector, M: Vector) -> State:
-    """The search is over: few policies, chosen by all that was counted."""
-    model, progress = state.model, state.progress
-    size = explorers.choose(
-        lay, params.even, N, M, params.sought, state.library, state.best, state.serves, model.V,
-        model.Q,
-    )  # fmt: skip
-    version, explored = progress.version + 1, progress.explored
-    return _with_progress(
-        state, state.t, Progress(version, progress.target, 0, 0, 0, 0, size, explored)
-    )
-
-
-@kernel
-def with_budget(params: Params, N: int, budget: int, log_term: float) -> Params:
+def with_episodes(params: Params, N: int, log_term: float) -> Params:
     """The same for another number of episodes, and the logarithm of the bonus that goes with it."""
     old = params.bonus
     bonus = Bonus(old.c1, old.c2, old.c3, log_term, old.B)
     return Params(
-        N, params.m, params.n_sought, params.few, budget, params.share, params.explorer, bonus,
-        params.sought, params.even,
+        N, params.m, params.n_sought, params.share, params.explorer, bonus, params.sought,
+        params.even,
     )  # fmt: skip
 
 
 @subroutine
-def _with_progress(state: State, t: int, progress: Progress) -> State:
+def with_progress(state: State, t: int, progress: Progress) -> State:
+    """The same with other numbers."""
     old = state.library
     library = Library(progress.size, old.choice, old.weight, old.target)
-    return State(
-        t, 0, progress.version, progress, state.model, library, state.tried, state.serves,
-        state.best, state.zeros,
-    )  # fmt: skip
+    return State(t, 0, progress.version, progress, state.model, library, state.zeros)
 
 
 @subroutine
-def _observe(
-    lay: Integers, params: Params, model: Model, states: Integers, actions: Integers, zeros: Vector
+def observe(
+    lay: Integers, params: Params, state: State, states: Integers, actions: Integers
 ) -> bool:
+    """Learn the transitions of an episode; whether the model was renewed."""
     if params.explorer == UCBVI:
-        return ucbvi.observe(lay, model, states, actions, zeros)
-    return mvp.observe(lay, model, states, actions, zeros)
+        return ucbvi.observe(lay, state.model, states, actions, state.zeros)
+    return mvp.observe(lay, state.model, states, actions, state.zeros)
 
 
 @subroutine
@@ -281,7 +248,7 @@ def _after_episode(
     renewed: bool,
 ) -> Progress:  # fmt: skip
     """One episode of the current policy was played: plan again, or go on to the next state."""
-    model, library, n_states = state.model, state.library, _n_states(lay)
+    model, library = state.model, state.library
     version, target, spent, visits, began, current, size, explored = progress
     layer, s = explorers.place(lay, target)
     library.weight[current] += 1.0
@@ -289,33 +256,22 @@ def _after_episode(
     explored += 1
     if states[layer - 1] == s:
         visits += 1
-    over = params.few and explored >= params.budget
-    if params.few:
-        state.tried[target] += 1.0
-        enough = max(_FIRST, state.tried[target] - spent)  # as many as before, in this round
-        ends = spent >= enough or not _is_sought(lay, params, model, state.tried, target)
-    else:
-        ends = spent >= params.N or (params.m > 0 and visits >= params.m)  # Alg. 6, line 2
-    if ends or over:
-        if not params.few:
-            for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
-                library.weight[k] /= float(spent) * params.n_sought
-        target = n_states if over else next_target(lay, params, model, state.tried, target + 1)
-        if params.few and target == n_states and not over:  # another round
-            target = next_target(lay, params, model, state.tried, 0)
-        size = 0 if params.few else size
+    if spent >= params.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
+        for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
+            library.weight[k] /= float(spent) * params.n_sought
+        target = next_target(lay, params, target + 1)
         following = Progress(version + 1, target, 0, 0, size, current, size, explored)
-        if target == n_states:
+        if target == n_states(lay):
             return following
         if not params.share:
             optimism.forget(model)
-        return _planned(lay, params, following, model, library)
+        return planned(lay, params, following, model, library)
     so_far = Progress(version, target, spent, visits, began, current, size, explored)
-    return _planned(lay, params, so_far, model, library) if renewed else so_far
+    return planned(lay, params, so_far, model, library) if renewed else so_far
 
 
 @subroutine
-def _planned(
+def planned(
     lay: Integers, params: Params, progress: Progress, model: Model, library: Library
 ) -> Progress:
     """Plan for the target (Alg. 3, lines 1 and 2); the policy is stored if it is new."""
@@ -325,8 +281,7 @@ def _planned(
         ucbvi.plan(lay, params.bonus, model, layer, s)
     else:
         mvp.plan(lay, params.bonus, model, layer, s)
-    S = _n_states(lay) + 1
-    size = began if params.few else size
+    S = n_states(lay) + 1
     current = began
     while current < size and not explorers.same(lay, library, current, model.choice, layer):
         current += 1
@@ -422,8 +377,6 @@ class RFELP(MDPLearner):
             N=episodes,
             m=checked_count("early_stop", early_stop, least=0),
             n_sought=S,
-            few=False,
-            budget=0,
             share=checked_flag("share_counts", share_counts),
             explorer=who,
             # erratum E33: delta for each state

@@ -36,7 +36,7 @@ from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
 from unbounded.core.occupancy.successors import told_lists
 from unbounded.core.powers import widths
-from unbounded.mdps import explorers, profiles, rf_elp, uob_reps_ex
+from unbounded.mdps import explorers, few_explorers, profiles, rf_elp, uob_reps_ex
 from unbounded.mdps.blocks import (
     Blocks,
     block_of,
@@ -54,6 +54,7 @@ class Params(NamedTuple):
     clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     literal: bool  # forget thresholds and counts of the exploration phase, as printed (E28)
+    few: bool  # few exploration policies, in RF-ELP's place
     search: rf_elp.Params
     play: uob_reps_ex.Params
     P: Vector  # triples: transitions of an explorer that knows them, else empty
@@ -67,12 +68,14 @@ class State(NamedTuple):
     exploring: bool
     windows: Windows  # layers: C_{t,h}
     search: rf_elp.State
+    few: few_explorers.State
     play: uob_reps_ex.State
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
         self.windows.check()
         self.search.check(params.search)
+        self.few.check(self.search.library.size)
         self.play.check()
         done = self.search.progress.target == self.search.model.V.size - 1
         require(self.exploring != done, "it explores what is explored")
@@ -81,15 +84,15 @@ class State(NamedTuple):
 def init(layers: Layers, params: Params) -> State:
     """C_{1,h} = 0; the first state is sought, unless there is an oracle."""
     lay, windows = layers.table, empty_windows(layers.horizon)
-    search = rf_elp.init(layers, params.search)
+    search, few = rf_elp.init(layers, params.search), few_explorers.init(layers)
     play = uob_reps_ex.init(layers, params.play)
     if params.P.size == 0:
-        return State(1, 0, 0, True, windows, search, play)
+        return State(1, 0, 0, True, windows, search, few, play)
     done = search.progress._replace(target=sum(layers.sizes))
     search = search._replace(progress=done, library=explorers.oracle(layers, params.P))
     keep = not params.literal
     play = uob_reps_ex.begin(lay, params.play, play, programs.ftrl(), windows, keep)
-    return State(1, 0, 0, False, windows, search, play)
+    return State(1, 0, 0, False, windows, search, few, play)
 
 
 def grown(state: State) -> State:
@@ -132,7 +135,7 @@ def update(
 ) -> State:  # fmt: skip
     """Learn from one episode (line 6) of what `act` returned: an explorer's number, or OWN."""
     exploring, clipped = state.exploring, state.clipped
-    windows, search, play = state.windows, state.search, state.play
+    windows, search, few, play = state.windows, state.search, state.few, state.play
     blocks = params.blocks
     of_search = search_params(blocks, params.search, state.t)
     of_play = play_params(blocks, params.play, state.t)
@@ -141,9 +144,13 @@ def update(
         if not params.literal:
             clipped += clip_each(windows, params.clip, params.rule, losses)
             count(lay, states, actions, play.N, play.M, play.N_before)
-        search = rf_elp.update(
-            lay, of_search, search, 0, component, states, actions, losses
-        )  # lines 1 and 2
+        if params.few:
+            budget = int(blocks.budget[block_of(blocks, state.t)])
+            search = few_explorers.update(lay, of_search, budget, few, search, states, actions)
+        else:
+            search = rf_elp.update(
+                lay, of_search, search, 0, component, states, actions, losses
+            )  # lines 1 and 2
         begins = rf_elp.done(lay, search)  # line 3
     else:
         uob_reps_ex.before_losses(play, windows)
@@ -151,24 +158,26 @@ def update(
         play = uob_reps_ex.update(
             lay, of_play, play, solver, search.library, component, states, actions, windows
         )  # line 8
-        if blocks.last.size > 1 and of_search.few:
-            rf_elp.watch(lay, of_search, search, states, actions)
+        if blocks.last.size > 1 and params.few:
+            rf_elp.observe(lay, of_search, search, states, actions)
     if block_of(blocks, state.t + 1) > block_of(blocks, state.t):
         of_search = search_params(blocks, params.search, state.t + 1)
         of_play = play_params(blocks, params.play, state.t + 1)
-        if params.P.size == 0:
+        if params.few:
+            search = few_explorers.reopened(lay, of_search, few, search)
+        elif params.P.size == 0:
             search = rf_elp.reopened(lay, of_search, search)
         begins = rf_elp.done(lay, search)
         exploring = not begins
     doubled = not exploring and state.t & (state.t - 1) == 0
-    if of_search.few and (begins or doubled):
-        search = rf_elp.with_few(lay, of_search, search, play.N, play.M)
+    if params.few and (begins or doubled):
+        search = few_explorers.chosen(lay, of_search, few, search, play.N, play.M)
         play.u_explorers[:] = -1.0
     if begins:
         exploring = False
         play = uob_reps_ex.begin(lay, of_play, play, solver, windows, not params.literal)
     version = search.version + play.version
-    return State(state.t + 1, clipped, version, exploring, windows, search, play)
+    return State(state.t + 1, clipped, version, exploring, windows, search, few, play)
 
 
 class Exploration(NamedTuple):
@@ -362,12 +371,11 @@ class SCBRL(MDPLearner):
             clip=clip_to,
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             literal=checked_flag("literal", literal),
+            few=constants.few and P.size == 0,
             search=rf_elp.Params(
                 N=last.N,
                 m=constants.early_stop,
                 n_sought=S,
-                few=constants.few and P.size == 0,
-                budget=last.budget,
                 share=constants.share_counts,
                 explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
                 bonus=bonuses[-1 if told else 0],
@@ -432,8 +440,8 @@ class SCBRL(MDPLearner):
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
-        search = self._state().search
-        serves = search.serves if self._params.search.few else None
+        state = self._state()
+        search, serves = state.search, state.few.serves if self._params.few else None
         return interpreted(explorers.mixtures)(
             self.layers, search.library, search.progress.target, serves
         )
