@@ -136,6 +136,38 @@ def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example, k
     assert np.array_equal(qs, scaled_qs)
 
 
+# They square losses, or take means of them as they are: below 1e-290 or so they round.
+ROUNDS_TINY_LOSSES = {"AdaFTRL", "AdaHedge", "EpsilonGreedy", "SOLOFTRL", "UMABNN"}
+
+
+@pytest.mark.parametrize("n", [5, 150])
+@pytest.mark.parametrize("k", [7, 300, 1000, 1800])
+def test_powers_of_two_change_nothing_among_the_least_floats_either(example, k, n):
+    """Losses that are a few times 5e-324, and the same losses times 2^k."""
+    if not example.spec.scale_free:
+        pytest.skip("claims no scale-freeness")
+    rng = np.random.default_rng(8)
+    losses = 5e-324 * np.round(40.0 * rng.standard_normal((90, n)))
+    losses[60:] = np.ldexp(losses[60:], 200)  # from the least ones to others that are small
+    losses[75:, : n // 2] = np.ldexp(losses[75:, : n // 2], -150)
+    large = np.ldexp(losses, k)
+    assert np.array_equal(np.ldexp(large, -k), losses)
+    arms, qs = example.play(example.make(n), losses)
+    scaled_arms, scaled_qs = example.play(example.make(n), large)
+    same = arms == scaled_arms and np.array_equal(qs, scaled_qs)
+    assert same or example.spec.name in ROUNDS_TINY_LOSSES
+
+
+def test_who_rounds_tiny_losses(example):
+    """The control: those that are excused above need it."""
+    if example.spec.name not in ROUNDS_TINY_LOSSES:
+        pytest.skip("rounds nothing; see the test before")
+    losses = 5e-324 * np.round(3.0 * np.random.default_rng(8).standard_normal((90, 5)))
+    _, qs = example.play(example.make(), losses)
+    _, scaled_qs = example.play(example.make(), np.ldexp(losses, 900))
+    assert not np.array_equal(qs, scaled_qs)
+
+
 def test_scale_matters_where_scale_freeness_is_not_claimed(example):
     if example.spec.scale_free:
         pytest.skip("claims scale-freeness; see the test before")

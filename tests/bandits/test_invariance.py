@@ -25,7 +25,8 @@ for bit": the probabilities of all rounds are identical. "to rounding": they dif
 1e-9, and the arms played are the same. "until a tie, t": the same up to round t, after which two arms
 have the same mean, but rounded means that differ with the change, and another arm is taken.
 
-Multiplying by a power of two changes nothing in a scale-free learner, ever. Other factors, and
+Multiplying by a power of two changes nothing in a scale-free learner, down to losses of 5e-324; but
+`AdaFTRL`, `AdaHedge`, `EpsilonGreedy`, `SOLOFTRL` and `UMABNN` round losses below 1e-290 or so. Other factors, and
 shifts, are rounded. Learners with smooth weights keep that small for a while; longer plays do part
 in the end, because a difference of 1e-16 grows when estimates are divided by probabilities. A
 learner that takes the arm of smallest mean, `EpsilonGreedy`, can part at the first tie.

@@ -27,9 +27,12 @@ from unbounded.play.seeds import Seed
 WARM = 8  # rounds before there is a centre; 1 where it need not be robust
 MOST_RANKS = 64
 _UP = 0.25  # m_t = 1 + up sqrt(t)
-_LARGEST_UNIT = 1100  # 2^1025 is more than the range of finite losses; 2^-1074 is the least one
+_LARGEST_UNIT = 1200  # 2^1025 is more than the range of finite losses; 2^-1074 is the least one
 _MOST_WEIGHT = 2.0**500  # more than the sum of weights can be
 _HALF = 2.0**1022  # differences of what is smaller are finite
+_TINY = 2.0**-600  # means of what is smaller might have fewer digits than other means
+_LIFT = 1000  # 2^1000 times as large, it has them
+_UNIT = 2.0**_LIFT
 
 
 class Params(NamedTuple):
@@ -42,7 +45,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int
-    B: float  # the centre, as losses are told
+    B: float  # the centre, as losses are told; or 2^1000 times that
+    lifted: bool  # whether it is: as long as centre and losses are tiny
     W: float  # the sum of the weights that B is a mean with
     A: float  # the largest |v - B| so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
     e: int
@@ -62,9 +66,11 @@ class State(NamedTuple):
         require(t == 1 or (largest[0] < np.inf and smallest[0] > -np.inf), "a loss is infinite")
         require(self.clipped < t, "there are no so many losses")
         if t > warm(params):
-            require(smallest[0] <= self.B <= largest[0], "the centre is not within the losses")
+            B = told_centre(self.B, self.lifted)
+            require(smallest[0] <= B <= largest[0], "the centre is not within the losses")
         else:
             require(self.B == 0.0 and self.A == 0.0, "there is no centre yet")
+        require(not self.lifted or abs(self.B) <= _TINY * _UNIT, "the centre is not that small")
         require(0.0 <= self.W <= _MOST_WEIGHT, "there are no such weights")
         require(self.A == 0.0 or 0.5 <= self.A < 1.0, "the scale has no such size")
         require(abs(self.e) <= _LARGEST_UNIT, "the scale has no such unit")
@@ -78,6 +84,7 @@ def init(params: Params) -> State:
         t=1,
         clipped=0,
         B=0.0,
+        lifted=False,
         W=0.0,
         A=0.0,
         e=0,
@@ -122,17 +129,19 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n = params.n
-    t, clipped, B, W, A, e, largest, smallest, arms = state
+    t, clipped, B, lifted, W, A, e, largest, smallest, arms = state
     if t > warm(params) and n > 1:
-        v = loss
-        if params.robust:
-            v = min(v, max(largest[rank(t) - 1], B))
-        if params.trim > 0:
-            v = max(v, min(smallest[params.trim], B))
-        clipped += v != loss
-        l = distance(v, B, e)
+        v, u = clip(params, state, loss, lifted, B)
+        if lifted != (max(abs(v), abs(B)) < (_TINY * _UNIT if lifted else _TINY)):
+            B = told_centre(B, lifted) if lifted else B * _UNIT
+            lifted = not lifted
+            v, u = clip(params, state, loss, lifted, B)
+        clipped += v != (loss * _UNIT if lifted else loss)
+        up = _LIFT if lifted else 0
+        l = distance(v, B, e + up)
         if abs(l) > A:
             A, unit = furthest(v, B)
+            unit -= up
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
         r = signed_arms.root(arms, arm)
@@ -141,14 +150,31 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         w = r * r * r / (q_k * q_k)
         W += w
         if W > 0.0:
-            u = max(v, min(smallest[1], B)) if params.robust else v
             B = towards(B, u, w / W)
         if S > 0.0:
             arms = signed_arms.solve(arms, S, exploring(params, t + 1))  # for the next round
     insert(largest, smallest, loss)
     if t == warm(params):
         B = largest[t // 2]  # the lower median
-    return State(t + 1, clipped, B, W, A, e, largest, smallest, arms)
+    return State(t + 1, clipped, B, lifted, W, A, e, largest, smallest, arms)
+
+
+@kernel
+def clip(params: Params, state: State, loss: float, lifted: bool, B: float) -> tuple[float, float]:
+    """The loss that counts, and the one that the centre moves to, as ``B`` is given."""
+    unit = _UNIT if lifted else 1.0
+    v = loss * unit
+    if params.robust:
+        v = min(v, max(state.largest[rank(state.t) - 1] * unit, B))
+    if params.trim > 0:
+        v = max(v, min(state.smallest[params.trim] * unit, B))
+    return v, max(v, min(state.smallest[1] * unit, B)) if params.robust else v
+
+
+@kernel
+def told_centre(B: float, lifted: bool) -> float:
+    """The centre as losses are told."""
+    return ldexp(B, -_LIFT) if lifted else B
 
 
 @kernel
@@ -307,5 +333,6 @@ class AdaINF(Learner):
         self._watching = trim > 0
 
     def _tenfold(self) -> tuple[float, float]:
-        B, far = self._scalar("B"), 10.0 * self.scale
+        B = ldexp(self._scalar("B"), -_LIFT if self._scalar("lifted") else 0)
+        far = 10.0 * self.scale
         return B - far, math.inf if self._params.robust else B + far
