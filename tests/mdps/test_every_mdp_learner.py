@@ -182,6 +182,20 @@ def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example, k
     assert scaled.certificate == learner.certificate
 
 
+@pytest.mark.parametrize("k", [7, 1000])
+def test_powers_of_two_change_nothing_among_the_least_floats_either(example, k):
+    """Losses that are a few times 5e-324, and the same losses times 2^k."""
+    if not example.spec.scale_free:
+        pytest.skip("claims no scale-freeness")
+    losses = 5e-324 * np.round(40.0 * example.losses())
+    losses[EPISODES // 2 :] = np.ldexp(losses[EPISODES // 2 :], 60)
+    learner, scaled = example.make(), example.make()
+    policies, _ = play(learner, MDP, losses, seed=8)
+    scaled_policies, _ = play(scaled, MDP, np.ldexp(losses, k), seed=8)
+    assert np.array_equal(policies, scaled_policies)
+    assert scaled.certificate == learner.certificate
+
+
 def test_scale_matters_where_scale_freeness_is_not_claimed(example):
     if example.spec.scale_free:
         pytest.skip("is scale-free; see the test before")
