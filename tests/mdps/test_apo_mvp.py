@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from slow_apo_mvp import SlowAPOMVP
 from unbounded import APOMVP, LayeredMDP, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import MDPReplay, Stochastic
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.extend import kernel
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 SETTINGS = [{}, {"bonus": 0.1}, {"restart": False}, {"bonus": 0.3, "delta": 0.5, "restart": False}]
@@ -335,3 +337,41 @@ def test_damaged_saves_are_refused():
         with pytest.raises(ValueError, match=said):
             APOMVP.load(with_buffer(text, buffer))
     assert APOMVP.load(text).epochs == learner.epochs
+    fresh = APOMVP(MDP.layers.sizes, 2, seed=1)
+    for name in ("L", "D"):
+        buffer = fresh._buffer.copy()
+        packing._vector(buffer, f"state.{name}")[1] = 1e150
+        with pytest.raises(ValueError, match="no such losses"):
+            APOMVP.load(with_buffer(fresh.save(), buffer))
+
+
+def test_losses_that_a_learner_does_not_take_are_refused_by_the_simulator():
+    """The simulator says what `tell` says, or that there is something, and does not go on."""
+
+    class Small(APOMVP):
+        spec = replace(APOMVP.spec, takes=at_most_one)
+
+        def _checked_tables(self, name, values):
+            flat = super()._checked_tables(name, values)
+            if np.max(flat) > 1.0:
+                raise ValueError("at most one")
+            return flat
+
+    class Silent(APOMVP):
+        spec = replace(APOMVP.spec, takes=at_most_one)
+
+    rows = np.array([0.2, 0.5, 1.0, 1.7, 2.6])
+    recorded = MDPReplay([rows[:, None, None] * np.ones((n, 2)) for n in MDP.layers.sizes])
+    for cls, said in ((Small, "at most one"), (Silent, "does not take the losses of episode 4")):
+        for adversary in (growing, recorded):
+            with pytest.raises(ValueError, match=said):
+                simulate_mdp(cls(MDP.layers.sizes, 2), MDP, adversary, 5)
+
+
+def growing(t, last, q, rng):
+    return [np.full(table.shape, (t * t + 1) / 10) for table in q]
+
+
+@kernel
+def at_most_one(params, losses):
+    return losses.max() <= 1.0

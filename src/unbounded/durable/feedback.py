@@ -45,9 +45,7 @@ def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
         raise TypeError(
             f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
         )
-    # Late: bandits need not wait for these.
-    from unbounded.play.all_pairs import all_losses
-    from unbounded.play.early_ends import check_end, completed
+    from unbounded.play.early_ends import check_end, completed  # late: bandits need not wait for it
 
     layers, full = learner.layers, learner.spec.feedback == "full"
     name = "losses" if "losses" in said else "rewards"
@@ -56,7 +54,7 @@ def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
     states = checked_numbers("states", whole[0], layers.sizes)
     actions = checked_numbers("actions", whole[1], (layers.n_actions,) * layers.horizon)
     if full:
-        values = all_losses(layers, learner.spec.name, name, told)
+        values = learner._checked_tables(name, told)
     else:
         values = checked_losses(name, whole[2], layers.horizon, "layer")
     losses = (values if name == "losses" else -values) + 0.0

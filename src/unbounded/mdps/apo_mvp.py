@@ -87,7 +87,7 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.epochs >= 0, "no so many epochs")
+        require(0 <= self.epochs < self.t, "no so many epochs")
         require(np.all((self.W == 0.0) | ((self.W >= 0.5) & (self.W < 1.0))), "no such range")
         legal = (abs(self.e_W) <= LARGEST_UNIT) & (self.e_W == np.floor(self.e_W))
         require(np.all(legal), "losses have no such unit")
@@ -103,8 +103,16 @@ class State(NamedTuple):
         require(np.all((self.b >= 0.0) & (self.b <= 1.0)), "there are no such bonuses")
 
     def check_for(self, layers: Layers) -> None:
-        """Refuse counts that do not fit, and transitions that are no distributions."""
+        """Refuse counts that do not fit, transitions that are no distributions, sums of nothing."""
         lay = layers.table
+        for h in range(1, layers.horizon + 1):
+            L, D = (
+                self.L[lay[PAIR, h] : lay[PAIR, h + 1]],
+                self.D[lay[STATE, h] : lay[STATE, h + 1]],
+            )
+            learned = np.any(self.W[h - 1 :] > 0.0)
+            nothing = np.all((L == 0.0) | np.isinf(L)) and np.all(D == 0.0)
+            require(learned or nothing, "there are no such losses")
         for h in range(1, layers.horizon):
             n, of = int(lay[SIZE, h + 1]), slice(lay[TRIPLE, h], lay[TRIPLE, h + 1])
             visits = self.M[of].reshape(n, -1).sum(axis=0)
@@ -327,8 +335,8 @@ class APOMVP(MDPLearner):
 
     A baseline with *full information*: after an episode `tell` gets the whole tables of losses, one
     per layer, and not only what was paid; where the actions lead is learned from the episodes. It
-    is scale-free, and shift-free in every layer and episode. Reconstructed from the abstract and
-    the structure of the paper, not from its text.
+    is scale-free, and shift-free in every layer and episode (unless episodes end early: the end
+    costs 0). Reconstructed from the abstract and the structure of the paper, not from its text.
 
     Parameters
     ----------

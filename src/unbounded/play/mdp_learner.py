@@ -229,7 +229,7 @@ class MDPLearner(AskTell[Plan]):
         a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         name = "losses" if losses is not None else "rewards"
         if full:
-            values = all_losses(self.layers, self.spec.name, name, said)
+            values = self._checked_tables(name, said)
         else:
             values = self._checked(name, paid)
         if losses is None:
@@ -305,6 +305,10 @@ class MDPLearner(AskTell[Plan]):
             f"{self.spec.name} learns from the {name} of the pairs that were visited: tell one "
             "number per layer, not tables"
         )
+
+    def _checked_tables(self, name: str, values: Any) -> Vector:
+        """The same with full information: flat over pairs."""
+        return all_losses(self.layers, self.spec.name, name, values)
 
     def _grow(self) -> None:
         """Move the state to a buffer with more room."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -230,8 +230,8 @@ def play_replicate(
                     )  # fmt: skip
                     t += played
                     words = words[played:]
-                    if not legal:  # the error is that of `tell`
-                        player._checked("losses", walk.seen)
+                    if not legal:
+                        _refuse(player, walk, t)
                     if not has_room:
                         player._grow()
         best = game.best(lay, mdp.P, book.cumulative, value, pi)
@@ -239,6 +239,15 @@ def play_replicate(
         table[:, j] = sums[EXPECTED], sums[PAID], best, sums[UNIT], player.clipped
         extremes[:, j] = book.low, book.high
     return End(player.certificate, player.episodes_explored, game.reach(mdp, player))
+
+
+def _refuse(player: MDPLearner, walk: Any, t: int) -> NoReturn:
+    """Raise the error of `tell` for losses that are not legal."""
+    if player.spec.feedback == "full":
+        player._checked_tables("losses", player.layers.unpack_pairs(walk.losses))
+    else:
+        player._checked("losses", walk.seen)
+    raise ValueError(f"{player.spec.name} does not take the losses of episode {t}")
 
 
 def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:
