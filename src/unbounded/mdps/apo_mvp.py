@@ -278,17 +278,12 @@ def improve(lay: Integers, state: State, h: int) -> None:
         k = lay[STATE, h] + s
         n = 0
         V = 0.0
-        most = -math.inf
         for p in range(first, first + A):
             if state.L[p] < math.inf:
                 n += 1
                 V += state.pi[p] * state.Q[p]
-                most = max(most, state.Q[p])
         state.V[k] = V
         if n > 1:
-            for p in range(first, first + A):
-                if state.L[p] == math.inf:
-                    state.Q[p] = most
             L = section(state.L, first, first + A)
             Q = section(state.Q, first, first + A)
             state.D[k] = ada_hedge(n, L, state.D[k], Q, law_of(state, first, A))

@@ -66,8 +66,8 @@ def ada_hedge(n: int, L: Vector, D: float, losses: Vector, w: Law) -> float:
     """A round of AdaHedge with ``n > 1`` arms: ``L`` gets the losses, ``w`` the next weights.
 
     ``D`` is the sum of the mixability gaps, eta = ln n / D; returned is the next one. An arm with
-    infinite ``L`` is none: it is not counted in ``n`` and has no weight, and its loss must be
-    finite and not below all others.
+    infinite ``L`` is none: it is not counted in ``n`` and has no weight, and its loss, which must
+    be finite, does not matter.
     """
     D += mixability_gap(L, _eta(n, D), w.q, losses)
     for i in range(L.size):
