@@ -75,7 +75,8 @@ states and actions, where the others are told those that they paid. It is APO-MV
 Stoltz 2025) with AdaHedge in every state, *reconstructed* from the abstract and the structure of
 the paper; the first column has the constants of the theory as they were reconstructed. The worlds
 of 5 to 9 states, {seeds} seeds, the same ones for all; exact regret as above, mean. UOB-REPS is
-told the true ranges. Nothing was tuned on these worlds and seeds.
+told the true ranges. The four settings of APO-MVP were fixed before; that `recommend` names the
+last of them follows from this table, so its own figures are those of a choice among four.
 """
 LARGE = """## Regret at 500 states
 
