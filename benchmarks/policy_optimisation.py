@@ -1,13 +1,15 @@
-"""PolicyOptimisation beside SCB-RL: regret, time per episode, and Taxi.
+"""PolicyOptimisation beside SCB-RL: regret, time per episode, Taxi; and full information.
 
     python benchmarks/policy_optimisation.py regret --episodes 1000 10000 --seeds 20
     python benchmarks/policy_optimisation.py larger --seeds 3
+    python benchmarks/policy_optimisation.py full --seeds 5
     python benchmarks/policy_optimisation.py large speed against taxi calibrate
     python benchmarks/policy_optimisation.py            # only write the page
 
-Every part writes into docs/results/data/policy_optimisation; cells of `regret` that are there are
-not played again. At the end docs/results/policy-optimisation.md is written from what is there.
-What SCB-RL has in the small worlds is read from docs/results/data/scb_rl. Times are CPU times.
+Every part writes into docs/results/data/policy_optimisation; cells of `regret` and `full` that are
+there are not played again. At the end docs/results/policy-optimisation.md is written from what is
+there. What others have in the small worlds is read from docs/results/data/scb_rl. Times are CPU
+times.
 """
 
 import argparse
@@ -18,14 +20,21 @@ import time
 from collections import defaultdict
 
 import numpy as np
-from policy_optimisation_page import DATA, PAGE, page
+from policy_optimisation_page import APO, BESIDE, DATA, PAGE, page
 from scb_rl_calibrate import SEED as CALIBRATION_SEED
 from scb_rl_calibrate import WORLDS as CALIBRATION_WORLDS
 from scb_rl_table import ADVERSARIES, FIRST_SEED
 from scb_rl_table import WORLDS as SMALL
 from scb_rl_table import load as load_small
 
-from unbounded import IndependentSCB, PolicyOptimisation, UniformPolicy, simulate_mdp, worlds
+from unbounded import (
+    APOMVP,
+    IndependentSCB,
+    PolicyOptimisation,
+    UniformPolicy,
+    simulate_mdp,
+    worlds,
+)
 from unbounded.mdps.scb_rl import SCBRL
 
 OURS, THEIRS = "policy optimisation", "SCB-RL practical"
@@ -39,18 +48,27 @@ FIELDS = ("learner", "world", "adversary", "T", "seed", "regret")
 
 def cells():
     """Regret of every cell that was played: (learner, world, adversary, T, seed)."""
-    path, rows = DATA / "regret.csv", []
-    if path.exists():
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-    rows += [row for row in load_small() if row["learner"] == THEIRS]
+    rows = []
+    for path in (DATA / "regret.csv", DATA / "full.csv"):
+        if path.exists():
+            with path.open(newline="") as file:
+                rows += csv.DictReader(file)
+    rows += [row for row in load_small() if row["learner"] in BESIDE]
     key = ("learner", "world", "adversary", "T", "seed")
     return {tuple(row[k] for k in key): float(row["regret"]) for row in rows}
 
 
-def play_cells(episodes, seeds, larger):
+def made(name, mdp, T):
+    """A learner by its name in the tables."""
+    sizes, A = mdp.layers.sizes, mdp.layers.n_actions
+    if name in APO:
+        return APOMVP(sizes, A, **APO[name])
+    return PolicyOptimisation(sizes, A) if name == OURS else SCBRL(sizes, A, T)
+
+
+def play_cells(path, names, places, episodes, seeds):
     """Play what is missing."""
-    path, done = DATA / "regret.csv", cells()
+    done = cells()
     path.parent.mkdir(exist_ok=True)
     new = not path.exists()
     with path.open("a", newline="") as file:
@@ -58,13 +76,11 @@ def play_cells(episodes, seeds, larger):
         if new:
             writer.writerow(FIELDS)
         for T, seed, (world, mdp), against, name in itertools.product(
-            episodes, range(FIRST_SEED, FIRST_SEED + seeds), (LARGER if larger else SMALL).items(),
-            ADVERSARIES, (OURS, THEIRS),
-        ):  # fmt: skip
+            episodes, range(FIRST_SEED, FIRST_SEED + seeds), places.items(), ADVERSARIES, names
+        ):
             if (name, world, against, str(T), str(seed)) in done:
                 continue
-            sizes, A = mdp.layers.sizes, mdp.layers.n_actions
-            learner = PolicyOptimisation(sizes, A) if name == OURS else SCBRL(sizes, A, T)
+            learner = made(name, mdp, T)
             result = simulate_mdp(
                 learner, mdp, ADVERSARIES[against], T, seed=seed, checkpoints=[T], workers=1
             )
@@ -223,7 +239,7 @@ PARTS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ["regret", "larger", "large", "speed", "against", "taxi", "calibrate"]
+    parts = ["regret", "larger", "full", "large", "speed", "against", "taxi", "calibrate"]
     parser.add_argument("parts", nargs="*", help=", ".join(parts))
     parser.add_argument("--episodes", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--seeds", type=int, default=20)
@@ -231,8 +247,11 @@ def main():
     if unknown := set(given.parts) - set(parts):
         parser.error(f"there are no parts {unknown}")
     for part in given.parts:
-        if part in ("regret", "larger"):
-            play_cells(given.episodes, given.seeds, part == "larger")
+        if part == "full":
+            play_cells(DATA / "full.csv", APO, SMALL, given.episodes, given.seeds)
+        elif part in ("regret", "larger"):
+            places = LARGER if part == "larger" else SMALL
+            play_cells(DATA / "regret.csv", (OURS, THEIRS), places, given.episodes, given.seeds)
         elif part == "taxi":
             from policy_optimisation_taxi import play_taxi  # needs Gymnasium
 

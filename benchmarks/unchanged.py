@@ -440,7 +440,9 @@ def play_mdp(maker: Maker, mdp: Any) -> Fields:
             plan = plans[name]
             states, actions = walk(*tables, draws[t], plan.act)
             steps = zip(states, actions, strict=True)
-            values = [feedback[h][t, s, a] for h, (s, a) in enumerate(steps)]
+            values: Any = [feedback[h][t, s, a] for h, (s, a) in enumerate(steps)]
+            if getattr(player.spec, "feedback", "bandit") == "full":
+                values = [table[t] for table in feedback]
             player.tell(plan, states, actions, **{"rewards" if rewarded else "losses": values})
             seen[f"{name}: plans"].append(flat(plan.policy))
             seen[f"{name}: actions"].append(actions)

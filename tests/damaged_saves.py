@@ -20,7 +20,7 @@ import numpy as np
 
 import mdp_examples
 from bandit_examples import EXAMPLES as BANDITS
-from mdp_play import paid, walk
+from mdp_play import told_of, walk
 from saved_helpers import buffer_of, fields_of, with_buffer
 from unbounded.play import saved
 from unbounded.play.contract import FIRST_WORD, TOLD
@@ -65,7 +65,7 @@ def play_episode(example, learner, rng):
     row = example.losses(int(rng.integers(2**30)), 1)[0]
     if example.spec.name not in mdp_examples.SEEKERS:
         row = row * 10.0 ** rng.integers(-20, 20)
-    learner.tell(plan, states, actions, paid(mdp.layers, row, states, actions))
+    learner.tell(plan, states, actions, told_of(learner, row, states, actions))
 
 
 def played(example, n, rng):

@@ -51,6 +51,13 @@ def paid(layers, row, states, actions):
     return row[layers.table[PAIR, 1:-1] + states * layers.n_actions + actions]
 
 
+def told_of(learner, row, states, actions):
+    """What a learner is told of the losses ``row`` of all pairs."""
+    if learner.spec.feedback == "full":
+        return learner.layers.unpack_pairs(row)
+    return paid(learner.layers, row, states, actions)
+
+
 def play(learner, mdp, losses, seed=0, before=None):
     """Play the rows of ``losses``; returns the policies, and what was told."""
     rng = np.random.default_rng(seed)
@@ -59,7 +66,7 @@ def play(learner, mdp, losses, seed=0, before=None):
     for row in losses:
         plan = learner.ask()
         states, actions = walk(mdp, plan, rng.random(layers.horizon))
-        seen = paid(layers, row, states, actions)
+        seen = told_of(learner, row, states, actions)
         if before is not None:
             before(learner, plan, states, actions, seen)
         policies.append(layers.pack_pairs(plan.policy, first=1.0))

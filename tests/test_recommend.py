@@ -62,6 +62,16 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         assert any("PolicyOptimisation" in mind for mind in found.mind)
 
 
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
+def test_who_sees_the_losses_of_all_states_and_actions_learns_from_them(known: dict) -> None:
+    for outliers, late in product((False, True), repeat=2):
+        found = recommend(mdp=True, all_losses=True, **known, outliers=outliers, late=late)
+        learner = found.learner(layers=[1, 2], n_actions=2, seed=0)
+        assert type(learner).__name__ == found.name == "APOMVP"
+        assert learner.spec.feedback == "full"
+        assert len(found.mind) == 1 + outliers + late
+
+
 def test_a_known_range_gives_its_least_loss() -> None:
     assert recommend(range=(2.0, 9.0), outliers=True).settings["lower"] == 2.0
     assert recommend(mdp=True, range=(2.0, 9.0)).settings == {"lower": 2.0}
@@ -75,8 +85,8 @@ def test_a_known_range_gives_its_least_loss() -> None:
         ({"lower": float("nan")}, "lower"),
         ({"range": (1.0, 0.0)}, "range"),
         ({"n_arms": 0}, "n_arms"),
-        ({"mdp": True, "n_arms": 3}, "leave them out"),
-        ({"mdp": True, "all_losses": True}, "leave them out"),
+        ({"mdp": True, "n_arms": 3}, "leave it out"),
+        ({"mdp": True, "all_losses": True, "n_arms": 3}, "leave it out"),
         ({"late": 1}, "late"),
     ],
 )

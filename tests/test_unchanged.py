@@ -54,6 +54,8 @@ def play_mdp(cls: Any, settings: dict[str, Any]) -> dict[str, Any]:
     losses = np.abs(_losses(_EPISODES, H)) / 2048.0 - 1.0 / H  # rewards that MVP takes, too
     if "lower" in learner.settings:
         losses += 1.0 / H
+    layers = _WORLD.layers
+    tables = [layers.unpack_pairs(pairs) for pairs in _losses(_EPISODES, layers.n_pairs)]
     actions, looks = [], []
     for t, row in enumerate(losses):
         plan = learner.ask()
@@ -65,9 +67,10 @@ def play_mdp(cls: Any, settings: dict[str, Any]) -> dict[str, Any]:
             taken.append(plan.act(h, states[h]))
             if h + 1 < H:
                 distribution = _WORLD.transitions[h][states[h], taken[h]]
-        learner.tell(
-            plan, states, taken, row if "lower" in learner.settings else np.minimum(row, 0.0)
-        )
+        told = row if "lower" in learner.settings else np.minimum(row, 0.0)
+        if cls.spec.feedback == "full":
+            told = tables[t]
+        learner.tell(plan, states, taken, told)
         actions.append(taken)
     return {"played": actions, "probabilities": looks}
 

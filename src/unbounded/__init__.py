@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from unbounded._warm import warm
     from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.core.occupancy.outcome import SolverWarning
+    from unbounded.mdps.apo_mvp import APOMVP
     from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.explore_then_commit import ExploreThenCommit
     from unbounded.mdps.independent_scb import IndependentSCB
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
 _LATER = {
+    "APOMVP": "unbounded.mdps.apo_mvp",
     "Comparison": "unbounded.play.compare",
     "CostSCBRL": "unbounded.mdps.cost_scb_rl",
     "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
@@ -113,6 +115,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AHB",
+    "APOMVP",
     "HTINF",
     "INF",
     "MVP",

@@ -20,6 +20,7 @@ from unbounded.play.mdp_learner import MDPLearner
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
 SLOW = "dozens of states take very many episodes: try PolicyOptimisation, which has no theorem"
+ONE_BY_ONE = "an episode is told before the next one is asked for"
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
 
@@ -98,7 +99,8 @@ def recommend(
     high_probability : bool
         Whether regret must be bounded with high probability, not only in expectation.
     all_losses : bool
-        Whether the losses of all arms are seen, not only that of the arm that was chosen.
+        Whether the losses of all arms are seen, not only that of the arm that was chosen; with
+        ``mdp``, those of all states and actions.
     n_arms : int, optional
         How many arms there are.
     mdp : bool
@@ -143,11 +145,12 @@ def recommend(
         range = checked_range("range", range)
     many = n_arms is not None and checked_count("n_arms", n_arms) > MANY_ARMS
     if mdp:
-        if n_arms is not None or all_losses:
+        if n_arms is not None:
             raise ValueError(
-                "mdp=True is for layers of states, where n_arms and all_losses mean nothing: "
-                "leave them out"
+                "mdp=True is for layers of states, where n_arms means nothing: leave it out"
             )
+        if all_losses:
+            return _for_all_losses_of_mdps(outliers, late)
         return _for_mdps(known or ({} if range is None else {"lower": range[0]}), outliers, late)
     if all_losses and not late:
         return _for_all_losses(outliers)
@@ -168,7 +171,7 @@ def recommend(
 
 
 def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recommendation:
-    mind = ("an episode is told before the next one is asked for",) if late else ()
+    mind = (ONE_BY_ONE,) if late else ()
     if known:
         return Recommendation(
             "CostSCBRL",
@@ -189,6 +192,23 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recomme
             SLOW,
             *((clip,) if outliers else ()),
             *mind,
+        ),
+    )
+
+
+def _for_all_losses_of_mdps(outliers: bool, late: bool) -> Recommendation:
+    return Recommendation(
+        "APOMVP",
+        {"bonus": 0.1, "restart": False},
+        (
+            "choices change a state",
+            "the losses of all states and actions are seen: only where they lead is explored",
+            "with these settings it had the least regret against adversaries that watch",
+        ),
+        (
+            "nothing is proved with these settings, nor of what was reconstructed",
+            *((SPOILT,) if outliers else ()),
+            *((ONE_BY_ONE,) if late else ()),
         ),
     )
 

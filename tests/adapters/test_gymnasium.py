@@ -9,7 +9,7 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.spaces import Box, Discrete
 from gymnasium.utils.env_checker import check_env
 
-from unbounded import SCBRL, CostSCBRL, IndependentSCB, UniformPolicy, worlds
+from unbounded import APOMVP, SCBRL, CostSCBRL, IndependentSCB, UniformPolicy, worlds
 from unbounded.adapters.gymnasium import Layered, LayeredEnv, play
 from unbounded.adversaries import mdps as adversaries
 
@@ -136,6 +136,14 @@ def test_a_learner_for_another_problem_is_refused():
     env = Layered(Ends(), horizon=2)
     with pytest.raises(ValueError, match="another problem"):
         play(UniformPolicy([3, 3], 2, seed=0), env, 1)
+
+
+def test_who_must_see_all_rewards_is_refused():
+    env = Layered(gym.make("FrozenLake-v1"), horizon=3)
+    learner = APOMVP(env.layers, 4, seed=0)
+    with pytest.raises(ValueError, match="APOMVP needs the rewards of all states and actions"):
+        play(learner, env, 1)
+    assert not learner.outstanding
 
 
 def test_an_environment_that_raises_leaves_no_plan_behind():

@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from unbounded import AHB, SCB, AdaHedge, IndependentSCB
+from unbounded import AHB, APOMVP, SCB, AdaHedge, IndependentSCB
 from unbounded.durable import Durable, DurableError
 
 LOSSES = [3.0, 1.0, 2.0]
@@ -295,6 +295,28 @@ def test_plans_of_mdps_are_tickets(path):
     assert log["probability"][0] == pytest.approx((1 / 3) ** 3)
     with pytest.raises(ValueError, match="has no arms to add"):
         plans.add_arm("d")
+
+
+def test_losses_of_all_pairs_are_kept(path):
+    plans, other = Durable(path, APOMVP([1, 2], 2, seed=0)), Durable(path)
+    alone, rng = APOMVP([1, 2], 2, seed=0), np.random.default_rng(0)
+    for t in range(45):
+        plan, expected = plans.ask(), alone.ask()
+        states = [0, t % 2]
+        actions = [plan.act(h, s) for h, s in enumerate(states)]
+        tables = [rng.random((n, 2)) for n in (1, 2)]
+        other.tell(plan.id, states=states, actions=actions, losses=tables)
+        alone.tell(expected, states, actions, tables)
+    assert same_bits(plans.learner(), type(alone).load(alone.save()))
+    assert plans.verify() == 90
+    log = plans.log()  # has what was paid
+    paid = [float(tables[h][states[h], actions[h]]) for h in range(2)]
+    assert log["losses"][-1].to_list() == paid
+    assert log["loss"][-1] == pytest.approx(sum(paid))
+    plan = plans.ask()
+    with pytest.raises(ValueError, match="one table per layer"):
+        plans.tell(plan.id, states=[0, 0], actions=[0, 0], losses=[0.0, 0.0])
+    assert plans.outstanding() == [plan.id]
 
 
 def test_old_rows_can_be_removed_and_the_rest_still_counts(path):

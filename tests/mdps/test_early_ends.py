@@ -84,12 +84,21 @@ def play(learner, losses, key, short=True, first=1, scale=1.0):
         seen = np.zeros(H)
         seen[:steps] = [tables[h, states[h], actions[h]] for h in range(steps)]
         many = steps if short else H
-        learner.tell(plan, states[:many], actions[:many], scale * seen[:many])
+        said = scale * seen[:many]
+        if learner.spec.feedback == "full":
+            said = scale * tables if short else with_rows_of_the_end(scale * tables)
+        learner.tell(plan, states[:many], actions[:many], said)
         for h in range(steps):
             assert ALLOWED[h, states[h], actions[h]]
         policies.append(plan.policy)
         lost.append(seen.sum())
     return policies, np.array(lost)
+
+
+def with_rows_of_the_end(tables) -> list[np.ndarray]:
+    """The same with a row for the end, which nobody reads, and with what is not allowed unknown."""
+    known = np.where(ALLOWED, tables, np.nan)
+    return [known[0], *(np.vstack([table, np.full(A, np.inf)]) for table in known[1:])]
 
 
 def value(policy, losses) -> float:

@@ -5,7 +5,7 @@ import pytest
 
 from loss_helpers import filled
 from mdp_examples import EPISODES, EXAMPLES, MDP, SEEKERS
-from mdp_play import Onlooker, paid, play, walk, walk_of
+from mdp_play import Onlooker, paid, play, told_of, walk, walk_of
 from unbounded import simulate_mdp
 from unbounded.adversaries.mdps import Negative, Punish
 from unbounded.core.occupancy.layout import backward_induction
@@ -60,7 +60,7 @@ def test_looking_and_forgetting_change_nothing_that_is_learned(example):
     for row in losses:
         plan = plain.ask()
         states, actions = walk(MDP, plan, rng.random(2))
-        seen = paid(LAYERS, row, states, actions)
+        seen = told_of(plain, row, states, actions)
         plain.tell(plan, states, actions, seen)
         for look in (looked.policy, looked.explorers, looked.save, looked.__repr__):
             look()
@@ -117,7 +117,7 @@ def test_a_replicate_is_repeated_by_ask_and_tell_bit_for_bit(example, make):
             unit = book.sums[UNIT]
             for loss in seen:
                 book.sums[PAID] += loss * unit
-            learner.tell(plan, states, actions, seen)
+            learner.tell(plan, states, actions, told_of(learner, row, states, actions))
             best = backward_induction(lay, MDP.P, book.cumulative, value, pi)
             assert result.regret[r, t - 1] == (book.sums[PAID] - best) / unit
             assert result.pseudo_regret[r, t - 1] == (book.sums[EXPECTED] - best) / unit

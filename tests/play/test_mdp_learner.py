@@ -1,11 +1,13 @@
 """Learners for MDPs: plans, what is refused, saving and loading, growing."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from mdp_play import play, random_losses, walk
 from saved_helpers import buffer_of, changed, fields_of, with_buffer
-from unbounded import RFELP, SCBRL, MDPLearner, UniformPolicy, simulate_mdp, worlds
+from unbounded import APOMVP, RFELP, SCBRL, MDPLearner, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Stochastic
 from unbounded.core.occupancy.layout import Layers
 from unbounded.play import saved
@@ -160,6 +162,68 @@ def test_errors_change_nothing():
         learner.tell(plan, *GOOD)
     learner.forget(learner.ask())
     assert learner.episodes_told == 1
+
+
+def test_full_information_is_told_as_tables_and_errors_change_nothing():
+    learner = APOMVP(LAYERS.sizes, 2, seed=0)
+    plan = learner.ask()
+    before = learner.save()
+    good = [np.zeros((n, 2)) for n in LAYERS.sizes]
+    unknown = [*good[:2], np.array([[0.0, 1.0], [np.nan, 0.0]])]
+    for bad, error, message in [
+        ([0.0, 0.0, 0.0], ValueError, r"APOMVP learns from the losses of all states and actions: "
+         r"tell losses= as one table per layer, of shapes \[\(2, 2\), \(3, 2\), \(2, 2\)\]"),
+        (good[:2], ValueError, "one table per layer"),
+        ([*good, good[0]], ValueError, "one table per layer"),
+        (3.0, ValueError, "one table per layer"),
+        ("abc", ValueError, "one table per layer"),
+        ([good[0], good[0], good[2]], ValueError, r"losses\[1\] must have shape \(3, 2\)"),
+        ([good[0], good[1].T, good[2]], ValueError, r"losses\[1\] must have shape \(3, 2\)"),
+        ([good[0], [[0.0, 1.0], [0.0]], good[2]], ValueError, "one table per layer"),
+        (unknown, ValueError, r"losses\[2\]\[1, 0\] must be finite, got nan"),
+        ([*good[:2], good[2] + np.inf], ValueError, r"losses\[2\]\[0, 0\] must be finite"),
+        ([*good[:2], [["a", "b"], ["c", "d"]]], TypeError, r"losses\[2\]\[0, 0\] must be a real"),
+        ([*good[:2], np.zeros((2, 2), bool)], TypeError, "must be a real number"),
+        (None, TypeError, "either losses= or rewards="),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=message):
+            learner.tell(plan, [0, 0, 0], [0, 0, 0], bad)
+    with pytest.raises(ValueError, match=r"rewards= as one table per layer"):
+        learner.tell(plan, [0, 0, 0], [0, 0, 0], rewards=[0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="states must be whole numbers"):
+        learner.tell(plan, [0, 3, 0], [0, 0, 0], good)
+    with pytest.raises(ValueError, match=r"shape \(3,\).*got \(2,\).*ends=True"):
+        learner.tell(plan, [0, 0], [0, 0], good)
+    assert learner.save() == before
+    learner.tell(plan, [0, 0, 0], [0, 0, 0], good)
+    assert learner.episodes_told == 1
+
+
+def test_who_learns_from_what_was_paid_refuses_tables():
+    learner = make()
+    plan = learner.ask()
+    before = learner.save()
+    tables = [np.zeros((n, 2)) for n in LAYERS.sizes]
+    for given in ({"losses": tables}, {"rewards": tables}, {"losses": np.zeros((3, 2, 2))}):
+        with pytest.raises(TypeError, match=r"SCBRL learns from the .* of the pairs that were"):
+            learner.tell(plan, [0, 0, 0], [0, 0, 0], **given)
+    assert learner.save() == before
+
+
+def test_tables_of_every_kind_are_fine():
+    """Rewards are minus losses; the tables that were given are not changed or kept."""
+    one, other = (APOMVP([1, 2], 2, bonus=0.1, seed=0) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for t in range(30):
+        tables = [rng.integers(-4, 4, size=(n, 2)) for n in (1, 2)]
+        plan, twin = one.ask(), other.ask()
+        states = [0, t % 2]
+        actions = [plan.act(h, s) for h, s in enumerate(states)]
+        one.tell(plan, states, actions, [tables[0].tolist(), tables[1].astype(np.float32)])
+        rewards = [[[Fraction(-int(x)) for x in row] for row in table] for table in tables]
+        other.tell(twin, states, actions, rewards=rewards)
+    assert np.array_equal(one._buffer, other._buffer)
+    assert one.policy().pi.std() > 0.1
 
 
 def test_rewards_are_minus_losses():

@@ -194,3 +194,52 @@ def test_layers_are_those_that_it_was_made_with() -> None:
     assert Even(SHAPE, 2).layers == Layers(SHAPE, 2)
     with pytest.raises(TypeError, match=r"must take \(self, layers, n_actions, \*, ..., seed=None"):
         type("Mine", (PythonMDPLearner,), {"__init__": lambda self, n: None})
+
+
+class Hindsight(PythonMDPLearner):
+    """Sees all losses; in every state the action that was cheapest there so far."""
+
+    feedback = "full"
+
+    def __init__(self, layers, n_actions, *, seed=None):
+        super().__init__(layers, n_actions, seed=seed)
+        self.sums = [np.zeros((n, n_actions)) for n in layers]
+
+    def policy(self):
+        A = self.layers.n_actions
+        return [0.5 / A + 0.5 * np.eye(A)[S.argmin(axis=1)] for S in self.sums]
+
+    def update(self, states, actions, losses):
+        for S, table in zip(self.sums, losses, strict=True):
+            S += table
+
+
+def test_full_information(mdp):
+    """The simulator and ask/tell give the tables; what an update keeps is its own."""
+    tables = np.random.default_rng(5).normal(size=(20, sum(SHAPE), 2))
+
+    def losses(t, last, q, rng):
+        return [tables[t - 1, :2], tables[t - 1, 2:]]
+
+    met = []
+
+    class Noted(Hindsight):
+        def update(self, states, actions, losses):
+            super().update(states, actions, losses)
+            met.append((states.tolist(), actions.tolist(), [table.copy() for table in losses]))
+            losses[0][:] = np.nan
+
+    result = simulate_mdp(Noted(SHAPE, 2), mdp, losses, 20, 1, seed=9)
+    learner = Hindsight(SHAPE, 2, seed=result.seed(0))
+    for t, (states, actions, told) in enumerate(met, start=1):
+        plan = learner.ask()
+        assert [plan.act(h, s) for h, s in enumerate(states)] == actions
+        assert all(map(np.array_equal, told, losses(t, None, None, None)))
+        with pytest.raises(ValueError, match="Hindsight learns from the losses of all states"):
+            learner.tell(plan, states, actions, [0.0, 0.0])
+        learner.tell(plan, states, actions, told)
+    assert np.allclose(np.vstack(learner.sums), tables.sum(axis=0))
+    assert Hindsight.load(learner.save()).sums[1].tolist() == learner.sums[1].tolist()
+    compiled = simulate_mdp(Hindsight(SHAPE, 2), mdp, Stochastic(), 200, 1, seed=1)
+    control = simulate_mdp(Even(SHAPE, 2), mdp, Stochastic(), 200, 1, seed=1)
+    assert compiled.pseudo_regret[0, -1] < control.pseudo_regret[0, -1]

@@ -9,7 +9,7 @@ import pytest
 
 import mdp_examples
 from bandit_examples import EXAMPLES as BANDITS
-from mdp_play import paid, walk
+from mdp_play import told_of, walk
 from unbounded import SCB, Uniform, settings
 from unbounded.play import steps as steps_module
 
@@ -72,7 +72,7 @@ def test_an_mdp_learner_plays_the_same(player, change_over):
                 change_over(learner, compiled)
             plan = learner.ask()
             states, actions = walk(mdp, plan, rng.random(mdp.layers.horizon))
-            learner.tell(plan, states, actions, paid(mdp.layers, row, states, actions))
+            learner.tell(plan, states, actions, told_of(learner, row, states, actions))
         saves.append(learner.save())
         change_over(learner, True)
     assert saves[0] == saves[1] == saves[2]

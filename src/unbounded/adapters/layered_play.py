@@ -49,6 +49,11 @@ def play(
     array([0., 0., 0.])
     """
     count = checked_count("episodes", episodes)
+    if learner.spec.feedback == "full":
+        raise ValueError(
+            f"{learner.spec.name} needs the rewards of all states and actions, and an environment "
+            "tells those of an episode: take CostSCBRL or SCBRL"
+        )
     if not hasattr(env, "layers"):
         raise TypeError(f"{shown(env)} is not layered: play in Layered(env, horizon)")
     needed = (tuple(env.layers), int(env.action_space.n))

@@ -15,7 +15,7 @@ from unbounded._arguments import checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
-from unbounded.core.simplex.hedge import hedge, mixability_gap
+from unbounded.core.simplex.hedge import ada_hedge
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
@@ -58,20 +58,12 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 
 
 @kernel
-def _eta(n: int, D: float) -> float:
-    return math.log(n) / D if D > 0.0 else math.inf
-
-
-@kernel
 def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
     """Learn from the losses of all arms."""
-    n, L, D = params.n, state.L, state.D
+    n, D = params.n, state.D
     if n > 1:
-        D += mixability_gap(L, _eta(n, D), state.law.q, losses)
-        for i in range(n):
-            L[i] += losses[i]
-        hedge(L, _eta(n, D), state.law)
-    return State(state.t + 1, 0, D, L, state.law)
+        D = ada_hedge(n, state.L, D, losses, state.law)
+    return State(state.t + 1, 0, D, state.L, state.law)
 
 
 @kernel

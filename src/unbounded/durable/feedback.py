@@ -47,17 +47,30 @@ def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
         )
     from unbounded.play.early_ends import check_end, completed  # late: bandits need not wait for it
 
-    layers = learner.layers
+    layers, full = learner.layers, learner.spec.feedback == "full"
     name = "losses" if "losses" in said else "rewards"
-    whole = completed(layers, said["states"], said["actions"], said[name])
+    told: Any = said[name]
+    whole = completed(layers, said["states"], said["actions"], None if full else told)
     states = checked_numbers("states", whole[0], layers.sizes)
     actions = checked_numbers("actions", whole[1], (layers.n_actions,) * layers.horizon)
-    values = checked_losses(name, whole[2], layers.horizon, "layer")
+    if full:
+        values = learner._checked_tables(name, told)
+    else:
+        values = checked_losses(name, whole[2], layers.horizon, "layer")
     losses = (values if name == "losses" else -values) + 0.0
+    paid = _visited(layers, states, actions, losses) if full else losses
     if layers.ends:
-        check_end(layers, states, losses)
+        check_end(layers, states, paid)
     parts = (states.astype("<i8"), actions.astype("<i8"), losses.astype("<f8"))
-    return Feedback(_sum(losses), b"".join(part.tobytes() for part in parts))
+    return Feedback(_sum(paid), b"".join(part.tobytes() for part in parts))
+
+
+def _visited(layers: Any, states: Any, actions: Any, losses: Vector) -> Vector:
+    """Of the losses of all pairs, those that were paid."""
+    from unbounded.core.occupancy.layout import PAIR
+
+    paid: Vector = losses[layers.table[PAIR, 1:-1] + states * layers.n_actions + actions]
+    return paid
 
 
 def _sum(losses: Vector) -> float:
@@ -65,11 +78,18 @@ def _sum(losses: Vector) -> float:
         return float(losses.sum())
 
 
-def episode_of(payload: bytes) -> tuple[list[int], list[int], list[float]]:
-    """States, actions and losses of an episode, from the payload of its row."""
-    third = len(payload) // 3
-    states, actions = np.frombuffer(payload[: 2 * third], "<i8").reshape(2, -1).tolist()
-    return states, actions, np.frombuffer(payload[2 * third :], "<f8").tolist()
+def episode_of(learner: Any, payload: bytes) -> tuple[list[int], list[int], list[float]]:
+    """States, actions and the losses that were paid in an episode, from the payload of its row."""
+    states, actions, losses = _told(learner, payload)
+    if learner.spec.feedback == "full":
+        losses = _visited(learner.layers, states, actions, losses)
+    return states.tolist(), actions.tolist(), losses.tolist()
+
+
+def _told(learner: Any, payload: bytes) -> tuple[Any, Any, Vector]:
+    H = learner.layers.horizon
+    states, actions = np.frombuffer(payload, "<i8", 2 * H).reshape(2, -1)
+    return states, actions, np.frombuffer(payload, "<f8", offset=16 * H)
 
 
 def tell(learner: Any, ticket: Any, feedback: Feedback) -> None:
@@ -78,5 +98,8 @@ def tell(learner: Any, ticket: Any, feedback: Feedback) -> None:
         learner.tell(ticket, feedback.loss)
     elif isinstance(learner, Learner):
         learner.tell(ticket, losses=np.frombuffer(feedback.payload, "<f8"))
+    elif learner.spec.feedback == "full":
+        states, actions, losses = _told(learner, feedback.payload)
+        learner.tell(ticket, states, actions, learner.layers.unpack_pairs(losses))
     else:
-        learner.tell(ticket, *episode_of(feedback.payload))
+        learner.tell(ticket, *episode_of(learner, feedback.payload))

@@ -63,7 +63,7 @@ def log(store: Store, learner: Any) -> pl.DataFrame:
             elif row.kind != ARMS and row.choice in rows:
                 rows[row.choice].update(_settled(row))
                 if layers is not None and row.payload is not None:
-                    rows[row.choice].update(_episode(layers, plans[row.choice], row.payload))
+                    rows[row.choice].update(_episode(learner, plans[row.choice], row.payload))
                 plans.pop(row.choice, None)
     schema = COLUMNS if layers is None else COLUMNS | EPISODES
     columns = {name: [row.get(name) for row in rows.values()] for name in schema}
@@ -96,8 +96,9 @@ def _settled(row: Row) -> dict[str, Any]:
     }
 
 
-def _episode(layers: Layers, plan: bytes, told: bytes) -> dict[str, Any]:
-    states, actions, losses = episode_of(told)
+def _episode(learner: Any, plan: bytes, told: bytes) -> dict[str, Any]:
+    states, actions, losses = episode_of(learner, told)
+    layers: Layers = learner.layers
     pi = np.frombuffer(plan, "<f8", offset=8 * (1 + layers.horizon))
     first = layers.table[PAIR, 1:-1]
     chances = pi[first + np.array(states) * layers.n_actions + np.array(actions)]

@@ -242,6 +242,8 @@ class MDPSpec(Spec):
         ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode.
     update : kernel
         ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
+    feedback : {"bandit", "full"}
+        Whether ``losses`` are those of the visited pairs, one per layer, or of all, flat.
     policy : callable
         From the state to the policy that the learner would play now, without explorers.
     solves : str
@@ -262,6 +264,7 @@ class MDPSpec(Spec):
         Which vectors over pairs of the state are infinite where an action is not allowed.
     """
 
+    feedback: Literal["bandit", "full"] = "bandit"
     policy: Callable[[Any], Vector] = attrgetter("pi")
     solves: str = ""
     solver: Callable[[], Any] = _nothing

@@ -13,13 +13,15 @@ from unbounded.core.occupancy.layout import Layers
 def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[Any, Any, Any]:
     """What was told of an episode, with the end for the layers that it did not see.
 
+    Where the losses of all pairs are told, ``losses`` is None, and stays so.
+
     Examples
     --------
     >>> completed(Layers([1, 3, 3], n_actions=2, ends=True), [0], [1], [7.0])
     ([0, 2, 2], [1, 0, 0], [7.0, 0.0, 0.0])
     """
     try:
-        counts = [len(told) for told in (states, actions, losses)]
+        counts = [len(told) for told in (states, actions, losses) if told is not None]
     except TypeError:  # not even a list: what checks the values says so
         return states, actions, losses
     H = layers.horizon
@@ -31,9 +33,11 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
             )
         return states, actions, losses
     if len(set(counts)) > 1:
+        what = "actions" if losses is None else "actions and losses"
+        *most, last = counts
         raise ValueError(
-            "tell as many states as actions and losses, one of each per step; got "
-            f"{counts[0]}, {counts[1]} and {counts[2]}"
+            f"tell as many states as {what}, one of each per step; got "
+            f"{', '.join(map(str, most))} and {last}"
         )
     if not 1 <= counts[0] <= H:
         raise ValueError(f"an episode has 1 to {H} steps, got {counts[0]}")
@@ -43,7 +47,7 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
     return (
         [*states, *(layers.sizes[h] - 1 for h in rest)],
         [*actions, *(0 for _ in rest)],
-        [*losses, *(0.0 for _ in rest)],
+        None if losses is None else [*losses, *(0.0 for _ in rest)],
     )
 
 

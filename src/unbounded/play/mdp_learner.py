@@ -27,6 +27,7 @@ from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.outcome import SolverWarning
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.play import saved as documents
+from unbounded.play.all_pairs import all_losses, is_tables
 from unbounded.play.ask_tell import AskTell
 from unbounded.play.contract import NO_SOLVES, MDPSpec, Solves
 from unbounded.play.early_ends import check_end, completed
@@ -116,7 +117,9 @@ class MDPLearner(AskTell[Plan]):
         """Run every step once."""
         plan, H = self.ask(), self.layers.horizon
         actions = [plan.act(h, 0) for h in range(H)]
-        losses = np.zeros(H) if self._least is None else np.maximum(0.0, self._least)
+        losses: Any = np.zeros(H) if self._least is None else np.maximum(0.0, self._least)
+        if self.spec.feedback == "full":
+            losses = self.layers.unpack_pairs(np.zeros(self.layers.n_pairs))
         self.tell(plan, [0] * H, actions, losses)
 
     @classmethod
@@ -198,9 +201,9 @@ class MDPLearner(AskTell[Plan]):
         plan: Plan,
         states: npt.ArrayLike,
         actions: npt.ArrayLike,
-        losses: npt.ArrayLike | None = None,
+        losses: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
         *,
-        rewards: npt.ArrayLike | None = None,
+        rewards: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
     ) -> None:
         """Report the episode that was played with ``plan``.
 
@@ -212,22 +215,27 @@ class MDPLearner(AskTell[Plan]):
             Visited states, numbered within their layers, and actions. Of a learner that was told
             that episodes may end early (``ends=True``): as many as there were, at most H.
         losses : array_like of float, shape (H,)
-            Any finite numbers; lower is better. As many as states.
+            Any finite numbers; lower is better. As many as states. For full-information learners:
+            the losses of all pairs, one table of shape (n_h, A) per layer.
         rewards : array_like of float, shape (H,)
             Instead of ``losses``: higher is better.
         """
         if (losses is None) == (rewards is None):
             raise TypeError("tell() needs either losses= or rewards=")
         said = losses if losses is not None else rewards
-        states, actions, said = completed(self.layers, states, actions, said)
+        full = self.spec.feedback == "full"
+        states, actions, paid = completed(self.layers, states, actions, None if full else said)
         s = checked_numbers("states", states, self.layers.sizes)
         a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
-        if losses is not None:
-            values = self._checked("losses", said)
+        name = "losses" if losses is not None else "rewards"
+        if full:
+            values = self._checked_tables(name, said)
         else:
-            values = 0.0 - self._checked("rewards", said)  # 0, never -0
+            values = self._checked(name, paid)
+        if losses is None:
+            values = 0.0 - values  # 0, never -0
         if self.layers.ends:
-            check_end(self.layers, s, values)
+            check_end(self.layers, s, np.zeros(s.size) if full else values)
         if self._least is not None:
             self._warn_if_below(values, self._least)
         with self._lock:
@@ -288,7 +296,19 @@ class MDPLearner(AskTell[Plan]):
             )
 
     def _checked(self, name: str, values: Any) -> Vector:
-        return checked_losses(name, values, self.layers.horizon, "layer")
+        try:
+            return checked_losses(name, values, self.layers.horizon, "layer")
+        except (TypeError, ValueError):
+            if not is_tables(values):
+                raise
+        raise TypeError(
+            f"{self.spec.name} learns from the {name} of the pairs that were visited: tell one "
+            "number per layer, not tables"
+        )
+
+    def _checked_tables(self, name: str, values: Any) -> Vector:
+        """The same with full information: flat over pairs."""
+        return all_losses(self.layers, self.spec.name, name, values)
 
     def _grow(self) -> None:
         """Move the state to a buffer with more room."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -41,12 +41,27 @@ class End:
 NOT_PLAYED = End(None, 0, np.nan)
 
 
+@kernel
+def _of_the_visited(walk: Any) -> Any:
+    return walk.seen
+
+
+@kernel
+def _of_all_pairs(walk: Any) -> Any:
+    return walk.losses
+
+
+def _feedback(spec: MDPSpec) -> Callable[[Any], Any]:
+    """What the learner is told of the losses of an episode."""
+    return _of_all_pairs if spec.feedback == "full" else _of_the_visited
+
+
 @cache
 def loop(spec: MDPSpec) -> Any:
     """The compiled loop over episodes for one algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     distribution, act, update = spec.distribution, spec.act, spec.update
-    room, takes = spec.room, spec.takes
+    room, takes, feedback = spec.room, spec.takes, _feedback(spec)
 
     def run(
         owner: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
@@ -65,10 +80,11 @@ def loop(spec: MDPSpec) -> Any:
             tally(lay, walk.losses, q, book)
             memo = act(lay, params, state, words[played, 0], walk.pi)
             play(lay, P, key, t + played, words[played], walk, book)
-            legal = takes(params, walk.seen)
+            told = feedback(walk)
+            legal = takes(params, told)
             if not legal:
                 break
-            state = update(lay, params, state, solver, memo, walk.states, walk.actions, walk.seen)
+            state = update(lay, params, state, solver, memo, walk.states, walk.actions, told)
             played += 1
         pack(buffer, state)
         return played, seen_version, room(state), legal
@@ -108,6 +124,7 @@ def _loop_in_python(spec: MDPSpec, look: Any, ask: Any, tell: Any, *, compiled: 
     takes, add, walk_through = map(chosen, (spec.takes, tally, play))
     params_of = spec.packing.python.params
     version_at = spec.packing.slot("version")
+    full = spec.feedback == "full"
 
     def run(
         buffer: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
@@ -122,9 +139,10 @@ def _loop_in_python(spec: MDPSpec, look: Any, ask: Any, tell: Any, *, compiled: 
             add(lay, walk.losses, q, book)
             memo = ask(buffer, lay, row[0], walk.pi)
             walk_through(lay, P, key, t + i, row, walk, book)
-            if not takes(params, walk.seen):
+            told = walk.losses if full else walk.seen
+            if not takes(params, told):
                 return i, seen_version, True, False
-            _, has_room = tell(buffer, lay, solver, memo, walk.states, walk.actions, walk.seen)
+            _, has_room = tell(buffer, lay, solver, memo, walk.states, walk.actions, told)
             if not has_room:
                 return i + 1, seen_version, False, True
         return len(words), seen_version, True, True
@@ -212,8 +230,8 @@ def play_replicate(
                     )  # fmt: skip
                     t += played
                     words = words[played:]
-                    if not legal:  # the error is that of `tell`
-                        player._checked("losses", walk.seen)
+                    if not legal:
+                        _refuse(player, walk, t)
                     if not has_room:
                         player._grow()
         best = game.best(lay, mdp.P, book.cumulative, value, pi)
@@ -221,6 +239,15 @@ def play_replicate(
         table[:, j] = sums[EXPECTED], sums[PAID], best, sums[UNIT], player.clipped
         extremes[:, j] = book.low, book.high
     return End(player.certificate, player.episodes_explored, game.reach(mdp, player))
+
+
+def _refuse(player: MDPLearner, walk: Any, t: int) -> NoReturn:
+    """Raise the error of `tell` for losses that are not legal."""
+    if player.spec.feedback == "full":
+        player._checked_tables("losses", player.layers.unpack_pairs(walk.losses))
+    else:
+        player._checked("losses", walk.seen)
+    raise ValueError(f"{player.spec.name} does not take the losses of episode {t}")
 
 
 def _reach(mdp: LayeredMDP, player: MDPLearner) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, SupportsIndex
+from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
@@ -58,6 +58,9 @@ class PythonMDPLearner(InPython, MDPLearner):
     ----------
     reference : str
         Where it was published; for people.
+    feedback : {"bandit", "full"}
+        Whether ``update`` gets the losses that were paid, or a list with the losses of all pairs,
+        one array of shape (states, actions) per layer.
     clipped : int
         For results: how many losses it has clipped. A class may count in ``self.clipped``.
 
@@ -88,11 +91,12 @@ class PythonMDPLearner(InPython, MDPLearner):
     """
 
     reference: ClassVar[str] = ""
+    feedback: ClassVar[Literal["bandit", "full"]] = "bandit"
     clipped: int = 0
 
     _takes = ("layers", "n_actions")
     _defines = ("policy", "update")
-    _may_define = ("state", "restore", "reference", "clipped")
+    _may_define = ("state", "restore", "reference", "feedback", "clipped")
     _may_set = ("clipped",)
     _keeps_transitions = False
 
@@ -111,7 +115,7 @@ class PythonMDPLearner(InPython, MDPLearner):
         return MDPSpec(
             module=cls.__module__, name=cls.__name__, reference=cls.reference, Params=Params,
             State=State, init=init, distribution=in_python, act=in_python, update=in_python,
-            in_python=True,
+            in_python=True, feedback=cls.feedback,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ for users
@@ -120,7 +124,7 @@ class PythonMDPLearner(InPython, MDPLearner):
         """The policy of the next episode: one array of shape (n_h, A) per layer."""
         raise NotImplementedError
 
-    def update(self, states: Integers, actions: Integers, losses: Vector) -> None:
+    def update(self, states: Integers, actions: Integers, losses: Any) -> None:
         """Learn from the episode that was played, one entry per layer in each array."""
         raise NotImplementedError
 
@@ -150,7 +154,10 @@ class PythonMDPLearner(InPython, MDPLearner):
             buffer[self._t_at] += 1.0
 
         # Copies: it may keep what it gets.
-        self._learn_all_or_nothing((states.copy(), actions.copy(), losses.copy()), write)
+        told: Any = losses.copy()
+        if self.spec.feedback == "full":
+            told = self.layers.unpack_pairs(told)
+        self._learn_all_or_nothing((states.copy(), actions.copy(), told), write)
         return True
 
     def _play_as_told(self, buffer: Vector) -> None:

@@ -59,3 +59,23 @@ def mixability_gap(L: Vector, eta: float, w: Vector, losses: Vector) -> float:
         after += math.exp(-eta * ((L[i] - L_min) + (losses[i] - l_min) + top))
     mix_loss = -top - (math.log(after) - math.log(before)) / eta  # above l_min
     return max(0.0, hedge_loss - mix_loss)
+
+
+@kernel
+def ada_hedge(n: int, L: Vector, D: float, losses: Vector, w: Law) -> float:
+    """A round of AdaHedge with ``n > 1`` arms: ``L`` gets the losses, ``w`` the next weights.
+
+    ``D`` is the sum of the mixability gaps, eta = ln n / D; returned is the next one. An arm with
+    infinite ``L`` is none: it is not counted in ``n`` and has no weight, and its loss, which must
+    be finite, does not matter.
+    """
+    D += mixability_gap(L, _eta(n, D), w.q, losses)
+    for i in range(L.size):
+        L[i] += losses[i]
+    hedge(L, _eta(n, D), w)
+    return D
+
+
+@kernel
+def _eta(n: int, D: float) -> float:
+    return math.log(n) / D if D > 0.0 else math.inf
