@@ -8,12 +8,13 @@ from slow_scb_rl import SlowSCBRL
 class SlowCostSCBRL(SlowSCBRL):
     """Counts, boxes, bounds and the program are those of `SlowSCBRL`; the rest is its own.
 
-    ``factors``: of the learning rate, the implicit exploration and the width of the boxes.
+    ``factors``: of the learning rate, the implicit exploration, the width of the boxes and the
+    centre.
     """
 
     def __init__(self, layers, delta, factors, m, lower, skip, T=None, kappa=1e-3):
         super().__init__(layers, 1, delta, (1, 1, 0, 1), "", False, skip, kappa)
-        rate, implicit, width = factors
+        rate, implicit, width, self.centre = factors
         H, A = layers.horizon, layers.n_actions
         self.S = sum(layers.sizes)
         iota = np.log(10 * self.S * A * H / delta)
@@ -26,6 +27,7 @@ class SlowCostSCBRL(SlowSCBRL):
         self.delta, self.m, self.lower, self.T = delta, m, lower, T
         self.t = 1
         self.seen = [[] for _ in layers.sizes]
+        self.clipped = [[] for _ in layers.sizes]
 
     def clock(self, t):
         """t^: T, or the least of 1, 2, 3 and (4, 5, 6, 7) 2^j that is at least ``t``."""
@@ -38,21 +40,31 @@ class SlowCostSCBRL(SlowSCBRL):
         told = sorted(self.seen[h], reverse=True)
         return told[self.m - 1] - self.lower[h] if len(told) >= self.m else 0.0
 
-    def learn(self, pi, states, actions, losses):
-        """``pi``: tables of the policy that was played. Whether FTRL is to be solved again."""
+    def centre_of(self, h):
+        """The mean of the clipped losses so far, or half the threshold."""
+        if not self.clipped[h]:
+            return 0.0
+        return self.centre * min(np.mean(self.clipped[h]), self.threshold(h) / 2)
+
+    def learn(self, pi, states, actions, losses, q):
+        """``pi``, ``q``: tables of the policy that was played and of q~. Whether FTRL is to be
+        solved again."""
         root, due = np.sqrt(self.clock(self.t)), False
         for h in range(1, self.layers.horizon + 1):
             s, a = states[h - 1], actions[h - 1]
-            before = self.threshold(h - 1)
+            before, c = self.threshold(h - 1), self.centre_of(h - 1)
             loss = max(losses[h - 1], self.lower[h - 1])
             self.seen[h - 1].append(loss)
             u = self.upper_bound(pi, h, s) * pi[h - 1][s, a]
-            l_hat = min(loss - self.lower[h - 1], before) / (u + self.gamma_1[h - 1] / root)
+            gamma = self.gamma_1[h - 1] / root
+            self.clipped[h - 1].append(min(loss - self.lower[h - 1], before))
+            l_hat = (self.clipped[h - 1][-1] - c) / (u + gamma)
             self.L[h - 1][s, a] += l_hat
-            self.since[h - 1][s, a] += l_hat
+            self.L[h - 1] -= c * gamma / (q[h - 1] + gamma)  # everywhere, visited or not
+            self.since[h - 1][s, a] += abs(l_hat)
             C = self.w[h - 1] * self.eta_1[h - 1] / root
             pairs = self.L[h - 1].size
-            due |= bool(l_hat > 0 and self.since[h - 1][s, a] > self.skip * pairs * C)
+            due |= bool(l_hat != 0 and self.since[h - 1][s, a] > self.skip * pairs * C)
             due |= self.threshold(h - 1) != before
         self.log_term = np.log(10 * self.t * self.S * self.layers.n_actions / self.delta)
         self.count(states, actions)

@@ -2,19 +2,24 @@
 
 import itertools
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mdp_play import paid, play, state_of, tell_firsts, walk
+from mdp_play import paid, params_of, play, state_of, tell_firsts, walk
 from occupancy_worlds import reached, sparse_world
 from slow_cost_scb_rl import SlowCostSCBRL
 from unbounded import SCBRL, CostSCBRL, SolverWarning, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Punish, Stochastic
+from unbounded.core.ceiling import clip_each_above
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
+from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.core.occupancy.upper import upper_occupancy
+from unbounded.core.occupancy.upper import spare_mass, upper_occupancy
+from unbounded.mdps import cost_scb_rl
 from unbounded.mdps.cost_scb_rl import rounded_up
+from unbounded.play import saved as documents
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
@@ -37,13 +42,15 @@ def costs(layers, T, seed):
 @pytest.mark.parametrize(
     ("settings", "factors"),
     [
-        ({}, (0.8, 0.3, 0.4)),
-        ({"profile": "theory"}, (1, 1, 1)),
-        ({"width": 0.05, "skip": 0.0, "outliers": 3}, (0.8, 0.3, 0.05)),
-        ({"episodes": 150, "rate": 2.0, "implicit": 0.3, "width": 0.1}, (2, 0.3, 0.1)),
-        ({"lower": [-3.0, 0.25]}, (0.8, 0.3, 0.4)),
+        ({}, (0.8, 0.2, 0.4, 1)),
+        ({"profile": "theory"}, (1, 1, 1, 0)),
+        ({"width": 0.05, "skip": 0.0, "outliers": 3}, (0.8, 0.2, 0.05, 1)),
+        ({"episodes": 150, "rate": 2.0, "implicit": 0.3, "width": 0.1}, (2, 0.3, 0.1, 1)),
+        ({"lower": [-3.0, 0.25]}, (0.8, 0.2, 0.4, 1)),
+        ({"centre": 0.0}, (0.8, 0.2, 0.4, 0)),
+        ({"centre": 0.5, "implicit": 2.0}, (0.8, 2.0, 0.4, 0.5)),
     ],
-    ids=["practical", "theory", "outliers", "told T", "lower"],
+    ids=["practical", "theory", "outliers", "told T", "lower", "not centred", "half centred"],
 )
 def test_agrees_with_a_slow_implementation(settings, factors):
     T = 150
@@ -56,7 +63,7 @@ def test_agrees_with_a_slow_implementation(settings, factors):
     losses = costs(mdp.layers, T, seed=6)
     losses[:3] = 0.0
     losses[90:] *= 5.0
-    worst, compared, due, solves = 0.0, 0, False, 0
+    worst, compared, due, solves, halves = 0.0, 0, False, 0, []
 
     def before(learner, plan, states, actions, seen):
         nonlocal worst, compared, due, solves
@@ -66,24 +73,108 @@ def test_agrees_with_a_slow_implementation(settings, factors):
             worst = max(worst, np.max(np.abs(slow.solve() - learner.occupancy()[1:])))
             compared += 1
         assert learner.thresholds.tolist() == [slow.threshold(h) for h in range(2)]
-        due = slow.learn(learner.policy().tables, states, actions, seen)
+        halves.extend(
+            slow.centre_of(h) == slow.centre * slow.threshold(h) / 2 > 0 for h in range(2)
+        )
+        q = mdp.layers.unpack_pairs(learner.occupancy())
+        due = slow.learn(learner.policy().tables, states, actions, seen, q)
         solves += due
 
     play(learner, mdp, losses, seed=7, before=before)
     state = state_of(learner)
     for h, L in enumerate(mdp.layers.unpack_pairs(state.L_hat)):
-        assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9)
+        most = np.abs(slow.L[h]).max()
+        assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9, atol=1e-11 * most)
     assert np.allclose(np.ldexp(state.w, state.unit), slow.w, rtol=1e-12)
     assert compared > 8
     assert worst <= 1e-5  # of cvxpy, at its best
     assert (solves < 120) == (learner.settings["skip"] > 0.0)
     assert np.any(state.hi < 1.0) or factors[2] == 1
+    if "lower" in settings:  # far below: half the threshold is less than the mean, at first
+        assert 0 < sum(halves) < len(halves)
 
 
 def test_t_is_rounded_up_to_three_binary_digits():
     grid = sorted({1, 2, 3} | {k << j for k in (4, 5, 6, 7) for j in range(16)})
     for t in range(1, 100_000, 7):
         assert rounded_up(t) == grid[np.searchsorted(grid, t)] <= 1.25 * t
+
+
+def mean_estimates(centre, told, correct=True):
+    """Expected estimates of one episode with losses ``told``, by pairs, where P and so q are known.
+
+    Thresholds are 1/2, 2 and 1, and the means so far 3/32, 3/8 and 1.
+    """
+    learner = make(centre=centre)
+    params, state = params_of(learner), state_of(learner)
+    clip_each_above(state.ceilings, params.lower, np.array([0.5, 2.0, 1.0]))
+    state = state._replace(t=5, unit=cost_scb_rl.weigh(params, state, 5.0))
+    so_far = np.ldexp(np.array([0.375, 1.5, 4.0]), -state.unit)
+    state.lo[:], state.hi[:] = MDP.P, MDP.P
+    spare_mass(LAYERS.table, state.lo, state.room)
+    q = occupancy(MDP, learner.policy())
+    state.q[:] = q if correct else 1e300
+    before, mean = state.ceilings, np.zeros(LAYERS.n_pairs)
+    for h, n in enumerate(LAYERS.sizes, start=1):
+        layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
+        for s, a in itertools.product(range(n), range(2)):
+            states, actions = np.zeros(3, int), np.zeros(3, int)
+            states[h - 1], actions[h - 1] = s, a
+            state.L_hat[:], state.u[:], state.paid[:] = 0.0, -1.0, so_far
+            again = before._replace(**{f: v.copy() for f, v in before._asdict().items()})
+            clip_each_above(again, params.lower, told)
+            state = state._replace(ceilings=again)
+            cost_scb_rl.bound_visited(LAYERS.table, state, states)
+            cost_scb_rl.estimate(LAYERS.table, params, state, states, actions)
+            mean[layer] += q[LAYERS.index(h, s, a)] * np.ldexp(state.L_hat[layer], state.unit)
+    return mean
+
+
+def test_centred_estimates_have_the_mean_of_the_others():
+    """But for one constant per layer, where the bounds are exact; not without the part that every
+    pair gets."""
+    told = np.array([0.125, 5.0, 0.375])  # the second is clipped
+    plain, centred = mean_estimates(0.0, told), mean_estimates(1.0, told)
+    control = mean_estimates(1.0, told, correct=False)
+    for h, c in enumerate((0.09375, 0.375, 0.5), start=1):  # half the threshold in the last
+        layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
+        assert (centred - plain)[layer] == pytest.approx(-c, rel=1e-12)
+        assert np.ptp(plain[layer]) > 1e-3
+        assert np.ptp((control - plain)[layer]) > 0.02 * c
+
+
+def test_the_centre_follows_what_most_costs_are():
+    """And not the largest one: a single huge cost moves the threshold, and the mean no more than
+    its share."""
+    losses = np.random.default_rng(3).random((400, LAYERS.n_pairs))
+    losses[200] = 1e6
+    learner = make()
+    play(learner, MDP, losses, seed=4)
+    state = state_of(learner)
+    means = np.ldexp(state.paid, state.unit) / learner.episodes_told
+    assert np.all((means > 0.3) & (means < 0.7))
+    assert learner.thresholds.tolist() == [1e6] * 3  # half of which would be another centre
+
+
+def test_what_was_saved_before_there_was_a_centre_is_refused():
+    """It would play otherwise than it did."""
+    text = (Path(__file__).parents[1] / "data" / "cost_scb_rl_not_centred.json").read_text()
+    assert "centre" not in text
+    with pytest.raises(ValueError, match="its state does not fit its settings"):
+        CostSCBRL.load(text)
+    for centre in (0.0, 0.5):
+        learner = make(centre=centre)
+        play(learner, MDP, costs(LAYERS, 20, seed=3), seed=4)
+        assert CostSCBRL.load(learner.save()).settings["centre"] == centre
+        with pytest.raises(ValueError, match="its state does not fit its settings"):
+            CostSCBRL.load(without(learner.save(), "centre"))
+
+
+def without(text, setting):
+    """The same file with one setting less."""
+    fields = documents.read(text, "CostSCBRL")
+    kept = {k: v for k, v in documents.lengthened(fields["settings"]).items() if k != setting}
+    return documents.written("CostSCBRL", fields | {"settings": kept})
 
 
 # ---------------------------------------------------------------------- what is proved
@@ -371,6 +462,7 @@ def test_any_number_of_episodes_or_the_one_that_was_told():
         ({"profile": "best"}, ValueError, "profile"),
         ({"rate": 0.0}, ValueError, "rate must be"),
         ({"skip": -1.0}, ValueError, "skip must be"),
+        ({"centre": -1.0}, ValueError, "centre must be"),
         ({"delta": 1.0}, ValueError, "delta must be"),
     ],
 )
@@ -381,5 +473,7 @@ def test_wrong_settings(settings, error, message):
 
 def test_a_theorem_is_proved_for_the_profile_theory_only():
     theory, practical = make(profile="theory").settings, make().settings
-    assert [theory[k] for k in ("rate", "implicit", "width", "skip")] == [1.0, 1.0, 1.0, 0.0]
+    names = ("rate", "implicit", "width", "skip", "centre")
+    assert [theory[k] for k in names] == [1.0, 1.0, 1.0, 0.0, 0.0]
     assert practical["width"] < 1.0 < 1.0 + practical["skip"]
+    assert practical["centre"] == 1.0

@@ -111,6 +111,7 @@ class Ceilings(NamedTuple):
     e: Vector  # layers
     largest: Vector  # m per layer
     l: Room  # layers: in units of 2^e_before
+    C_before: Room  # layers: what they were clipped at, likewise
     e_before: Room  # layers
 
     def check_for(self, lower: Vector) -> None:
@@ -124,8 +125,8 @@ class Ceilings(NamedTuple):
 
 def new_ceilings(lower: Vector, m: int) -> Ceilings:
     """Nothing was told yet, in any layer; the rank will be ``m``."""
-    C, e, l, e_before = np.zeros((4, lower.size))
-    return Ceilings(lower.copy(), C, e, np.repeat(lower, m), l, e_before)
+    C, e, l, C_before, e_before = np.zeros((5, lower.size))
+    return Ceilings(lower.copy(), C, e, np.repeat(lower, m), l, C_before, e_before)
 
 
 @subroutine
@@ -139,6 +140,7 @@ def clip_each_above(ceilings: Ceilings, lower: Vector, losses: Vector) -> tuple[
         before = Ceiling(ceilings.at[h], C, C, e, ceilings.largest[h * m : (h + 1) * m])
         l, clipped, after = clip_above(before, lower[h], m, losses[h])
         ceilings.l[h] = l
+        ceilings.C_before[h] = C
         ceilings.e_before[h] = e
         ceilings.at[h] = after.at
         ceilings.C[h] = after.C

@@ -15,10 +15,11 @@ class Constants(NamedTuple):
     implicit: float  # of gamma
     width: float  # of the boxes of Jin et al., constants 2 and 14/3
     skip: float  # how old the policy may get, in losses at uniform occupancy
+    centre: float  # of estimates, in means of the losses so far
 
 
-THEORY = Constants(1.0, 1.0, 1.0, 0.0)  # what the theorem is proved for
-PRACTICAL = Constants(0.8, 0.3, 0.4, 0.9)
+THEORY = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # what the theorem is proved for
+PRACTICAL = Constants(0.8, 0.2, 0.4, 0.9, 1.0)
 PROFILES = {"theory": THEORY, "practical": PRACTICAL}
 
 
@@ -32,4 +33,5 @@ def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
         implicit=checked_positive("implicit", constants.implicit),
         width=checked_positive("width", constants.width),
         skip=checked_at_least("skip", constants.skip, 0.0),
+        centre=checked_at_least("centre", constants.centre, 0.0),
     )

@@ -12,6 +12,10 @@ where t^ is t, rounded up to three binary digits so that weights change rarely; 
 episodes, if that was told. Weights never decrease and have a floor (erratum E16); boxes are nested
 (E13) and hold for any number of episodes.
 
+In the practical profile, estimates are centred: of min(l, C_h) - c_h, with the mean c_h of what the
+layer's losses were clipped to so far, at most C_h/2; and c_h gamma_h/(q~ + gamma_h) is subtracted
+on all pairs, visited or not.
+
 Everything is in units of 2^unit, the largest exponent of a threshold: any finite float64 is a legal
 loss, and a common factor 2^k changes that one number and nothing else.
 """
@@ -53,6 +57,7 @@ class Params(NamedTuple):
     m: int  # thresholds are the m-th largest losses
     kappa: float  # floor of the weights (E16)
     skip: float  # solve when some pair's l_hat since the last solve exceeds this x C_h |S_h| A
+    centre: float  # multiplies what is subtracted from losses before they are divided
     tolerance: float
     c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N with ln_ = log_term + ln t
     c2: float
@@ -79,8 +84,9 @@ class State(NamedTuple):
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
     L_hat: Vector  # pairs, in units of 2^unit; infinite where not allowed
-    since: Vector  # pairs: what was added to L_hat since the last solve
+    since: Vector  # pairs: sizes of the estimates since the last solve
     w: Vector  # layers, in units of 2^unit
+    paid: Vector  # layers: sum of the clipped losses, in units of 2^unit
     q: Vector  # pairs: q~
     pi: Vector  # pairs: policy of q~
     u: Vector  # states: upper bounds for pi, -1 if not known yet
@@ -96,8 +102,10 @@ class State(NamedTuple):
         told = (self.t - 1) * params.lower.size
         require(self.below >= 0 and self.clipped + self.below <= told, "no so many losses")
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
-        require_counts(self.N, self.N_before, self.M, self.L_hat, self.since, self.w, self.q)
+        require_counts(self.N, self.N_before, self.M, self.since, self.w, self.paid, self.q)
         require_estimates(self.L_hat, _MOST)
+        least = -_MOST if params.centre > 0.0 else 0.0
+        require(np.all(self.L_hat >= least), "there are no such estimates")
         require_boxes(self.lo, self.hi)
         known = (self.u == -1.0) | (abs(self.u - 0.5) <= 0.5 + ROUNDING)
         require(np.all(known), "there are no such bounds")
@@ -113,9 +121,9 @@ def init(layers: Layers, params: Params) -> State:
         t=1, clipped=0, below=0, version=0, epoch=1, unit=0, solves=NO_SOLVES,
         ceilings=new_ceilings(params.lower, params.m), N=np.zeros(X), N_before=np.zeros(X),
         M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=layers.barred, since=np.zeros(X),
-        w=np.zeros(H), q=q, pi=pi, u=np.full(S, -1.0), memory=new_memory(layers),
-        rates=np.zeros(H), work=np.zeros(work_size(layers.table)), values=np.zeros(values.size),
-        order=np.zeros(order.size, np.int64),
+        w=np.zeros(H), paid=np.zeros(H), q=q, pi=pi, u=np.full(S, -1.0),
+        memory=new_memory(layers), rates=np.zeros(H), work=np.zeros(work_size(layers.table)),
+        values=np.zeros(values.size), order=np.zeros(order.size, np.int64),
     )  # fmt: skip
     spare_mass(layers.table, state.lo, state.room)
     return state
@@ -173,8 +181,9 @@ def with_numbers(
     """The same arrays with other numbers."""
     return State(
         t, clipped, below, version, epoch, unit, solves, state.ceilings, state.N, state.N_before,
-        state.M, state.lo, state.hi, state.room, state.L_hat, state.since, state.w, state.q,
-        state.pi, state.u, state.memory, state.rates, state.work, state.values, state.order,
+        state.M, state.lo, state.hi, state.room, state.L_hat, state.since, state.w,
+        state.paid, state.q, state.pi, state.u, state.memory, state.rates, state.work, state.values,
+        state.order,
     )  # fmt: skip
 
 
@@ -194,7 +203,10 @@ def bound_visited(lay: Integers, state: State, states: Integers) -> None:
 def estimate(
     lay: Integers, params: Params, state: State, states: Integers, actions: Integers
 ) -> bool:
-    """L_hat += l/(u + gamma) on the visited pairs; whether q~ has become too old (`skip`)."""
+    """L_hat += (l - c)/(u + gamma) on the visited pairs, L_hat -= c gamma/(q~ + gamma) on all.
+
+    Returns whether q~ has become too old (`skip`).
+    """
     due = False
     root = math.sqrt(clock(params, state.t))
     for h in range(1, horizon(lay) + 1):
@@ -202,16 +214,34 @@ def estimate(
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
         e = int(state.ceilings.e_before[h - 1])
         l = math.ldexp(state.ceilings.l[h - 1], e - state.unit)
-        if l > 0.0:
+        gamma = params.gamma[h - 1] / root
+        c = centre_of(params, state, h, math.ldexp(state.ceilings.C_before[h - 1], e - state.unit))
+        state.paid[h - 1] += l
+        if l != c:
             u = state.u[lay[STATE, h] + s] * state.pi[p]
-            l_hat = l / (u + params.gamma[h - 1] / root)
+            l_hat = (l - c) / (u + gamma)
             state.L_hat[p] += l_hat
-            state.since[p] += l_hat
+            state.since[p] += abs(l_hat)
             pairs = lay[PAIR, h + 1] - lay[PAIR, h]
             C = params.eta[h - 1] / root * state.w[h - 1]
             if state.since[p] > params.skip * pairs * C:
                 due = True
+        if c > 0.0:
+            for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
+                state.L_hat[p] -= c * gamma / (state.q[p] + gamma)
     return due
+
+
+@kernel
+def centre_of(params: Params, state: State, h: int, C: float) -> float:
+    """What losses of layer ``h`` with the threshold ``C`` are taken from: their mean so far, C/2.
+
+    The lesser of the two. Most costs may be far below C, and a centre far above them would add
+    variance; one above C/2 would take away that estimates are optimistic where u > q~.
+    """
+    if params.centre == 0.0 or C == 0.0:  # C > 0 takes a loss, hence t > 1
+        return 0.0
+    return params.centre * min(state.paid[h - 1] / float(state.t - 1), 0.5 * C)
 
 
 @subroutine
@@ -231,6 +261,7 @@ def weigh(params: Params, state: State, t_hat: float) -> int:
             state.since[p] = math.ldexp(state.since[p], shift)
         for h in range(state.w.size):
             state.w[h] = math.ldexp(state.w[h], shift)
+            state.paid[h] = math.ldexp(state.paid[h], shift)
         state.memory[EXPONENT] += shift
     root = math.sqrt(t_hat)
     for h in range(state.w.size):
@@ -294,7 +325,7 @@ class CostSCBRL(MDPLearner):
         How many huge losses of each layer say nothing about their actions: the learner works at the
         scale of the largest loss but these.
     profile : {"practical", "theory"}
-        Defaults of the next four arguments: what works, or what the theorem is proved for. See
+        Defaults of the next five arguments: what works, or what the theorem is proved for. See
         docs/theory/one-sided-mdp.md.
     rate, implicit, width : float
         Multiply the learning rate, the implicit exploration and the width of the confidence set.
@@ -302,6 +333,9 @@ class CostSCBRL(MDPLearner):
         FTRL is solved again when the estimates of some pair since the last solve exceed
         ``skip * |S_h| * n_actions`` times the layer's threshold, or when a threshold, a rate or the
         confidence set changed.
+    centre : float
+        Estimates are of losses less this times their mean in the layer so far (or half the
+        threshold, if that is less), for less variance; 0: as they are.
     kappa, tolerance : float
         Floor of the weights (erratum E16); certified accuracy of each solve.
     support : array_like of bool, shape (n_transitions,), optional
@@ -345,6 +379,7 @@ class CostSCBRL(MDPLearner):
             {"profile": "theory"},
             {"outliers": 2},
             {"episodes": 1000, "rate": 2.0, "implicit": 0.5},
+            {"centre": 0.0, "implicit": 0.3},
         ),
     )
 
@@ -363,6 +398,7 @@ class CostSCBRL(MDPLearner):
         implicit: float | None = None,
         width: float | None = None,
         skip: float | None = None,
+        centre: float | None = None,
         kappa: float = 1e-3,
         tolerance: float = 1e-8,
         support: npt.ArrayLike | None = None,
@@ -385,8 +421,9 @@ class CostSCBRL(MDPLearner):
         eta = np.sqrt(iota / (sizes * A))
         params = Params(
             T=T, m=outliers + 1, kappa=checked_positive("kappa", kappa), skip=constants.skip,
-            tolerance=checked_positive("tolerance", tolerance), c1=constants.width * JIN.c1,
-            c2=constants.width * JIN.c2, log_term=math.log(10.0 * S * A / delta),
+            centre=constants.centre, tolerance=checked_positive("tolerance", tolerance),
+            c1=constants.width * JIN.c1, c2=constants.width * JIN.c2,
+            log_term=math.log(10.0 * S * A / delta),
             lower=least, eta=constants.rate * eta,
             gamma=0.5 * constants.implicit * eta, possible=possible,
         )  # fmt: skip
