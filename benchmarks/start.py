@@ -93,15 +93,16 @@ FIRST = """
     from inspect import Parameter, signature
     from unbounded import {name}
     given = dict({name}.spec.examples[0])
-    if hasattr({name}.spec, "feedback"):
+    parameters = signature({name}).parameters
+    full = {name}.spec.feedback == "full"
+    if "n_arms" in parameters:
         learner = {name}(10, **given, seed=0)
         choice = learner.ask()
-        if learner.spec.feedback == "full":
+        if full:
             learner.tell(choice, losses=[1.0] * 10)
         else:
             learner.tell(choice, 1.0)
     else:
-        parameters = signature({name}).parameters
         if "episodes" in parameters:
             given.setdefault("episodes", 100)
         if "transitions" in parameters and parameters["transitions"].default is Parameter.empty:
@@ -110,7 +111,8 @@ FIRST = """
             given["transitions"] = worlds.dirichlet([2, 3], 2, np.random.default_rng(0)).P
         learner = {name}([2, 3], 2, **given, seed=0)
         plan = learner.ask()
-        learner.tell(plan, [0, 0], [plan.act(0, 0), plan.act(1, 0)], [-0.5, -0.5])
+        losses = [[[-0.5] * 2] * 2, [[-0.5] * 2] * 3] if full else [-0.5, -0.5]
+        learner.tell(plan, [0, 0], [plan.act(0, 0), plan.act(1, 0)], losses)
 """
 PEERS = {
     "River Exp3": """
