@@ -38,7 +38,7 @@ class Constants(NamedTuple):
     share_counts: bool  # one model for all states to be explored
     skip: float  # how old the policy may get, in losses at uniform occupancy
     exploration_cap: float  # at most this fraction of the episodes is exploration
-    few: bool  # one exploration policy per state, and none for states that are met anyway
+    few: bool  # few exploration policies, chosen by counts (`few_explorers`)
     centre: float  # of estimates, in half ranges: 0 at the low end, 1 in the middle
 
 
