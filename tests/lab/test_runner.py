@@ -50,7 +50,7 @@ def no_workers_left() -> Iterator[None]:
 def loky_workers() -> list[psutil.Process]:
     def is_one(child: psutil.Process) -> bool:
         try:
-            return "LokyProcess" in " ".join(child.cmdline())
+            return "loky.backend.popen_loky_posix" in child.cmdline()  # joblib has others
         except psutil.NoSuchProcess:  # it has just ended; ZombieProcess is one of these
             return False
 
