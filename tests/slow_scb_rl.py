@@ -42,6 +42,7 @@ class SlowSCBRL:
         self.hi = [np.ones(shape) for shape in shapes]
         self.C = np.zeros(H)
         self.seen = [[] for _ in range(H)]
+        self.since_moved = [[] for _ in range(H)]  # l+ since the window is what it is
         self.w = np.zeros(H)
         self.L = [np.zeros((n, A)) for n in sizes]
         self.since = [np.zeros((n, A)) for n in sizes]  # estimates since the last solve
@@ -133,8 +134,14 @@ class SlowSCBRL:
         due = False
         for h in range(1, self.layers.horizon + 1):
             s, a = states[h - 1], actions[h - 1]
-            centre = self.centre * self.width(h - 1) / 2
-            l_plus = self.observe_loss(h - 1, losses[h - 1]) - centre
+            centre, width = 0.0, self.width(h - 1)
+            if self.centre and width > 0:  # the mean, with one loss in the middle
+                losses_before = [width / 2, *self.since_moved[h - 1]]
+                centre = self.centre * min(np.mean(losses_before), width / 2)
+            l_plus = self.observe_loss(h - 1, losses[h - 1])
+            moved = self.width(h - 1) != width
+            self.since_moved[h - 1] = [] if moved else [*self.since_moved[h - 1], l_plus]
+            l_plus -= centre
             if centre > 0:  # everywhere, visited or not
                 share = (1 - self.beta) * q[h - 1]
                 self.L[h - 1] -= centre * self.gamma / (share + self.gamma)

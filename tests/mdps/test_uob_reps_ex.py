@@ -395,8 +395,10 @@ def test_a_new_epoch_forgets_every_bound():
     assert state.room[0] == pytest.approx(1 - sums, abs=1e-15)
 
 
-def test_centred_estimates_have_the_mean_of_the_others():
-    """But for one constant per layer, where the bounds are exact: lo = hi = P."""
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_centred_estimates_have_the_mean_of_the_others(share):
+    """But for one constant per layer, where the bounds are exact: lo = hi = P. The constant is the
+    mean of the losses before, ``share`` of the range, or half the range if that is less."""
     estimates = {}
     for centre in (0.0, 1.0):
         learner = make(T=400, centre=centre, mixing=0.0, ablation=True)
@@ -419,6 +421,7 @@ def test_centred_estimates_have_the_mean_of_the_others():
                     states, actions = np.zeros(3, int), np.zeros(3, int)
                     states[h - 1], actions[h - 1] = s, a
                     state.L_hat[:] = 0.0
+                    state.paid[:], state.times[:] = 3.0 * share - 0.5, 2.0
                     uob_reps_ex.before_losses(state, windows)
                     again = windows._replace(**{f: v.copy() for f, v in windows._asdict().items()})
                     clip_each(again, RANGE, LAZY, told)
@@ -432,8 +435,38 @@ def test_centred_estimates_have_the_mean_of_the_others():
     for h, width in ((1, 1.0), (2, 4.0), (3, 0.5)):
         layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
         difference = estimates[1.0][layer] - estimates[0.0][layer]
-        assert difference == pytest.approx(-width / 2, rel=1e-12)
+        assert difference == pytest.approx(-min(share, 0.5) * width, rel=1e-12)
         assert np.ptp(estimates[0.0][layer]) > 1e-3  # the control: they are not constants
+
+
+def test_the_mean_begins_anew_with_the_window():
+    learner = make(T=400)
+    p, state, windows = params_of(learner).play, state_of(learner).play, empty_windows(3)
+
+    def told(losses):
+        uob_reps_ex.before_losses(state, windows)
+        clip_each(windows, RANGE, LAZY, np.array(losses))
+        centres = []
+        for h in (1, 2, 3):
+            l_plus = np.ldexp(windows.l_plus[h - 1], int(windows.e_before[h - 1]) - state.unit)
+            c = uob_reps_ex.centre_of(p, state, h, l_plus)
+            centres.append(float(np.ldexp(c, state.unit)))
+        unit, _ = uob_reps_ex.weigh(p, state, windows)
+        return state._replace(unit=unit), centres
+
+    state, centres = told([5.0, 5.0, 5.0])
+    assert centres == [0.0, 0.0, 0.0]  # no range yet
+    state, centres = told([6.0, 9.0, 5.0])
+    assert centres == [0.0, 0.0, 0.0]
+    state, centres = told([5.0, 9.0, 5.0])
+    assert centres == [0.5, 2.0, 0.0]  # the middle
+    state, centres = told([5.0, 9.0, 5.0])
+    assert centres == [0.25, 2.0, 0.0]  # a half and nothing; a half and a whole, cut at the middle
+    state, centres = told([5.0, 1.0, 5.0])
+    assert centres == pytest.approx([1 / 6, 2.0, 0.0], rel=1e-15)
+    assert (state.paid.tolist(), state.times.tolist()) == ([0.0, 0.0, 0.0], [3.0, 0.0, 0.0])
+    state, centres = told([5.0, 1.0, 5.0])
+    assert centres == [0.125, 4.0, 0.0]  # the second window is wider, and knows no mean
 
 
 def test_lazy_bounds_are_bounds_and_boxes_follow_their_own_visits():

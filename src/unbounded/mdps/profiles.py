@@ -39,7 +39,7 @@ class Constants(NamedTuple):
     skip: float  # how old the policy may get, in losses at uniform occupancy
     exploration_cap: float  # at most this fraction of the episodes is exploration
     few: bool  # few exploration policies, chosen by counts (`few_explorers`)
-    centre: float  # of estimates, in half ranges: 0 at the low end, 1 in the middle
+    centre: float  # of estimates, in means of the losses so far
 
 
 # The paper's constants, and MVP's.

@@ -239,7 +239,8 @@ class SCBRL(MDPLearner):
         the episodes, and keep few policies, chosen by what was counted; needs ``early_stop`` and
         ``share_counts``.
     centre : float
-        Estimates are of losses minus this times half the range, for less variance: 0 or 1.
+        Estimates are of losses minus this times their mean so far, at most half the range, for less
+        variance: 0 or 1.
     tight : bool, default False
         Explore for ``sqrt(max_h |S_h| A T)`` instead of ``sqrt(S A T)`` episodes per state
         (erratum E24).

@@ -8,7 +8,8 @@ With upper occupancy bounds u over the confidence set,
 
 and the policy of an episode is that of q~ with probability 1 - beta, else one of the explorers',
 drawn once for the whole episode (erratum E12). Windows move before q~ is computed (E15); weights
-never decrease and have a floor (E16); boxes are nested (E13).
+never decrease and have a floor (E16); boxes are nested (E13). The practical profile subtracts a
+centre from l+, for less variance: `centre_of`.
 
 Everything is in units of 2^unit, the largest exponent of a window: any finite float64 is a legal
 loss, and a common factor 2^k changes that one number and nothing else.
@@ -54,7 +55,7 @@ class Params(NamedTuple):
     log_term: float
     mixture: bool  # estimator: mixture, else ftrl_only (E12)
     lazy: bool  # renew each pair's box when its own visits have doubled, the explorers' bounds late
-    centre: float  # subtracted from l+ before it is divided, in half widths W_h/2
+    centre: float  # multiplies what is subtracted from l+ before it is divided
     possible: Vector  # triples: 1 or 0, if the support was told; else empty
     lists: Lists  # of the same, if few are possible
     even: Vector  # pairs: the policy that takes all allowed actions evenly
@@ -74,6 +75,8 @@ class State(NamedTuple):
     L_hat: Vector  # pairs; infinite where not allowed
     since: Vector  # pairs: what was added to L_hat since the last solve
     w: Vector  # layers
+    paid: Vector  # layers: sum of l+/W_h since W_h last changed
+    times: Vector  # layers: of so many losses
     q: Vector  # pairs: q~
     pi: Vector  # pairs: policy of q~
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
@@ -89,7 +92,8 @@ class State(NamedTuple):
     def check(self) -> None:
         """Refuse what cannot have been learned."""
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
-        require_counts(self.N, self.N_before, self.M, self.since, self.w, self.q)
+        require_counts(self.N, self.N_before, self.M, self.since, self.w, self.q, self.times)
+        require(np.all((self.paid >= 0.0) & (self.paid <= 2.0 * self.times)), "no shares of a range")
         require_estimates(abs(self.L_hat), _MOST)
         require_boxes(self.lo, self.hi)
         for bound in (self.u_main, self.u_explorers):
@@ -105,7 +109,7 @@ def init(layers: Layers, params: Params) -> State:
     state = State(
         epoch=1, unit=0, version=0, solves=NO_SOLVES, N=np.zeros(X), N_before=np.zeros(X),
         M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=layers.barred,
-        since=np.zeros(X), w=np.zeros(H), q=q, pi=pi,
+        since=np.zeros(X), w=np.zeros(H), paid=np.zeros(H), times=np.zeros(H), q=q, pi=pi,
         u_main=np.full(S, -1.0), u_explorers=np.full(X, -1.0), memory=new_memory(layers),
         C=np.zeros(H), w_before=np.zeros(H), work=np.zeros(work_size(layers.table)),
         values=np.zeros(values.size), order=np.zeros(order.size, np.int64),
@@ -202,9 +206,9 @@ def with_numbers(state: State, epoch: int, unit: int, version: int, solves: Solv
     """The same arrays with other numbers."""
     return State(
         epoch, unit, version, solves, state.N, state.N_before, state.M, state.lo, state.hi,
-        state.room, state.L_hat, state.since, state.w, state.q, state.pi, state.u_main,
-        state.u_explorers, state.memory, state.C, state.w_before, state.work, state.values,
-        state.order, state.bounds,
+        state.room, state.L_hat, state.since, state.w, state.paid, state.times, state.q,
+        state.pi, state.u_main, state.u_explorers, state.memory, state.C, state.w_before,
+        state.work, state.values, state.order, state.bounds,
     )  # fmt: skip
 
 
@@ -241,7 +245,8 @@ def estimate(
     lay: Integers, params: Params, state: State, component: int, states: Integers,
     actions: Integers, windows: Windows,
 ) -> bool:  # fmt: skip
-    """L_hat += l+/(u + gamma) on the visited pairs; whether q~ has become too old (`skip`)."""
+    """L_hat += (l+ - c)/(u + gamma) on the visited pairs, L_hat -= c gamma/((1 - beta) q~ + gamma)
+    on all. Returns whether q~ has become too old (`skip`)."""
     due = False
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
@@ -250,7 +255,8 @@ def estimate(
         u = (1.0 - params.beta) * (state.u_main[lay[STATE, h] + s] * state.pi[p])
         if params.mixture:
             u += params.beta * state.u_explorers[p]
-        l_plus -= params.centre * state.C[h - 1]
+        c = centre_of(params, state, h, l_plus)
+        l_plus -= c
         if l_plus != 0.0 and (params.mixture or component == OWN):
             l_hat = l_plus / (u + params.gamma)
             state.L_hat[p] += l_hat
@@ -258,11 +264,29 @@ def estimate(
             pairs = lay[PAIR, h + 1] - lay[PAIR, h]
             if state.since[p] > params.skip * pairs * state.w[h - 1]:
                 due = True
-        centre = params.centre * state.C[h - 1] * params.gamma
-        if centre > 0.0:
+        if c > 0.0:
+            c *= params.gamma
             for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-                state.L_hat[p] -= centre / ((1.0 - params.beta) * state.q[p] + params.gamma)
+                state.L_hat[p] -= c / ((1.0 - params.beta) * state.q[p] + params.gamma)
     return due
+
+
+@kernel
+def centre_of(params: Params, state: State, h: int, l_plus: float) -> float:
+    """What the loss ``l_plus`` of layer ``h`` is taken from: the mean of those before it, W/2.
+
+    The lesser of the two. Where most losses are near the low end, as with many actions of which
+    one is charged, a centre far above them would add variance; one above W/2 would take away that
+    estimates are optimistic where u > q~. The mean begins anew when the window has changed, with
+    one loss in the middle.
+    """
+    W = 2.0 * state.C[h - 1]
+    if params.centre == 0.0 or W == 0.0:
+        return 0.0
+    share = (0.5 + state.paid[h - 1]) / (1.0 + state.times[h - 1])
+    state.paid[h - 1] += l_plus / W
+    state.times[h - 1] += 1.0
+    return params.centre * min(share, 0.5) * W
 
 
 @subroutine
@@ -290,7 +314,11 @@ def weigh(params: Params, state: State, windows: Windows) -> tuple[int, bool]:
         state.memory[EXPONENT] += shift
     for h in range(state.w.size):
         W = windows.W[h]
+        before = math.ldexp(state.C[h], shift)
         state.C[h] = 0.5 * math.ldexp(W, int(windows.e[h]) - largest) if W > 0.0 else 0.0
+        if state.C[h] != before:
+            state.paid[h] = 0.0
+            state.times[h] = 0.0
         state.w_before[h] = state.w[h]
     floor_weights(state.C, params.eta, params.kappa, state.w)
     moved = False
