@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import multiprocessing
 import pickle
 from collections import Counter
 
@@ -72,6 +73,13 @@ def classifier(policy: bandit.base.Policy) -> model_selection.BanditClassifier:
 
 @pytest.mark.parametrize("make", [regressor, classifier])
 def test_model_selection_with_it_passes_river_s_checks(make):
+    """In a process of its own: River walks through all that a model refers to, compiled code and
+    LLVM's too, of which other tests leave weak references to nothing."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.apply(check_with, (make,))
+
+
+def check_with(make):
     checks.check_estimator(make(ScaleFree(burn_in=5, seed=1)))
 
 
