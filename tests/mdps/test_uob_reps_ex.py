@@ -395,18 +395,21 @@ def test_a_new_epoch_forgets_every_bound():
     assert state.room[0] == pytest.approx(1 - sums, abs=1e-15)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-def test_centred_estimates_have_the_mean_of_the_others(share):
-    """But for one constant per layer, where the bounds are exact: lo = hi = P. The constant is the
-    mean of the losses before, ``share`` of the range, or half the range if that is less."""
+@pytest.mark.parametrize(("share", "mixing"), [(0.2, 0.0), (0.5, 0.0), (0.8, 0.0), (0.2, 1.0)])
+def test_centred_estimates_have_the_mean_of_the_others(share, mixing):
+    """But for one constant c per layer, where the bounds are exact (lo = hi = P) and no explorers
+    are mixed in; c is the mean of the losses before, ``share`` of the range, or half the range if
+    that is less. Pairs that explorers visit more often than q~ lose up to c more."""
     estimates = {}
     for centre in (0.0, 1.0):
-        learner = make(T=400, centre=centre, mixing=0.0, ablation=True)
+        learner = make(T=400, centre=centre, mixing=mixing, ablation=True)
         p, state = params_of(learner).play, state_of(learner).play
         state.lo[:], state.hi[:] = known(MDP)
         uob_reps_ex.spare_mass(LAYERS.table, state.lo, state.room)
-        q = occupancy(MDP, learner.policy())
-        state.q[:] = q
+        own = occupancy(MDP, learner.policy())
+        q_explorers = np.mean([occupancy(MDP, one) for one in learner.explorers().values()], axis=0)
+        q = (1 - p.beta) * own + p.beta * q_explorers
+        state.q[:] = own
         mean = np.zeros(LAYERS.n_pairs)
         windows = empty_windows(3)
         for losses in ([0.0, 0.0, 0.0], [1.0, 4.0, 0.5]):
@@ -426,16 +429,18 @@ def test_centred_estimates_have_the_mean_of_the_others(share):
                     again = windows._replace(**{f: v.copy() for f, v in windows._asdict().items()})
                     clip_each(again, RANGE, LAZY, told)
                     state.u_main[:] = -1.0
-                    nobody = state_of(learner).search.library
-                    uob_reps_ex.bound_visited(LAYERS.table, p, state, nobody, states)
+                    library = state_of(learner).search.library
+                    uob_reps_ex.bound_visited(LAYERS.table, p, state, library, states)
                     uob_reps_ex.estimate(LAYERS.table, p, state, OWN, states, actions, again)
                     layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
                     mean[layer] += q[at] * np.ldexp(state.L_hat[layer], unit)
         estimates[centre] = mean
+    more = p.gamma / ((1 - p.beta) * own + p.gamma) - p.gamma / (q + p.gamma)
     for h, width in ((1, 1.0), (2, 4.0), (3, 0.5)):
         layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
         difference = estimates[1.0][layer] - estimates[0.0][layer]
-        assert difference == pytest.approx(-min(share, 0.5) * width, rel=1e-12)
+        assert difference == pytest.approx(-min(share, 0.5) * width * (1 + more[layer]), rel=1e-12)
+        assert np.all(np.abs(more[layer]) < 1e-15) if mixing == 0.0 else np.all(more[layer] > 1e-3)
         assert np.ptp(estimates[0.0][layer]) > 1e-3  # the control: they are not constants
 
 
