@@ -58,8 +58,9 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         found = recommend(mdp=True, **known, outliers=outliers, late=late)
         learner = found.learner(layers=[1, 2], n_actions=2, episodes=100, seed=0)
         assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
-        assert len(found.mind) == 1 + outliers + late + (not known)
+        assert len(found.mind) == 2 + outliers + late + (not known)
         assert any("PolicyOptimisation" in mind for mind in found.mind)
+        assert any("profile='theory'" in mind for mind in found.mind)
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
@@ -103,7 +104,7 @@ def test_a_recommendation_says_all_of_it() -> None:
 
 
 def test_whoever_gets_ada_inf_is_told_what_rare_huge_losses_mean_to_it() -> None:
-    for known in ({}, {"outliers": True}, {"late": True}):
+    for known in ({}, {"outliers": True}, {"late": True}, {"n_arms": 2}):
         found = recommend(**known)
         assert found.name == "AdaINF"
         assert any("robust=False" in mind for mind in found.mind)

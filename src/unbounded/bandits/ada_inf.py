@@ -260,7 +260,8 @@ class AdaINF(Learner):
 
     Gains and losses, scores, returns: where neither end of the range is known, this learns about
     as fast as learners that are told the range. Where a least possible loss is known (costs,
-    seconds, errors), `CostSCB` is better. With many arms a round touches only a few of them.
+    seconds, errors) and rare huge losses matter, there is `CostSCB`, which can be told what they
+    mean, and has a smaller bound. With many arms a round touches only a few of them.
 
     Parameters
     ----------

@@ -115,8 +115,9 @@ class SCBIX(Learner):
     """SCB with implicit exploration: regret bounded with high probability.
 
     By default with range clipping, which has a theorem of its own (docs/theory/range-clipping.md).
-    Where a least possible loss is known, `CostSCBIX` is better. With ``profile="paper"`` the
-    paper's proof covers ``beta_cap=0.5``, not the default (erratum E9).
+    Where a least possible loss is known, `CostSCBIX` has a smaller bound; in the catalogue this one
+    had less regret all the same. With ``profile="paper"`` the paper's proof covers
+    ``beta_cap=0.5``, not the default (erratum E9).
 
     Parameters
     ----------

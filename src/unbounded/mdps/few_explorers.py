@@ -6,7 +6,9 @@ budget. The search comes back with a larger budget for what was not met yet.
 
 The policies that are kept are not those that were played. They are chosen by what was counted: few
 that reach every state at least half as often as any policy does, even actions before all others.
-That is RF-ELP's promise by the counts, and not its guarantee.
+How often one of them reaches a state is reckoned with transitions M / N, and how often any policy
+can with max(0, M - 1) / (N + 1), as what was seen once may be chance. So it is RF-ELP's promise by
+the counts, and not its guarantee.
 """
 
 from __future__ import annotations
@@ -128,10 +130,11 @@ def choose(
 ) -> int:  # fmt: skip
     """Fill ``library`` with few policies that reach every state at least half as often as any does.
 
-    Transitions are those that were counted, M / N; where N is 0, nothing is reached. A policy
-    serves states in or after the layer of its target, where its actions are even. Even actions
-    everywhere are policy 0. It gets the share of the states that were never met, too. ``best``,
-    ``value`` and ``q`` are scratch. Returns how many policies there are.
+    By the counts: what a policy reaches is reckoned with M / N (where N is 0, nothing), what any
+    policy can reach with max(0, M - 1) / (N + 1); a state with nothing of the latter has no policy
+    of its own. A policy serves states in or after the layer of its target, where its actions are
+    even. Even actions everywhere are policy 0. It gets the share of the states that were never met,
+    too. ``best``, ``value`` and ``q`` are scratch. Returns how many policies there are.
     """
     S = lay[STATE, lay.shape[1] - 1]
     serves[:] = -1.0
@@ -193,7 +196,8 @@ def _serve(
     lay: Integers, even: Vector, N: Vector, M: Vector, library: Library, k: int, best: Vector,
     serves: Vector, mass: Vector, pi: Vector,
 ) -> None:  # fmt: skip
-    """Let policy ``k`` serve the states that it reaches half as often as any policy, by the counts.
+    """Let policy ``k`` serve the states that it reaches half as often as any policy, by the counts:
+    by M / N at least half of ``best``, which `_seek` reckons with less.
 
     ``mass`` and ``pi`` are scratch."""
     explorers.fill_component(lay, even, library, k, pi)

@@ -245,9 +245,10 @@ def follow(
 class PolicyOptimisation(MDPLearner):
     """Fast scale-free learner for large layered MDPs: exponential weights in every state.
 
-    For worlds of hundreds or thousands of states, where `SCBRL` takes too long. It needs neither
-    the number of episodes nor a phase of exploration, and keeps only the transitions that it has
-    seen. There is no theorem for it; docs/results/policy-optimisation.md has what was measured.
+    For worlds of hundreds or thousands of states, where `SCBRL` takes more time and memory. It
+    needs neither the number of episodes nor a phase of exploration, and keeps only the transitions
+    that it has seen. There is no theorem for it; docs/results/policy-optimisation.md has what was
+    measured.
 
     Parameters
     ----------
