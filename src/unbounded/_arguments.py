@@ -17,6 +17,8 @@ _SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, other
 _REAL = (Real, Decimal)
 _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
+_MOST = 2**53  # of what is counted: below it every whole number is a float
+_CONSTANTS = 1e-50, 1e50  # of learners
 
 
 def shown(value: object) -> str:
@@ -55,6 +57,8 @@ def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
     count = checked_whole(name, value)
     if count < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
+    if count >= _MOST:
+        raise ValueError(f"{name} must be below 2**53, got {shown(count)}")
     return count
 
 
@@ -137,6 +141,22 @@ def checked_positive(name: str, value: float, *, below: float = math.inf) -> flo
         limit = "" if math.isinf(below) else f" and below {below:g}"
         raise ValueError(f"{name} must be above 0{limit}, got {shown(value)}")
     return number
+
+
+def checked_constant(name: str, value: float, *, below: float = math.inf) -> float:
+    """``value`` as a float in (0, below) whose products with others do not overflow, or a clear
+    error."""
+    number = checked_positive(name, value, below=below)
+    low, high = _CONSTANTS
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be in [{low:g}, {min(high, below):g}], got {shown(value)}")
+    return number
+
+
+def checked_factor(name: str, value: float) -> float:
+    """The same for a constant that may be 0."""
+    number = checked_at_least(name, value, 0.0)
+    return number if number == 0.0 else checked_constant(name, value)
 
 
 def checked_within(name: str, value: float, low: float, high: float) -> float:
@@ -261,12 +281,12 @@ def checked_distributions(name: str, P: NDArray[np.float64]) -> None:
 def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDArray[np.int64]:
     """Whole numbers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
     given = np.asarray(values)
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be whole numbers, not of type {given.dtype}")
     if given.shape != (len(limits),):
         raise ValueError(
             f"{name} must have shape ({len(limits)},), one per layer; got {given.shape}"
         )
-    if given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be whole numbers, not of type {given.dtype}")
     with np.errstate(invalid="ignore"):  # nan and inf are found below
         numbers = given.astype(np.int64)
     if np.any(numbers != given) or np.any(numbers < 0) or np.any(numbers >= np.array(limits)):

@@ -13,7 +13,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_constant, checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
@@ -130,5 +130,5 @@ class AdaFTRL(Learner):
 
     def __init__(self, n_arms: SupportsIndex, *, strength: float = 1.0, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
-        strength = checked_positive("strength", strength)
+        strength = checked_constant("strength", strength)
         self._start(Params(n_arms, strength), locals(), seed)

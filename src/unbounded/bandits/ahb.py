@@ -13,7 +13,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_constant, checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import LARGEST_UNIT, rescale
@@ -25,7 +25,6 @@ from unbounded.play.bandit_learner import Learner
 from unbounded.play.contract import BanditSpec
 from unbounded.play.seeds import Seed
 
-_LEAST_GAP = 1e-300  # its inverse is finite
 _MOST = 2.0**200  # of estimates in units of 2^e
 
 
@@ -48,7 +47,7 @@ class State(NamedTuple):
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
         require(abs(self.e) <= LARGEST_UNIT, "payoffs have no such unit")
-        require(self.S == 0.0 or self.S >= _LEAST_GAP, "there are no such gaps")
+        require(self.S >= 0.0, "there are no such gaps")
         require(abs(self.centre) <= 1.0 + ROUNDING, "payoffs have no such mean")
         require(np.all(abs(self.L_hat) <= _MOST), "payoffs have no such sums")
         require_distribution(self.q, "q")
@@ -187,5 +186,5 @@ class AHB(Learner):
         self, n_arms: SupportsIndex, *, exploration: float = 2.5, seed: Seed = None
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
-        exploration = checked_positive("exploration", exploration)
+        exploration = checked_constant("exploration", exploration)
         self._start(Params(n_arms, exploration), locals(), seed)

@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple, SupportsIndex
 from numpy.random import PCG64
 
 from unbounded._arguments import (
-    checked_at_least,
+    checked_constant,
     checked_count,
+    checked_factor,
     checked_option,
-    checked_positive,
     shown,
 )
 from unbounded._jit import kernel
@@ -269,8 +269,8 @@ class CostSCB(Learner):
             raise ValueError(f"outliers must be a number or 'sqrt', got {shown(outliers)}")
         K = MOST_RANKS if isinstance(outliers, str) else outliers + 1
         tuning = checked_option("tune", tune, TUNINGS)
-        rate = checked_positive("rate", rate)
-        implicit = checked_at_least("implicit", implicit, 0.0)
+        rate = checked_constant("rate", rate)
+        implicit = checked_factor("implicit", implicit)
         counts = checked_option("late", late, LATE) == LATE.index("proved")
         if counts and (growing or tuning == PAID or implicit > 0.0):
             raise ValueError(

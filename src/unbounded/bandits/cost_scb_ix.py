@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_constant, checked_count
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.ceiling import (
@@ -171,7 +171,7 @@ class CostSCBIX(Learner):
         outliers = checked_count("outliers", outliers, least=0)
         iota = math.log(n_arms)
         if delta is not None:
-            delta = checked_positive("delta", delta, below=1.0)
+            delta = checked_constant("delta", delta, below=1.0)
             iota -= math.log(delta)
         self._start(Params(n_arms, least, outliers + 1, iota), locals(), seed)
         self._least = self._low = least

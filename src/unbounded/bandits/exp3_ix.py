@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_count, checked_positive, checked_range
+from unbounded._arguments import checked_constant, checked_count, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
@@ -133,7 +133,7 @@ class Exp3IX(Learner):
         loss_range = checked_range("loss_range", loss_range)
         iota = 2.0 * math.log(n_arms)
         if delta is not None:
-            delta = checked_positive("delta", delta, below=1.0)
+            delta = checked_constant("delta", delta, below=1.0)
             if rounds is None:
                 raise TypeError("delta needs rounds too: pass rounds=, or leave delta out")
             iota = math.log(n_arms) + math.log((n_arms + 1) / delta)

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_option, checked_positive, checked_range
+from unbounded._arguments import checked_constant, checked_count, checked_option, checked_range
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import to_unit
@@ -160,7 +160,7 @@ class Exp3P(Learner):
         seed: Seed = None,
     ) -> None:
         n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        delta = checked_positive("delta", delta, below=1.0)
+        delta = checked_constant("delta", delta, below=1.0)
         loss_range = checked_range("loss_range", loss_range)
         logarithmic = checked_option("form", form, _FORMS) == 2
         eta, gamma, b = tuning(form, n_arms, rounds, delta)

@@ -13,7 +13,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_positive, checked_within
+from unbounded._arguments import checked_count, checked_within
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.power import power, power_entropy
@@ -128,6 +128,6 @@ class HTINF(Learner):
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
-        sigma = checked_positive("sigma", sigma)
+        sigma = checked_within("sigma", sigma, 1e-150, 1e150)
         order = checked_within("order", order, math.nextafter(1.0, 2.0), 2.0)
         self._start(Params(n_arms, order, sigma, theta_of(order)), locals(), seed)

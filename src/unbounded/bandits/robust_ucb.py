@@ -15,7 +15,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_positive, checked_within
+from unbounded._arguments import checked_count, checked_within
 from unbounded._jit import kernel
 from unbounded.core.arrays import Room, Vector
 from unbounded.core.legal import require, require_numbers
@@ -156,7 +156,7 @@ class RobustUCB(Learner):
         seed: Seed = None,
     ) -> None:
         n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        moment = checked_positive("moment", moment)
+        moment = checked_within("moment", moment, 1e-300, 1e300)
         order = checked_within("order", order, math.nextafter(1.0, 2.0), 2.0)
         logarithm, power = 2.0 + 32.0 * math.log(rounds), 1.0 - 1.0 / order
         width = (12.0 * moment) ** (1.0 / order) * logarithm**power

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_count, checked_option, checked_positive
+from unbounded._arguments import checked_constant, checked_count, checked_option
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import (
@@ -204,7 +204,7 @@ class SCB(Learner):
         clip = usual.clip if clip is None else clip
         mixing = usual.mixing if mixing is None else mixing
         code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
-        rate = checked_positive("rate", usual.rate if rate is None else rate)
+        rate = checked_constant("rate", usual.rate if rate is None else rate)
         self._start(Params(n_arms, code, rule, mixing, rate), locals(), seed)
 
     def _tenfold(self) -> tuple[float, float]:

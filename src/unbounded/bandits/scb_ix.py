@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_count, checked_option, checked_part, checked_positive
+from unbounded._arguments import checked_constant, checked_count, checked_option, checked_part
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import (
@@ -200,7 +200,7 @@ class SCBIX(Learner):
         code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
         iota = math.log(n_arms)
         if delta is not None:
-            delta = checked_positive("delta", delta, below=1.0)
+            delta = checked_constant("delta", delta, below=1.0)
             iota -= math.log(delta)
         cap = 0.5 if clip == "range" else 1.0
         if beta_cap is not None:

@@ -70,10 +70,12 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     n, l_max, Q, lam, L_hat = params.n, state.l_max, state.Q, state.lam, state.L_hat
     l_k = max(0.0, loss)
     if l_k > l_max:
-        Q *= (l_max / l_k) ** 2
+        share = l_max / l_k
+        Q *= share * share
         l_max = l_k
     if l_max > 0.0 and n > 1:
-        Q += (l_k / l_max) ** 2
+        share = l_k / l_max
+        Q += share * share
         L_hat[arm] += l_k / p_k
         eta = min(4.0 / (l_max * math.sqrt(1.0 + Q / n)), 1e308)  # subnormal l_max
         lam = log_barrier_mixed(L_hat, eta, lam, state.law)

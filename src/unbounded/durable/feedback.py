@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -74,8 +75,11 @@ def _visited(layers: Any, states: Any, actions: Any, losses: Vector) -> Vector:
 
 
 def _sum(losses: Vector) -> float:
-    with np.errstate(over="ignore"):
-        return float(losses.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(losses.sum())
+        if math.isnan(total):  # of infinite parts: their mean is finite
+            total = float((losses / losses.size).sum() * losses.size)
+    return total
 
 
 def episode_of(learner: Any, payload: bytes) -> tuple[list[int], list[int], list[float]]:

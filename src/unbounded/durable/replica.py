@@ -126,7 +126,14 @@ class Replica:
         return True
 
     def apply(self, row: Row, store: Store) -> None:
-        """Take the step that a row tells of."""
+        """Take the step that a row tells of, without the warnings that were given then."""
+        self.learner._replaying = True
+        try:
+            self._apply(row, store)
+        finally:
+            self.learner._replaying = False
+
+    def _apply(self, row: Row, store: Store) -> None:
         if row.kind == ASK:
             ticket = self.learner.ask()
             if self._asked(ticket, row.n, row.at, row.key)[:-1] != row[:-1]:

@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_flag, checked_positive, checked_within
+from unbounded._arguments import checked_constant, checked_flag, checked_within
 from unbounded._interpret import interpreted
 from unbounded._jit import kernel, section, subroutine
 from unbounded.core.arrays import Integers, Room, Vector
@@ -389,7 +389,7 @@ class APOMVP(MDPLearner):
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
-        delta = checked_positive("delta", delta, below=1.0)
+        delta = checked_constant("delta", delta, below=1.0)
         bonus = checked_within("bonus", bonus, *_LIMITS)
         restart = checked_flag("restart", restart)
         log_term = math.log(sum(shape.sizes) * shape.n_actions / delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from unbounded._arguments import checked_at_least, checked_option, checked_positive
+from unbounded._arguments import checked_constant, checked_factor, checked_option, checked_share
 
 
 class Constants(NamedTuple):
@@ -29,9 +29,9 @@ def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
     given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
     constants = PROFILES[profile]._replace(**given)
     return Constants(
-        rate=checked_positive("rate", constants.rate),
-        implicit=checked_positive("implicit", constants.implicit),
-        width=checked_positive("width", constants.width),
-        skip=checked_at_least("skip", constants.skip, 0.0),
-        centre=checked_at_least("centre", constants.centre, 0.0),
+        rate=checked_constant("rate", constants.rate),
+        implicit=checked_constant("implicit", constants.implicit),
+        width=checked_constant("width", constants.width),
+        skip=checked_factor("skip", constants.skip),
+        centre=checked_share("centre", constants.centre),
     )

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_constant, checked_count
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.ceiling import LARGEST_UNIT, Ceilings, clip_each_above, new_ceilings
@@ -410,7 +410,7 @@ class CostSCBRL(MDPLearner):
         shape = checked_layers(layers, n_actions, allowed, ends)
         H, A = shape.horizon, shape.n_actions
         T = 0 if episodes is None else checked_count("episodes", episodes)
-        delta = checked_positive("delta", delta, below=1.0)
+        delta = checked_constant("delta", delta, below=1.0)
         least = checked_least(lower, best_reward, shape)
         outliers = checked_count("outliers", outliers, least=0)
         constants = cost_profiles.chosen(profile, arguments)
@@ -420,8 +420,8 @@ class CostSCBRL(MDPLearner):
         iota = math.log(10.0 * S * A * H / delta)
         eta = np.sqrt(iota / (sizes * A))
         params = Params(
-            T=T, m=outliers + 1, kappa=checked_positive("kappa", kappa), skip=constants.skip,
-            centre=constants.centre, tolerance=checked_positive("tolerance", tolerance),
+            T=T, m=outliers + 1, kappa=checked_constant("kappa", kappa), skip=constants.skip,
+            centre=constants.centre, tolerance=checked_constant("tolerance", tolerance),
             c1=constants.width * JIN.c1, c2=constants.width * JIN.c2,
             log_term=math.log(10.0 * S * A / delta),
             lower=least, eta=constants.rate * eta,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_constant, checked_count
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.legal import require, require_counts, require_estimates
@@ -205,8 +205,8 @@ class OREPS(MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
         T = checked_count("episodes", episodes)
-        rate = checked_positive("rate", rate)
-        tolerance = checked_positive("tolerance", tolerance)
+        rate = checked_constant("rate", rate)
+        tolerance = checked_constant("tolerance", tolerance)
         loss_range = checked_ranges(loss_range, shape)
         transitions = shape.checked_transitions(transitions)
         H, S, A = shape.horizon, sum(shape.sizes), shape.n_actions

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from unbounded._arguments import (
-    checked_at_least,
+    checked_constant,
     checked_count,
+    checked_factor,
     checked_flag,
     checked_option,
-    checked_positive,
+    checked_share,
 )
 from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, ucbvi
@@ -59,18 +60,18 @@ def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
         raise ValueError(f"bonus must be a number above 0 or 'paper', got {constants.bonus!r}")
     bonus = constants.bonus
     return constants._replace(
-        rate=checked_positive("rate", constants.rate),
-        implicit=checked_positive("implicit", constants.implicit),
-        exploration=checked_positive("exploration", constants.exploration),
-        width=checked_positive("width", constants.width),
-        bonus=bonus if isinstance(bonus, str) else checked_positive("bonus", bonus),
-        mixing=checked_at_least("mixing", constants.mixing, 0.0),
-        skip=checked_at_least("skip", constants.skip, 0.0),
+        rate=checked_constant("rate", constants.rate),
+        implicit=checked_constant("implicit", constants.implicit),
+        exploration=checked_constant("exploration", constants.exploration),
+        width=checked_constant("width", constants.width),
+        bonus=bonus if isinstance(bonus, str) else checked_constant("bonus", bonus),
+        mixing=checked_factor("mixing", constants.mixing),
+        skip=checked_factor("skip", constants.skip),
         early_stop=checked_count("early_stop", constants.early_stop, least=0),
         share_counts=checked_flag("share_counts", constants.share_counts),
-        exploration_cap=checked_positive("exploration_cap", constants.exploration_cap, below=1.0),
+        exploration_cap=checked_constant("exploration_cap", constants.exploration_cap, below=1.0),
         few=checked_flag("few", constants.few),
-        centre=checked_at_least("centre", constants.centre, 0.0),
+        centre=checked_share("centre", constants.centre),
     )
 
 

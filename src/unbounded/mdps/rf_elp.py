@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_flag, checked_option, checked_positive
+from unbounded._arguments import checked_constant, checked_count, checked_flag, checked_option
 from unbounded._interpret import interpreted
 from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
@@ -366,8 +366,8 @@ class RFELP(MDPLearner):
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
-        delta = checked_positive("delta", delta, below=1.0)
-        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
+        delta = checked_constant("delta", delta, below=1.0)
+        episodes, bonus = checked_count("episodes", episodes), checked_constant("bonus", bonus)
         who = checked_option("explorer", explorer, ("mvp", "ucbvi"))
         of = ucbvi if who == UCBVI else mvp
         possible = told_support(shape, support)

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from unbounded._arguments import (
     checked_ablation,
+    checked_constant,
     checked_count,
     checked_flag,
     checked_option,
-    checked_positive,
 )
 from unbounded._interpret import interpreted
 from unbounded._jit import kernel
@@ -341,7 +341,7 @@ class SCBRL(MDPLearner):
         possible = told_support(shape, support)
         sought = rf_elp.sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
-        delta = checked_positive("delta", delta, below=1.0)
+        delta = checked_constant("delta", delta, below=1.0)
         # What a profile sets may be calibrated again; a saved learner keeps its own.
         constants = profiles.chosen(profile, arguments)
         checked_option("explorer", explorer, ("mvp", "ucbvi", "oracle"))
@@ -387,9 +387,9 @@ class SCBRL(MDPLearner):
                 eta=last.eta,
                 gamma=last.gamma,
                 beta=last.beta,
-                kappa=checked_positive("kappa", kappa),
+                kappa=checked_constant("kappa", kappa),
                 skip=2.0 * last.eta * constants.skip,
-                tolerance=checked_positive("tolerance", tolerance),
+                tolerance=checked_constant("tolerance", tolerance),
                 c1=constants.width * PAPER.c1,
                 c2=constants.width * PAPER.c2,
                 log_term=logs[-1 if told else 0],

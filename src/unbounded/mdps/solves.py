@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from unbounded._jit import kernel
 from unbounded.core.occupancy.outcome import FALLBACK, UNSOLVED, Outcome
 from unbounded.play.contract import NO_SOLVES, Solves
 
 __all__ = ["NO_SOLVES", "Solves", "entered"]
+
+_LARGEST = sys.float_info.max  # in place of infinity, which no saved learner has
 
 
 @kernel
@@ -14,7 +18,7 @@ def entered(solves: Solves, outcome: Outcome) -> Solves:
     """The tally with one more solve."""
     return Solves(
         solves.solves + 1,
-        max(solves.worst_gap, outcome.gap_over_least),
+        max(solves.worst_gap, min(outcome.gap_over_least, _LARGEST)),
         solves.fallbacks + (1 if outcome.method == FALLBACK else 0),
         solves.unsolved + (1 if outcome.status == UNSOLVED else 0),
         solves.newton_steps + outcome.steps,

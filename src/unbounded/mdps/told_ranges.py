@@ -51,6 +51,8 @@ def checked_least(
     >>> checked_least(None, [2.0, 0.5], Layers([1, 2], 2)).tolist()
     [-2.0, -0.5]
     """
+    if lower is not None and best_reward is not None:
+        raise TypeError("pass either lower or best_reward, not both: lower is -best_reward")
     given = zip(
         _each("lower", lower, layers), _each("best_reward", best_reward, layers), strict=True
     )

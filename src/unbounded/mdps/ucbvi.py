@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_option, checked_positive
+from unbounded._arguments import checked_constant, checked_count, checked_option, checked_positive
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
@@ -151,9 +151,9 @@ class UCBVI(MDPLearner):
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
-        delta = checked_positive("delta", delta, below=1.0)
+        delta = checked_constant("delta", delta, below=1.0)
         total = self._total = checked_positive("total", total)
-        episodes, bonus = checked_count("episodes", episodes), checked_positive("bonus", bonus)
+        episodes, bonus = checked_count("episodes", episodes), checked_constant("bonus", bonus)
         params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
         self._begin(shape, params, locals(), seed)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_count, checked_positive
+from unbounded._arguments import checked_constant, checked_count
 from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts
@@ -213,10 +213,10 @@ class UOBREPS(MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
         T = checked_count("episodes", episodes)
-        delta = checked_positive("delta", delta, below=1.0)
-        rate, implicit = checked_positive("rate", rate), checked_positive("implicit", implicit)
-        width = checked_positive("width", width)
-        tolerance = checked_positive("tolerance", tolerance)
+        delta = checked_constant("delta", delta, below=1.0)
+        rate, implicit = checked_constant("rate", rate), checked_constant("implicit", implicit)
+        width = checked_constant("width", width)
+        tolerance = checked_constant("tolerance", tolerance)
         loss_range = checked_ranges(loss_range, shape)
         H, S, A = shape.horizon, sum(shape.sizes), shape.n_actions
         eta = math.sqrt(H * math.log(H * S * A / delta) / (T * S * A))

@@ -82,7 +82,7 @@ class State(NamedTuple):
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
     memory: Vector  # of the solver
-    C: Room  # layers: C_h in units of 2^unit
+    C: Vector  # layers: C_h in units of 2^unit, of the last window that was weighed
     w_before: Room  # layers
     work: Room  # of the solver
     values: Room  # of the upper bounds
@@ -93,7 +93,8 @@ class State(NamedTuple):
         """Refuse what cannot have been learned."""
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
         require_counts(self.N, self.N_before, self.M, self.since, self.w, self.q, self.times)
-        require(np.all((self.paid >= 0.0) & (self.paid <= 2.0 * self.times)), "no shares of a range")
+        legal = (self.paid >= 0.0) & (self.paid <= 2.0 * self.times)
+        require(np.all(legal), "no losses have such a mean")
         require_estimates(abs(self.L_hat), _MOST)
         require_boxes(self.lo, self.hi)
         for bound in (self.u_main, self.u_explorers):

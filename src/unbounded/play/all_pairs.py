@@ -33,15 +33,19 @@ def all_losses(layers: Layers, learner: str, name: str, tables: Any) -> Vector:
             f"{learner} learns from the {name} of all states and actions: tell {name}= as one "
             f"table per layer, of shapes {shapes}, got {shown(tables)}"
         )
-    parts = []
+    flat = np.ones(layers.n_pairs)
+    flat[layers.free] = 0.0
+    counts, parts = layers.unpack_pairs(flat), []
     for h, shape in enumerate(shapes):
-        table = _numbers(f"{name}[{h}]", given[h])
-        if layers.is_end(h + 1, shape[0] - 1) and table.shape == (shape[0] - 1, shape[1]):
-            table = np.concatenate([table, np.zeros((1, shape[1]))])
-        if table.shape != shape:
+        found, n = np.shape(given[h]), shape[0]
+        if layers.is_end(h + 1, n - 1) and found == (n - 1, shape[1]):
+            n -= 1
+        if found != (n, shape[1]):
             raise ValueError(
-                f"{name}[{h}] must have shape {shape}, states and actions; got {table.shape}"
+                f"{name}[{h}] must have shape {shape}, states and actions; got {found}"
             )
+        table = np.zeros(shape)
+        table[:n] = _numbers(f"{name}[{h}]", given[h], counts[h])
         parts.append(table.ravel())
     flat = np.concatenate([np.zeros(1), *parts])
     flat[layers.free] = 0.0
@@ -63,13 +67,15 @@ def is_tables(values: Any) -> bool:
         return False
 
 
-def _numbers(name: str, table: Any) -> Any:
-    array = np.asarray(table)
-    if array.dtype.kind in "iuf":
+def _numbers(name: str, table: Any, counts: Any) -> Any:
+    """The numbers of a table, of which those count where ``counts`` is not 0."""
+    if type(table) is np.ndarray and table.dtype.kind in "iuf":
         with np.errstate(over="ignore"):  # of a long double; inf is found later
-            return array.astype(np.float64)
-    rows = [
-        [checked_loss(f"{name}[{s}, {a}]", one) for a, one in enumerate(row)]
-        for s, row in enumerate(array)
+            return table.astype(np.float64)
+    return [
+        [
+            checked_loss(f"{name}[{s}, {a}]", one) if counts[s, a] else 0.0
+            for a, one in enumerate(row)
+        ]
+        for s, row in enumerate(table)
     ]
-    return np.array(rows, dtype=np.float64).reshape(array.shape)

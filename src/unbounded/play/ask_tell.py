@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import warnings
 import weakref
 from collections.abc import Mapping
 from copy import deepcopy
@@ -65,6 +66,7 @@ class AskTell(Repeatable, Generic[T]):
         self._identity = secrets.token_hex(8)
         self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
         self._forked = False
+        self._replaying = False  # a journal: who told it then was warned
         _alive[id(self)] = self
 
     # What subclasses fill in.
@@ -150,6 +152,10 @@ class AskTell(Repeatable, Generic[T]):
                 f"{self.spec.name} needs to know of {ticket!r} before it can choose again: tell() "
                 "or forget() it first"
             )
+
+    def _warn(self, text: str, category: type[Warning], stacklevel: int) -> None:
+        if not self._replaying:
+            warnings.warn(text, category, stacklevel=stacklevel + 1)
 
     @property
     def outstanding(self) -> Mapping[int, T]:

@@ -6,7 +6,6 @@ import math
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -192,9 +191,12 @@ class Learner(AskTell[Choice]):
             words = buffer.view(np.uint64)[FIRST_WORD : FIRST_WORD + WORDS]
             words[:] = self._bits.random_raw(WORDS)
             buffer[DRAWN] += WORDS
-            if not self._watching and buffer[DRAWN] >= SETTLED:
-                self._watching = True
-                self._watch()
+            self._watch_if_settled()
+
+    def _watch_if_settled(self) -> None:
+        if not self._watching and self._buffer[DRAWN] >= SETTLED:
+            self._watching = True
+            self._watch()
 
     def tell(
         self,
@@ -267,9 +269,10 @@ class Learner(AskTell[Choice]):
         """Warn of a loss below the least possible one, and of one that spoils the scale."""
         if loss < self._least:
             if self._scalar("below") == 0.0:
-                warnings.warn(
+                self._warn(
                     f"a loss of {loss:g} is below the least possible one, {self._least:g}, and is "
                     "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                    UserWarning,
                     stacklevel=4,
                 )
             return
@@ -278,7 +281,7 @@ class Learner(AskTell[Choice]):
             self._watch()  # the scale has grown since
             return
         self._low, self._high = self._least, self._limit
-        warnings.warn(
+        self._warn(
             f"a loss of {loss:g} makes the scale of {self.spec.name}, {self.scale:g} after "
             f"{self.rounds} rounds, more than ten times that, and losses of the usual size will "
             f"hardly count any more: {self._remedy} (said once)",
@@ -391,7 +394,8 @@ class Learner(AskTell[Choice]):
 
     @classmethod
     def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
-        return documents.whole_number(settings["n_arms"], 2**48)
+        kept = [n for n in map(settings.get, ("outliers", "trim")) if isinstance(n, int)]
+        return sum(documents.whole_number(n, 2**48) for n in [settings["n_arms"], *kept])
 
     def _check_state(self) -> None:
         asked, drawn = self._buffer[[ASKED, DRAWN]].tolist()
@@ -408,6 +412,7 @@ class Learner(AskTell[Choice]):
         q = self.probabilities()
         if not (np.all(q >= 0.0) and abs(q.sum() - 1.0) <= _ROUNDING):
             raise ValueError("it would not play a distribution")
+        self._watch_if_settled()
 
     def _renew_stream(self, bits: PCG64) -> None:
         self._forgotten += len(self._records)

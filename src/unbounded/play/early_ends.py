@@ -20,11 +20,10 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
     >>> completed(Layers([1, 3, 3], n_actions=2, ends=True), [0], [1], [7.0])
     ([0, 2, 2], [1, 0, 0], [7.0, 0.0, 0.0])
     """
-    try:
-        counts = [len(told) for told in (states, actions, losses) if told is not None]
-    except TypeError:  # not even a list: what checks the values says so
+    told = [states, actions] if losses is None else [states, actions, losses]
+    if not all(map(_is_list, told)):  # what checks the values says what is wrong
         return states, actions, losses
-    H = layers.horizon
+    H, counts = layers.horizon, [len(one) for one in told]
     if not layers.ends:
         if len(set(counts)) == 1 and counts[0] < H:
             raise ValueError(
@@ -49,6 +48,15 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
         [*actions, *(0 for _ in rest)],
         None if losses is None else [*losses, *(0.0 for _ in rest)],
     )
+
+
+def _is_list(told: Any) -> bool:
+    """Whether these are numbers in a row; text, sets, and truth values are not."""
+    try:
+        array = np.asarray(told)
+    except ValueError:  # ragged
+        return False
+    return array.ndim == 1 and array.dtype.kind in "iufO"
 
 
 def check_end(layers: Layers, states: Integers, losses: Vector) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -172,9 +171,10 @@ class MDPLearner(AskTell[Plan]):
     def _warn_if_over(self, episodes: int) -> None:
         T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
         if T is not None and episodes > T:
-            warnings.warn(
+            self._warn(
                 f"{self.spec.name} was made for {T} episodes: it goes on, but its rates and its "
                 "guarantee are for that many",
+                UserWarning,
                 stacklevel=3,
             )
 
@@ -189,6 +189,13 @@ class MDPLearner(AskTell[Plan]):
     def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Plan:
         memo, pi, words, _ = record
         return Plan(self.layers, pi, memo, words, number, issuer)
+
+    @property
+    def outstanding(self) -> Mapping[int, Plan]:
+        """The plan that has not been told, by ``plan.id``."""
+        with self._lock:
+            self._settle()
+        return super().outstanding
 
     def _settle(self) -> None:
         """Drop a plan that was told before an interrupt could be seen."""
@@ -254,9 +261,10 @@ class MDPLearner(AskTell[Plan]):
         low = np.flatnonzero(losses < least)
         if low.size and self._scalar("below") == 0.0:
             h = low[0]
-            warnings.warn(
+            self._warn(
                 f"a loss of {losses[h]:g} is below the least possible one, {least[h]:g}, and is "
                 "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                UserWarning,
                 stacklevel=3,
             )
 
@@ -267,7 +275,7 @@ class MDPLearner(AskTell[Plan]):
             return
         self._said_unsolved = True
         tally = self.certificate
-        warnings.warn(
+        self._warn(
             unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
         )
 
@@ -380,6 +388,9 @@ class MDPLearner(AskTell[Plan]):
         sizes = [documents.whole_number(n, 2**48) for n in settings["layers"]]
         n_actions = documents.whole_number(settings["n_actions"], 2**48)
         fewest = 1 + n_actions * sum(sizes)
+        outliers = settings.get("outliers")
+        if isinstance(outliers, int):
+            fewest += len(sizes) * documents.whole_number(outliers, 2**48)
         if cls._keeps_transitions:
             fewest = max(fewest, sizes[0] + n_actions * sum(n * m for n, m in pairwise(sizes)))
         if cls.spec.grown is not None:  # a library of policies, one for each state at least

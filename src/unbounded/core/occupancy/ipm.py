@@ -72,7 +72,8 @@ def _centre(lay: Integers, it: Iterate, W: Work, step: float, count: int) -> flo
             g = min(abs(it.dx[p] / it.x[p]), 1.0)
             it.ce[p] = 0.5 * W.w[h] * g * g
     mu = now / count
-    return mu * (max(ahead, 0.0) / now) ** 3
+    share = max(ahead, 0.0) / now
+    return mu * (share * (share * share))  # Python's x**3 has other bits than compiled code's
 
 
 @subroutine

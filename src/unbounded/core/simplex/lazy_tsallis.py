@@ -135,7 +135,8 @@ def solve(picture: Vector, n: int, eta: float, beta: float, now: Anchor) -> tupl
             x += predicted_step(S2, S3, S4, eta, error)
         room = min(picture[ROOM_S], picture[ROOM_S] - (x - picture[X_S]))
         accepted = eta * room  # its square, in units of that at the anchor
-        fresh = fresh and accepted * accepted >= ACCEPTED * (picture[ETA_S] * picture[ROOM_S]) ** 2
+        whole = picture[ETA_S] * picture[ROOM_S]
+        fresh = fresh and accepted * accepted >= ACCEPTED * (whole * whole)
         picture[SQUARE] = room * room
     if fresh:
         picture[X] = x
