@@ -55,6 +55,13 @@ def capped(x: float, e: int) -> float:
 
 
 @kernel
+def shift_each(values: Vector, shift: int) -> None:
+    """Multiply ``values`` by 2^shift, in place: exact, short of underflow; infinity stays."""
+    for i in range(values.size):
+        values[i] = ldexp(values[i], shift)
+
+
+@kernel
 def added(x: float, e: int, y: float, f: int) -> tuple[float, int]:
     """x 2^e + y 2^f for x, y >= 0, as mantissa and exponent; the exponent of 0 means nothing."""
     if not y > 0.0:

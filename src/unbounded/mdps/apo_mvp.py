@@ -46,7 +46,7 @@ from unbounded.core.clipping import LARGEST_UNIT
 from unbounded.core.legal import ROUNDING, require, require_numbers
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.powers import added, widths
+from unbounded.core.powers import added, shift_each, widths
 from unbounded.core.simplex.hedge import ada_hedge, hedge
 from unbounded.core.simplex.lanes import LANES
 from unbounded.core.simplex.sampling import ROOM, Law
@@ -219,11 +219,8 @@ def change_unit(lay: Integers, state: State, h: int, e: int) -> None:
     """What is in units of layer ``h`` comes in units of 2^e."""
     shift = int(state.e[h - 1]) - e
     if shift != 0:
-        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            if state.L[p] < math.inf:
-                state.L[p] = math.ldexp(state.L[p], shift)
-        for s in range(lay[STATE, h], lay[STATE, h + 1]):
-            state.D[s] = math.ldexp(state.D[s], shift)
+        shift_each(section(state.L, lay[PAIR, h], lay[PAIR, h + 1]), shift)
+        shift_each(section(state.D, lay[STATE, h], lay[STATE, h + 1]), shift)
         state.e[h - 1] = e
 
 
