@@ -94,7 +94,8 @@ class State(NamedTuple):
         """Refuse what cannot have been learned."""
         require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
         require_counts(self.N, self.N_before, self.M, self.since, self.w, self.q, self.times)
-        require(np.all((self.paid >= 0.0) & (self.paid <= 2.0 * self.times)), "no shares of a range")
+        shares = (self.paid >= 0.0) & (self.paid <= 2.0 * self.times)
+        require(np.all(shares), "no shares of a range")
         require_estimates(abs(self.L_hat), _MOST)
         require_boxes(self.lo, self.hi)
         for bound in (self.u_main, self.u_explorers):
