@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
+from unbounded._interpret import interpreted
 from unbounded._jit import kernel
-from unbounded.core.powers import LARGEST, capped, ldexp, widths
+from unbounded.core.powers import LARGEST, added, capped, ldexp, shift_each, widths
 
 TOP = sys.float_info.max
 
@@ -35,3 +36,23 @@ def test_capped_at_the_largest_float():
         assert capped(x, e) == expected
         assert widths(np.array([x]), np.array([float(e)])).tolist() == [expected]
     assert LARGEST == TOP
+
+
+@pytest.mark.parametrize("function", [added, interpreted(added)])
+def test_sums_keep_their_exponent(function):
+    for x, e, y, f, expected in (
+        (0.5, 3, 0.75, 1, (0.6875, 3)), (0.75, 1024, 0.5, 1024, (0.625, 1025)),
+        (0.5, -2000, 0.5, -2000, (0.5, -1999)), (0.5, 4000, 0.5, -4000, (0.5, 4000)),
+        (0.0, 5000, 0.5, 7, (0.5, 7)), (0.5, 7, 0.0, 5000, (0.5, 7)), (0.0, 3, 0.0, 9, (0.0, 3)),
+    ):  # fmt: skip
+        assert function(x, e, y, f) == expected
+
+
+@pytest.mark.parametrize("function", [shift_each, interpreted(shift_each)])
+@pytest.mark.parametrize("shift", [-3000, -7, 1, 1500])
+def test_a_shift_is_exact_where_a_factor_would_overflow(function, shift):
+    values = np.array([0.0, -0.0, 0.75, -3.0, 2.0**-1000, math.inf])
+    with np.errstate(over="ignore"):
+        expected = np.ldexp(values, shift)
+    function(values, shift)
+    assert values.tobytes() == expected.tobytes()

@@ -16,7 +16,7 @@ from unbounded.core.ceiling import clip_each_above
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.core.occupancy.upper import spare_mass, upper_occupancy
+from unbounded.core.occupancy.upper import spare_mass, u_unknown, upper_occupancy
 from unbounded.mdps import cost_scb_rl
 from unbounded.mdps.cost_scb_rl import rounded_up
 from unbounded.play import saved as documents
@@ -124,7 +124,10 @@ def mean_estimates(centre, told, correct=True):
             again = before._replace(**{f: v.copy() for f, v in before._asdict().items()})
             clip_each_above(again, params.lower, told)
             state = state._replace(ceilings=again)
-            cost_scb_rl.bound_visited(LAYERS.table, state, states)
+            u_unknown(
+                LAYERS.table, state.lo, state.hi, state.room, state.pi, states, state.u,
+                state.values, state.order,
+            )  # fmt: skip
             cost_scb_rl.estimate(LAYERS.table, params, state, states, actions)
             mean[layer] += q[LAYERS.index(h, s, a)] * np.ldexp(state.L_hat[layer], state.unit)
     return mean

@@ -10,7 +10,7 @@ from unbounded import SCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import QuietLure
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, Mixture
-from unbounded.mdps import mvp, profiles, rf_elp, ucbvi
+from unbounded.mdps import mvp, profiles, rf_elp, state_search, ucbvi
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
@@ -181,9 +181,9 @@ def test_who_explores():
     N = learner.explored.per_state
     assert params_of(learner).search.bonus == ucbvi.hoeffding_bonus(LAYERS, N, 0.05 / 7, 0.3)
     papers = params_of(make(explorer="ucbvi", bonus="paper")).search
-    assert (papers.explorer, papers.bonus.c1) == (rf_elp.UCBVI, 7.0)
+    assert (papers.explorer, papers.bonus.c1) == (state_search.UCBVI, 7.0)
     papers = params_of(make(bonus="paper")).search
-    assert (papers.explorer, papers.bonus.c1) == (rf_elp.MVP, pytest.approx(460 / 9))
+    assert (papers.explorer, papers.bonus.c1) == (state_search.MVP, pytest.approx(460 / 9))
     N = params_of(make()).search.N
     assert params_of(make()).search.bonus == mvp.practical_bonus(LAYERS, N, 0.05 / 7, 0.3)  # E33
 

@@ -1,4 +1,4 @@
-"""Products with powers of two, where they may leave the range of floats.
+"""Products with powers of two, and sums of such, where they may leave the range of floats.
 
 C's ``ldexp``, which kernels compile to, gives inf there; Python's raises an error. Kernels also run
 interpreted, and must then give the same.
@@ -52,3 +52,22 @@ def widths(W: Vector, e: Vector) -> Vector:
 def capped(x: float, e: int) -> float:
     """x 2^e for x >= 0, at most the largest float: what no finite loss exceeds."""
     return min(ldexp(x, e), LARGEST)
+
+
+@kernel
+def shift_each(values: Vector, shift: int) -> None:
+    """Multiply ``values`` by 2^shift, in place: exact, short of underflow; infinity stays."""
+    for i in range(values.size):
+        values[i] = ldexp(values[i], shift)
+
+
+@kernel
+def added(x: float, e: int, y: float, f: int) -> tuple[float, int]:
+    """x 2^e + y 2^f for x, y >= 0, as mantissa and exponent; the exponent of 0 means nothing."""
+    if not y > 0.0:
+        return x, e
+    if not x > 0.0:
+        return y, f
+    top = max(e, f)
+    total, more = math.frexp(math.ldexp(x, e - top) + math.ldexp(y, f - top))
+    return total, top + more

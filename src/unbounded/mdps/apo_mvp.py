@@ -46,7 +46,7 @@ from unbounded.core.clipping import LARGEST_UNIT
 from unbounded.core.legal import ROUNDING, require, require_numbers
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.powers import widths
+from unbounded.core.powers import added, shift_each, widths
 from unbounded.core.simplex.hedge import ada_hedge, hedge
 from unbounded.core.simplex.lanes import LANES
 from unbounded.core.simplex.sampling import ROOM, Law
@@ -93,7 +93,7 @@ class State(NamedTuple):
         require(np.all(legal), "losses have no such unit")
         R, e = 0.0, 0
         for h in range(self.W.size - 1, -1, -1):
-            R, e = interpreted(wider)(R, e, float(self.W[h]), int(self.e_W[h]))
+            R, e = interpreted(added)(R, e, float(self.W[h]), int(self.e_W[h]))
             require(self.e[h] == e, "losses have no such unit")
         require(np.all((abs(self.L) <= _MOST) | np.isposinf(self.L)), "there are no such losses")
         require(np.all((self.D >= 0.0) & (self.D <= _MOST)), "there are no such gaps")
@@ -186,7 +186,7 @@ def learn(lay: Integers, state: State, losses: Vector) -> None:
         low, top = measure(lay, state, h, losses)
         R_next = R
         e_next = e
-        R, e = wider(R, e, state.W[h - 1], int(state.e_W[h - 1]))
+        R, e = added(R, e, state.W[h - 1], int(state.e_W[h - 1]))
         change_unit(lay, state, h, e)
         look_ahead(lay, state, h, R_next, e_next - e)
         add_losses(lay, state, h, losses, low, top)
@@ -215,27 +215,12 @@ def measure(lay: Integers, state: State, h: int, losses: Vector) -> tuple[float,
 
 
 @kernel
-def wider(R: float, e: int, W: float, e_W: int) -> tuple[float, int]:
-    """R 2^e + W 2^e_W, as mantissa and exponent."""
-    if not W > 0.0:
-        return R, e
-    if not R > 0.0:
-        return W, e_W
-    most = max(e, e_W)
-    total, more = math.frexp(math.ldexp(R, e - most) + math.ldexp(W, e_W - most))
-    return total, most + more
-
-
-@kernel
 def change_unit(lay: Integers, state: State, h: int, e: int) -> None:
     """What is in units of layer ``h`` comes in units of 2^e."""
     shift = int(state.e[h - 1]) - e
     if shift != 0:
-        for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-            if state.L[p] < math.inf:
-                state.L[p] = math.ldexp(state.L[p], shift)
-        for s in range(lay[STATE, h], lay[STATE, h + 1]):
-            state.D[s] = math.ldexp(state.D[s], shift)
+        shift_each(section(state.L, lay[PAIR, h], lay[PAIR, h + 1]), shift)
+        shift_each(section(state.D, lay[STATE, h], lay[STATE, h + 1]), shift)
         state.e[h - 1] = e
 
 

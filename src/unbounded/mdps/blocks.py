@@ -9,7 +9,7 @@ import numpy as np
 
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.mdps import rf_elp, uob_reps_ex
+from unbounded.mdps import state_search, uob_reps_ex
 from unbounded.mdps.optimism import Bonus
 
 if TYPE_CHECKING:
@@ -88,12 +88,12 @@ def block_of(blocks: Blocks, t: int) -> int:
 
 
 @kernel
-def search_params(blocks: Blocks, search: rf_elp.Params, t: int) -> rf_elp.Params:
+def search_params(blocks: Blocks, search: state_search.Params, t: int) -> state_search.Params:
     """Of the exploration, at episode ``t``."""
     if blocks.last.size == 1:
         return search
     k = block_of(blocks, t)
-    return rf_elp.with_episodes(search, int(blocks.N[k]), blocks.log_bonus[k])
+    return state_search.with_episodes(search, int(blocks.N[k]), blocks.log_bonus[k])
 
 
 @kernel

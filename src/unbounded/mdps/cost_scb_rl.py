@@ -39,9 +39,9 @@ from unbounded.core.occupancy.confidence import JIN, count, narrow, told_support
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
 from unbounded.core.occupancy.work import work_size
-from unbounded.core.powers import widths
+from unbounded.core.powers import shift_each, widths
 from unbounded.mdps import cost_profiles, markov_play
 from unbounded.mdps.solves import NO_SOLVES, Solves, entered
 from unbounded.mdps.told_ranges import as_given, checked_least
@@ -155,7 +155,9 @@ def update(
     for h in range(losses.size):
         below += losses[h] < params.lower[h]
     clipped, rose = clip_each_above(state.ceilings, params.lower, losses)
-    bound_visited(lay, state, states)
+    u_unknown(  # Comp-UOB
+        lay, state.lo, state.hi, state.room, state.pi, states, state.u, state.values, state.order
+    )
     due = estimate(lay, params, state, states, actions)
     if rose or clock(params, t + 1) != clock(params, t):
         due = True
@@ -185,18 +187,6 @@ def with_numbers(
         state.paid, state.q, state.pi, state.u, state.memory, state.rates, state.work, state.values,
         state.order,
     )  # fmt: skip
-
-
-@subroutine
-def bound_visited(lay: Integers, state: State, states: Integers) -> None:
-    """Comp-UOB: upper occupancy bounds of the visited states, where they are not known yet."""
-    for h in range(1, horizon(lay) + 1):
-        s = states[h - 1]
-        k = lay[STATE, h] + s
-        if state.u[k] < 0.0:
-            state.u[k] = u_state(
-                lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order
-            )
 
 
 @subroutine
@@ -256,12 +246,10 @@ def weigh(params: Params, state: State, t_hat: float) -> int:
             seen = True
     shift = state.unit - largest
     if shift != 0:
-        for p in range(state.L_hat.size):
-            state.L_hat[p] = math.ldexp(state.L_hat[p], shift)
-            state.since[p] = math.ldexp(state.since[p], shift)
-        for h in range(state.w.size):
-            state.w[h] = math.ldexp(state.w[h], shift)
-            state.paid[h] = math.ldexp(state.paid[h], shift)
+        shift_each(state.L_hat, shift)
+        shift_each(state.since, shift)
+        shift_each(state.w, shift)
+        shift_each(state.paid, shift)
         state.memory[EXPONENT] += shift
     root = math.sqrt(t_hat)
     for h in range(state.w.size):

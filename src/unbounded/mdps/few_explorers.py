@@ -21,9 +21,9 @@ from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Room, Vector
 from unbounded.core.legal import require_counts, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.mdps import explorers, optimism, rf_elp
+from unbounded.mdps import explorers, optimism, state_search
 from unbounded.mdps.explorers import Library
-from unbounded.mdps.rf_elp import Progress
+from unbounded.mdps.state_search import Params, Progress
 
 _FIRST = 8  # episodes for a state in the first round
 
@@ -52,31 +52,31 @@ def init(layers: Layers) -> State:
 
 @subroutine
 def next_target(
-    lay: Integers, params: rf_elp.Params, few: State, search: rf_elp.State, number: int
+    lay: Integers, params: Params, few: State, search: state_search.State, number: int
 ) -> int:
     """The first state to be sought from ``number`` on."""
-    while number < rf_elp.n_states(lay) and not _is_sought(lay, params, few, search, number):
+    while number < state_search.n_states(lay) and not _is_sought(lay, params, few, search, number):
         number += 1
     return number
 
 
 @subroutine
 def _is_sought(
-    lay: Integers, params: rf_elp.Params, few: State, search: rf_elp.State, number: int
+    lay: Integers, params: Params, few: State, search: state_search.State, number: int
 ) -> bool:
     """Whether it may be reached, and was neither met nor tried enough."""
-    if not rf_elp.may_be_reached(params, number) or few.tried[number] >= params.N:
+    if not state_search.may_be_reached(params, number) or few.tried[number] >= params.N:
         return False
     return bool(optimism.met(lay, search.model, number) < params.m)
 
 
 @kernel
 def update(
-    lay: Integers, params: rf_elp.Params, budget: int, few: State, search: rf_elp.State,
+    lay: Integers, params: Params, budget: int, few: State, search: state_search.State,
     states: Integers, actions: Integers,
-) -> rf_elp.State:  # fmt: skip
+) -> state_search.State:  # fmt: skip
     """Learn from an episode that sought the target; plan again, or go on to another state."""
-    renewed = rf_elp.observe(lay, params, search, states, actions)
+    renewed = state_search.observe(lay, params, search, states, actions)
     version, target, spent, _, _, _, size, explored = search.progress
     few.tried[target] += 1.0
     spent += 1
@@ -85,32 +85,32 @@ def update(
     enough = max(_FIRST, few.tried[target] - spent)  # as many as before, in this round
     if over or spent >= enough or not _is_sought(lay, params, few, search, target):
         target = next_target(lay, params, few, search, target + 1)
-        if target == rf_elp.n_states(lay):  # another round
+        if target == state_search.n_states(lay):  # another round
             target = next_target(lay, params, few, search, 0)
         if over:
-            target = rf_elp.n_states(lay)
-        return rf_elp.seeking(lay, params, search, search.t + 1, target, explored)
+            target = state_search.n_states(lay)
+        return state_search.seeking(lay, params, search, search.t + 1, target, explored)
     # One policy is kept at a time, the current one.
     progress = Progress(version, target, spent, 0, 0, 0, 0 if renewed else size, explored)
     if renewed:
-        progress = rf_elp.planned(lay, params, progress, search.model, search.library)
-    return rf_elp.with_progress(search, search.t + 1, progress)
+        progress = state_search.planned(lay, params, progress, search.model, search.library)
+    return state_search.with_progress(search, search.t + 1, progress)
 
 
 @kernel
 def reopened(
-    lay: Integers, params: rf_elp.Params, few: State, search: rf_elp.State
-) -> rf_elp.State:
+    lay: Integers, params: Params, few: State, search: state_search.State
+) -> state_search.State:
     """The search goes on, for states that were not met yet."""
     few.serves[:] = -1.0
     target = next_target(lay, params, few, search, 0)
-    return rf_elp.seeking(lay, params, search, search.t, target, search.progress.explored)
+    return state_search.seeking(lay, params, search, search.t, target, search.progress.explored)
 
 
 @kernel
 def chosen(
-    lay: Integers, params: rf_elp.Params, few: State, search: rf_elp.State, N: Vector, M: Vector
-) -> rf_elp.State:
+    lay: Integers, params: Params, few: State, search: state_search.State, N: Vector, M: Vector
+) -> state_search.State:
     """The search is over: few policies, chosen by all that was counted."""
     model, progress = search.model, search.progress
     size = choose(
@@ -118,7 +118,7 @@ def chosen(
         model.Q,
     )  # fmt: skip
     version, explored = progress.version + 1, progress.explored
-    return rf_elp.with_progress(
+    return state_search.with_progress(
         search, search.t, Progress(version, progress.target, 0, 0, 0, 0, size, explored)
     )
 

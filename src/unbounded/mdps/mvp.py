@@ -15,21 +15,16 @@ The bonus is reconstructed from the paper's prose.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
 
-import numpy.typing as npt
-
-from unbounded._arguments import checked_constant, checked_count, checked_option, checked_positive
+from unbounded._arguments import checked_option
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.mdps import markov_play, optimism
+from unbounded.mdps._optimistic import Optimistic
 from unbounded.mdps.explorers import fill_policy
-from unbounded.mdps.optimism import Bonus, Model, State, checked_rewards
+from unbounded.mdps.optimism import Bonus, Model, State
 from unbounded.play.contract import MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.seeds import Seed
 
 
 def paper_bonus(layers: Layers, episodes: int, delta: float, B: float = 1.0) -> Bonus:
@@ -45,6 +40,15 @@ def practical_bonus(
     """The same schedule with small constants and ln(2 S A K/delta)."""
     log_term = math.log(2 * sum(layers.sizes) * layers.n_actions * episodes / delta)
     return Bonus(constant, constant, constant, log_term, B)
+
+
+def chosen_bonus(
+    layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
+) -> Bonus:
+    """The bonus that the arguments of a learner ask for."""
+    if checked_option("constants", constants, ("practical", "paper")) == 1:
+        return paper_bonus(layers, episodes, delta, total)
+    return practical_bonus(layers, episodes, delta, bonus, total)
 
 
 @subroutine
@@ -117,7 +121,7 @@ def update(
     return State(state.t + 1, 0, version, state.pi, model, state.rewards)
 
 
-class MVP(MDPLearner):
+class MVP(Optimistic):
     """Monotonic value propagation: stochastic rewards, unknown transitions (Zhang et al. 2023).
 
     Parameters
@@ -159,38 +163,4 @@ class MVP(MDPLearner):
         infinite=("model.N_all",),
         examples=({}, {"constants": "paper"}),
     )
-
-    def __init__(
-        self,
-        layers: Sequence[int],
-        n_actions: int,
-        episodes: int,
-        delta: float = 0.05,
-        *,
-        total: float = 1.0,
-        constants: Literal["practical", "paper"] = "practical",
-        bonus: float = 0.3,
-        allowed: Sequence[npt.ArrayLike] | None = None,
-        ends: bool = False,
-        seed: Seed = None,
-    ) -> None:
-        shape = checked_layers(layers, n_actions, allowed, ends)
-        delta = checked_constant("delta", delta, below=1.0)
-        total = self._total = checked_positive("total", total)
-        episodes, bonus = checked_count("episodes", episodes), checked_constant("bonus", bonus)
-        params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
-        self._begin(shape, params, locals(), seed)
-
-    def _checked(self, name: str, values: Any) -> Vector:
-        numbers = super()._checked(name, values)
-        checked_rewards(self.spec.name, name, numbers, self._total)
-        return numbers
-
-
-def chosen_bonus(
-    layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
-) -> Bonus:
-    """The bonus that the arguments of a learner ask for."""
-    if checked_option("constants", constants, ("practical", "paper")) == 1:
-        return paper_bonus(layers, episodes, delta, total)
-    return practical_bonus(layers, episodes, delta, bonus, total)
+    _chosen_bonus = staticmethod(chosen_bonus)

@@ -48,7 +48,7 @@ from unbounded.core.occupancy import seen as transitions
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.seen import Seen, expected, fits, mean, nothing_seen, observe, reach
-from unbounded.core.powers import widths
+from unbounded.core.powers import added, widths
 from unbounded.mdps import markov_play
 from unbounded.play import saved as documents
 from unbounded.play.contract import MDPSpec
@@ -147,15 +147,7 @@ def measure(lay: Integers, state: State) -> None:
     R = 0.0
     e = 0
     for h in range(state.R.size - 1, -1, -1):
-        W = state.windows.W[h]
-        e_W = int(state.windows.e[h])
-        if W > 0.0 and R > 0.0:
-            top = max(e, e_W)
-            R, more = math.frexp(math.ldexp(R, e - top) + math.ldexp(W, e_W - top))
-            e = top + more
-        elif W > 0.0:
-            R = W
-            e = e_W
+        R, e = added(R, e, state.windows.W[h], int(state.windows.e[h]))
         if state.R[h] > 0.0 and state.e[h] != e:
             factor = math.ldexp(1.0, int(state.e[h]) - e)
             for p in range(lay[PAIR, h + 1], lay[PAIR, h + 2]):

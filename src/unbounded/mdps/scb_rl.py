@@ -36,7 +36,7 @@ from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
 from unbounded.core.occupancy.successors import told_lists
 from unbounded.core.powers import widths
-from unbounded.mdps import explorers, few_explorers, profiles, rf_elp, uob_reps_ex
+from unbounded.mdps import explorers, few_explorers, profiles, rf_elp, state_search, uob_reps_ex
 from unbounded.mdps.blocks import (
     Blocks,
     block_of,
@@ -55,7 +55,7 @@ class Params(NamedTuple):
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
     literal: bool  # forget thresholds and counts of the exploration phase, as printed (E28)
     few: bool  # few exploration policies, in RF-ELP's place
-    search: rf_elp.Params
+    search: state_search.Params
     play: uob_reps_ex.Params
     P: Vector  # triples: transitions of an explorer that knows them, else empty
     blocks: Blocks
@@ -67,7 +67,7 @@ class State(NamedTuple):
     version: int  # changes with what is played
     exploring: bool
     windows: Windows  # layers: C_{t,h}
-    search: rf_elp.State
+    search: state_search.State
     few: few_explorers.State
     play: uob_reps_ex.State
 
@@ -84,7 +84,7 @@ class State(NamedTuple):
 def init(layers: Layers, params: Params) -> State:
     """C_{1,h} = 0; the first state is sought, unless there is an oracle."""
     lay, windows = layers.table, empty_windows(layers.horizon)
-    search, few = rf_elp.init(layers, params.search), few_explorers.init(layers)
+    search, few = state_search.init(layers, params.search), few_explorers.init(layers)
     play = uob_reps_ex.init(layers, params.play)
     if params.P.size == 0:
         return State(1, 0, 0, True, windows, search, few, play)
@@ -97,20 +97,20 @@ def init(layers: Layers, params: Params) -> State:
 
 def grown(state: State) -> State:
     """The same with room for more exploration policies."""
-    return state._replace(search=rf_elp.grown(state.search))
+    return state._replace(search=state_search.grown(state.search))
 
 
 @kernel
 def room(state: State) -> bool:
     """Whether one more exploration policy fits."""
-    return rf_elp.room(state.search)
+    return state_search.room(state.search)
 
 
 @kernel
 def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
     """The policy of the next episode: RF-ELP's, then UOB-REPS-EX's (line 5)."""
     if state.exploring:
-        return rf_elp.act(lay, params.search, state.search, word, pi)
+        return state_search.act(lay, params.search, state.search, word, pi)
     play = play_params(params.blocks, params.play, state.t)
     return uob_reps_ex.act(lay, play, state.play, state.search.library, word, pi)
 
@@ -121,7 +121,7 @@ def distribution(
 ) -> None:
     """Occupancy under ``P`` of what `act` plays."""
     if state.exploring:
-        rf_elp.distribution(lay, params.search, state.search, P, cache, q)
+        state_search.distribution(lay, params.search, state.search, P, cache, q)
     else:
         play, search = play_params(params.blocks, params.play, state.t), state.search
         edition = search.progress.version
@@ -151,7 +151,7 @@ def update(
             search = rf_elp.update(
                 lay, of_search, search, 0, component, states, actions, losses
             )  # lines 1 and 2
-        begins = rf_elp.done(lay, search)  # line 3
+        begins = state_search.done(lay, search)  # line 3
     else:
         uob_reps_ex.before_losses(play, windows)
         clipped += clip_each(windows, params.clip, params.rule, losses)  # lines 7 and 9
@@ -159,7 +159,7 @@ def update(
             lay, of_play, play, solver, search.library, component, states, actions, windows
         )  # line 8
         if blocks.last.size > 1 and params.few:
-            rf_elp.observe(lay, of_search, search, states, actions)
+            state_search.observe(lay, of_search, search, states, actions)
     if block_of(blocks, state.t + 1) > block_of(blocks, state.t):
         of_search = search_params(blocks, params.search, state.t + 1)
         of_play = play_params(blocks, params.play, state.t + 1)
@@ -167,7 +167,7 @@ def update(
             search = few_explorers.reopened(lay, of_search, few, search)
         elif params.P.size == 0:
             search = rf_elp.reopened(lay, of_search, search)
-        begins = rf_elp.done(lay, search)
+        begins = state_search.done(lay, search)
         exploring = not begins
     doubled = not exploring and state.t & (state.t - 1) == 0
     if params.few and (begins or doubled):
@@ -339,7 +339,7 @@ class SCBRL(MDPLearner):
         shape = checked_layers(layers, n_actions, allowed, ends)
         told = None if episodes is None else checked_count("episodes", episodes)
         possible = told_support(shape, support)
-        sought = rf_elp.sought_states(shape, possible)
+        sought = state_search.sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
         delta = checked_constant("delta", delta, below=1.0)
         # What a profile sets may be calibrated again; a saved learner keeps its own.
@@ -373,12 +373,12 @@ class SCBRL(MDPLearner):
             rule=checked_option("threshold", threshold, ("lazy", "largest")),
             literal=checked_flag("literal", literal),
             few=constants.few and P.size == 0,
-            search=rf_elp.Params(
+            search=state_search.Params(
                 N=last.N,
                 m=constants.early_stop,
                 n_sought=S,
                 share=constants.share_counts,
-                explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
+                explorer=state_search.UCBVI if explorer == "ucbvi" else state_search.MVP,
                 bonus=bonuses[-1 if told else 0],
                 sought=sought,
                 even=shape.even,

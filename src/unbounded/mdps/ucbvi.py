@@ -10,21 +10,16 @@ distinct policies.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
 
-import numpy.typing as npt
-
-from unbounded._arguments import checked_constant, checked_count, checked_option, checked_positive
+from unbounded._arguments import checked_option
 from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
 from unbounded.mdps import markov_play, optimism
+from unbounded.mdps._optimistic import Optimistic
 from unbounded.mdps.explorers import fill_policy
-from unbounded.mdps.optimism import Bonus, Model, State, checked_rewards
+from unbounded.mdps.optimism import Bonus, Model, State
 from unbounded.play.contract import MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.seeds import Seed
 
 _PAPER = 7.0  # c of the paper
 
@@ -35,6 +30,14 @@ def hoeffding_bonus(
     """c B L/sqrt(N) with L = ln(5 S A K/delta)."""
     log_term = math.log(5 * sum(layers.sizes) * layers.n_actions * episodes / delta)
     return Bonus(constant, 0.0, 0.0, log_term, B)
+
+
+def chosen_bonus(
+    layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
+) -> Bonus:
+    """The bonus that the arguments of a learner ask for."""
+    paper = checked_option("constants", constants, ("practical", "paper")) == 1
+    return hoeffding_bonus(layers, episodes, delta, _PAPER if paper else bonus, total)
 
 
 @subroutine
@@ -93,7 +96,7 @@ def update(
     return State(state.t + 1, 0, version, state.pi, model, state.rewards)
 
 
-class UCBVI(MDPLearner):
+class UCBVI(Optimistic):
     """Upper confidence bounds on values: stochastic rewards, unknown transitions.
 
     Parameters
@@ -135,37 +138,4 @@ class UCBVI(MDPLearner):
         infinite=("model.N_all",),
         examples=({}, {"constants": "paper"}),
     )
-
-    def __init__(
-        self,
-        layers: Sequence[int],
-        n_actions: int,
-        episodes: int,
-        delta: float = 0.05,
-        *,
-        total: float = 1.0,
-        constants: Literal["practical", "paper"] = "practical",
-        bonus: float = 0.3,
-        allowed: Sequence[npt.ArrayLike] | None = None,
-        ends: bool = False,
-        seed: Seed = None,
-    ) -> None:
-        shape = checked_layers(layers, n_actions, allowed, ends)
-        delta = checked_constant("delta", delta, below=1.0)
-        total = self._total = checked_positive("total", total)
-        episodes, bonus = checked_count("episodes", episodes), checked_constant("bonus", bonus)
-        params = chosen_bonus(shape, constants, bonus, episodes, delta, total)
-        self._begin(shape, params, locals(), seed)
-
-    def _checked(self, name: str, values: Any) -> Vector:
-        numbers = super()._checked(name, values)
-        checked_rewards(self.spec.name, name, numbers, self._total)
-        return numbers
-
-
-def chosen_bonus(
-    layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
-) -> Bonus:
-    """The bonus that the arguments of a learner ask for."""
-    paper = checked_option("constants", constants, ("practical", "paper")) == 1
-    return hoeffding_bonus(layers, episodes, delta, _PAPER if paper else bonus, total)
+    _chosen_bonus = staticmethod(chosen_bonus)

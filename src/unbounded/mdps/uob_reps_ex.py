@@ -30,8 +30,9 @@ from unbounded.core.occupancy.confidence import count, renew
 from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.successors import Lists, only_listed
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
 from unbounded.core.occupancy.work import work_size
+from unbounded.core.powers import shift_each
 from unbounded.core.simplex.sampling import uniform
 from unbounded.mdps import explorer_bounds, explorers
 from unbounded.mdps.explorer_bounds import Scratch, library_bounds
@@ -226,13 +227,10 @@ def bound_visited(
     lay: Integers, params: Params, state: State, library: Library, states: Integers
 ) -> None:
     """Comp-UOB: upper occupancy bounds of the visited states, where they are not known yet."""
-    for h in range(1, horizon(lay) + 1):
-        s = states[h - 1]
-        k = lay[STATE, h] + s
-        if state.u_main[k] < 0.0:
-            state.u_main[k] = u_state(
-                lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order
-            )
+    u_unknown(
+        lay, state.lo, state.hi, state.room, state.pi, states, state.u_main, state.values,
+        state.order,
+    )  # fmt: skip
     if params.mixture:
         listed = only_listed(lay, params.lists, state.N, state.M)
         library_bounds(
@@ -307,11 +305,9 @@ def weigh(params: Params, state: State, windows: Windows) -> tuple[int, bool]:
         return state.unit, False
     shift = state.unit - largest
     if shift != 0 and heaviest > 0.0:
-        for p in range(state.L_hat.size):
-            state.L_hat[p] = math.ldexp(state.L_hat[p], shift)
-            state.since[p] = math.ldexp(state.since[p], shift)
-        for h in range(state.w.size):
-            state.w[h] = math.ldexp(state.w[h], shift)
+        shift_each(state.L_hat, shift)
+        shift_each(state.since, shift)
+        shift_each(state.w, shift)
         state.memory[EXPONENT] += shift
     for h in range(state.w.size):
         W = windows.W[h]

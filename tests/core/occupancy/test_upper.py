@@ -9,14 +9,17 @@ from scipy.optimize import linprog
 from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import JIN, ConfidenceSet, known
-from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.core.occupancy.layout import PAIR, STATE, Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.core.occupancy.upper import (
     best_values,
     descending,
     greedy_transitions,
+    scratch,
     spare_mass,
+    u_all,
+    u_unknown,
     upper_occupancy,
 )
 
@@ -108,6 +111,24 @@ def test_visited_states_get_the_same_bounds_as_all_states(seed):
         first = mdp.layers.index(h, s)
         where = slice(first, first + mdp.layers.n_actions)
         assert np.array_equal(some[where], everything[where])
+
+
+def test_bounds_that_are_known_stay_as_they_are():
+    mdp, sets, policy = random_sets(np.random.default_rng(0))
+    layers, (work, order) = mdp.layers, scratch(mdp.layers)
+    lay, room, every = layers.table, np.empty(layers.n_pairs), np.empty(layers.n_states)
+    spare_mass(lay, sets.lo, room)
+    u_all(lay, sets.lo, sets.hi, room, policy.pi, every, work, order)
+    last, visited = layers.horizon, np.zeros(layers.horizon, int)
+    u, known = np.full(layers.n_states, -1.0), lay[STATE, last]
+    u[known] = 0.625
+    u_unknown(lay, sets.lo, sets.hi, room, policy.pi, visited, u, work, order)
+    expected = np.full(layers.n_states, -1.0)
+    for h in range(1, last):
+        expected[lay[STATE, h]] = every[lay[STATE, h]]
+    expected[known] = 0.625
+    assert last > 1
+    assert np.array_equal(u, expected)
 
 
 @pytest.mark.parametrize("n_actions", [1, 3, 4, 5, 7])

@@ -299,6 +299,26 @@ def u_visited(
 
 
 @subroutine
+def u_unknown(
+    lay: Integers,
+    lo: Vector,
+    hi: Vector,
+    room: Vector,
+    pi: Vector,
+    states: Integers,
+    u: Vector,
+    work: Vector,
+    order: Integers,
+) -> None:
+    """u of the visited states, of shape (n_states,), where it is below 0: not known yet."""
+    for h in range(1, horizon(lay) + 1):
+        s = states[h - 1]
+        k = lay[STATE, h] + s
+        if u[k] < 0.0:
+            u[k] = u_state(lay, lo, hi, room, pi, h, s, work, order)
+
+
+@subroutine
 def u_all(
     lay: Integers,
     lo: Vector,
