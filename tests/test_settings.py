@@ -16,6 +16,7 @@ from typing import Any, SupportsIndex, get_args, get_type_hints
 import numpy as np
 import pytest
 
+import unbounded
 from bandit_examples import EXAMPLES as BANDITS
 from mdp_examples import EXAMPLES as MDP_LEARNERS
 from mdp_examples import MDP
@@ -244,3 +245,46 @@ def test_simulations_count_in_whole_numbers(name, wrong):
     settings["episodes"] = settings.pop("rounds")
     with pytest.raises((TypeError, ValueError), match=name.replace("rounds", "episodes")):
         simulate_mdp(policy.make(), MDP, of_mdps()["Stochastic"](), **settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: unbounded.LogThompson(2, stream=2**53), r"stream must be below 2\*\*53"),
+        (lambda: unbounded.CostSCBRL([1], 2, episodes=2**53), r"episodes must be below 2\*\*53"),
+        (lambda: unbounded.RFELP([1], 2, episodes=2**60), r"episodes must be below 2\*\*53"),
+        (lambda: unbounded.SCBRL([1], 2, early_stop=10**400), r"early_stop must be below 2\*\*53"),
+        (lambda: simulate(unbounded.SCB(2), adversaries.StochasticGap(), 10**20),
+         r"rounds must be below 2\*\*53"),
+        (lambda: unbounded.RobustUCB(2, rounds=10, moment=1e308), "moment must be in"),
+        (lambda: unbounded.HTINF(2, sigma=1e-320), "sigma must be in"),
+        (lambda: unbounded.CostSCB(2, rate=1e150), "rate must be in"),
+        (lambda: unbounded.CostSCB(2, rate=1e-300), "rate must be in"),
+        (lambda: unbounded.SCBRL([1], 2, delta=1e-320), "delta must be in"),
+        (lambda: unbounded.SCBRL([1], 2, exploration=1e300), "exploration must be in"),
+        (lambda: unbounded.SCBRL([1], 2, exploration=5e-324), "exploration must be in"),
+        (lambda: unbounded.SCBRL([1], 2, centre=1e150), "centre must be in"),
+        (lambda: unbounded.CostSCBRL([1], 2, centre=2.0), "centre must be in"),
+    ],
+)  # fmt: skip
+def test_settings_that_would_overflow_or_could_not_be_kept_are_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_two_ways_of_saying_the_least_loss_are_one_too_many():
+    with pytest.raises(TypeError, match="either lower or best_reward"):
+        unbounded.CostSCBRL([1, 2], 2, lower=[0, None], best_reward=[None, 0])
+
+
+@pytest.mark.parametrize(
+    ("cls", "given"),
+    [
+        (unbounded.CostSCB, {"n_arms": 2, "outliers": 150_000_000}),
+        (unbounded.CostSCBIX, {"n_arms": 2, "outliers": 150_000_000}),
+        (unbounded.AdaINF, {"n_arms": 2, "trim": 150_000_000}),
+        (unbounded.CostSCBRL, {"layers": [1, 1, 1], "n_actions": 2, "outliers": 50_000_000}),
+    ],
+)
+def test_a_forged_file_cannot_ask_for_memory_that_it_does_not_fill(cls, given):
+    assert cls._fewest_entries(given) >= 150_000_000

@@ -2,12 +2,22 @@
 
 import copy
 import os
+import warnings
 from datetime import timedelta
 
 import numpy as np
 import pytest
 
-from unbounded import AHB, APOMVP, SCB, AdaHedge, IndependentSCB
+from unbounded import (
+    AHB,
+    APOMVP,
+    SCB,
+    UOBREPS,
+    AdaHedge,
+    CostSCB,
+    IndependentSCB,
+    UniformPolicy,
+)
 from unbounded.durable import Durable, DurableError
 
 LOSSES = [3.0, 1.0, 2.0]
@@ -341,3 +351,36 @@ def test_old_rows_can_be_removed_and_the_rest_still_counts(path):
     assert Durable(path).verify() == 2
     assert arms.prune(timedelta(0)) > 0
     assert arms.log().height == 1
+
+
+def test_an_episode_of_the_largest_losses_of_both_signs_is_kept(path):
+    largest = np.finfo(float).max
+    losses = np.zeros(16)
+    losses[[0, 8]], losses[[1, 9]] = largest, -largest
+    assert np.isnan(quietly(losses.sum))  # the control
+    plans = Durable(path, UniformPolicy([1] * 16, 1, seed=0))
+    assert plans.tell(plans.ask(), states=[0] * 16, actions=[0] * 16, losses=losses)
+    assert plans.tell(plans.ask(), states=[0] * 16, actions=[0] * 16, losses=np.abs(losses))
+    assert Durable(path).verify() == 4
+    assert plans.log()["loss"].to_list() == [0.0, np.inf]
+
+
+def quietly(function):
+    with np.errstate(all="ignore"):
+        return function()
+
+
+def test_who_opens_a_file_is_not_warned_of_what_others_told(path):
+    costs = Durable(path, CostSCB(2, seed=0))
+    plans = Durable(path.with_name("plans.db"), UOBREPS([2], 2, 1, loss_range=(0, 1), seed=0))
+    with pytest.warns(UserWarning, match="below the least possible one"):
+        costs.tell(costs.ask(), -1.0)
+    for episode in range(2):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            plan = plans.ask()
+        assert len(said) == episode  # the second is one more than it was made for
+        plans.tell(plan, states=[0], actions=[plan.act(0, 0)], losses=[0.5])
+    for one in (costs, plans):
+        assert Durable(one.path).verify() > 0
+        assert one.verify() > 0

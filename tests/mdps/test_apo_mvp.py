@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -375,3 +376,24 @@ def growing(t, last, q, rng):
 @kernel
 def at_most_one(params, losses):
     return losses.max() <= 1.0
+
+
+def test_tables_are_of_numbers_where_they_count():
+    learner = APOMVP([1, 2], 2, allowed=[[[True, True]], [[True, False], [True, True]]], seed=0)
+    plan = learner.ask()
+    before = learner.save()
+    for first, words in [
+        ([[True, 1.0]], "real number"),
+        ([[None, 1.0]], "real number"),
+        ([["1", 1.0]], "real number"),
+        ([[np.nan, 1.0]], "finite"),
+        (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "real number"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=rf"losses\[0\]\[0, 0\].*{words}"):
+            learner.tell(plan, [0, 0], [0, 0], losses=[first, [[1.0, 2.0], [3.0, 4.0]]])
+        assert learner.save() == before
+    for nothing in (np.nan, None, np.inf):  # of what is not allowed
+        table = [[Fraction(1, 3), nothing], [3.0, 4.0]]
+        learner.tell(plan, [0, 0], [0, 0], losses=[[[1.0, 2.0]], table])
+        plan = learner.ask()
+    assert learner.episodes_told == 3

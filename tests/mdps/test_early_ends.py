@@ -226,6 +226,19 @@ def test_errors_of_tell():
         with pytest.raises(ValueError, match=said):
             learner.tell(plan, states, actions, losses)
         assert learner.save() == before
+    for states, actions, losses in [
+        ([0], [0], b"7"),
+        ([0], [0], {3.5: None}),
+        ([0], [0], {3.5}),
+        ([True], [0], [1.0]),
+        ([0], [True], [1.0]),
+        (None, [0], [1.0]),
+        ([0], None, [1.0]),
+        ([0], [0], [[1.0], [2.0, 3.0]]),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=r"states|actions|losses"):
+            learner.tell(plan, states, actions, losses)
+        assert learner.save() == before
     learner.tell(plan, [0], a[:1], rewards=[1.0])
     assert learner.episodes_told == 1
     plain = UniformPolicy([2, 3, 3], 3, seed=0)

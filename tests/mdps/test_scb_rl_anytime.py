@@ -186,3 +186,23 @@ def test_the_first_block_has_more_episodes_than_states(states):
     spans = spans_of(None, 0.05, states, few=True)
     assert sum(span.delta for span in spans) <= 0.05
     assert np.cumsum([span.new for span in spans]).tolist() == [span.last for span in spans]
+
+
+@pytest.mark.parametrize("settings", [{}, {"episodes": 400}, {"few": False}, {"literal": True}])
+def test_restored_where_a_state_was_never_met(settings):
+    """After later explorations, estimates go on from windows that were weighed long before."""
+
+    def plans(restored_at):
+        learner, rng = SCBRL([1, 4], 2, seed=0, **settings), np.random.default_rng(0)
+        for t in range(140):
+            plan, states = learner.ask(), [0, int(rng.integers(3))]
+            yield plan._pi.tobytes()
+            actions = [plan.act(h, states[h]) for h in range(2)]
+            learner.tell(plan, states, actions, rng.random(2))
+            if t in restored_at:
+                learner = SCBRL.load(learner.save())
+
+    expected = list(plans([]))
+    for restored_at in ([10], [64], [100], range(140)):
+        assert list(plans(restored_at)) == expected
+    assert len(set(expected)) > 20  # the control: it does learn

@@ -58,9 +58,9 @@ class User:
     def verify(self):
         """Nothing is stuck, and what was told is learned or can be told again."""
         learner = self.learner
-        copy = type(learner).load(learner.save())
         learned, ticket = self.told() - self.finished, self.ticket
-        waiting = ticket is not None and ticket.id in learner.outstanding
+        waiting = ticket is not None and ticket.id in learner.outstanding  # before it is saved
+        copy = type(learner).load(learner.save())
         if ticket is None:
             assert learned in (0, 1)  # the tell had returned, and was not counted yet
         else:

@@ -120,10 +120,11 @@ def test_the_first_losses_other_than_zero_are_none_either(learner):
         learner.tell(learner.ask(), 1e6)
 
 
-def test_a_restored_learner_watches(learner):
+@pytest.mark.parametrize("rounds", [0, 300])
+def test_a_restored_learner_watches(learner, rounds):
     play(learner, 1100)
     restored = type(learner).load(learner.save())
-    play(restored, 300)
+    play(restored, rounds)
     with pytest.warns(ScaleWarning):
         restored.tell(restored.ask(), 1e6)
 

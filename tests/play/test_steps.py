@@ -1,16 +1,19 @@
 """Interpreted, compiled, and changing over in between: the same play to the last bit."""
 
+import ast
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mdp_examples
+import unbounded
 from bandit_examples import EXAMPLES as BANDITS
 from mdp_play import told_of, walk
-from unbounded import SCB, Uniform, settings
+from unbounded import SCB, CostSCBRL, Uniform, settings
 from unbounded.play import steps as steps_module
 
 ROUNDS, EPISODES = 500, 100
@@ -188,3 +191,51 @@ def test_settings_may_be_too_long_for_a_command(tmp_path):
     code = f"import json, sys; open({str(found)!r}, 'w').write({count})"
     steps._compile_behind([sys.executable, "-c", code])
     assert found.read_text() == "100000"
+
+
+@pytest.mark.parametrize("seed", range(6, 10))
+def test_where_the_interior_point_method_runs(seed, change_over):
+    """Of few transitions are possible where episodes may end: most solves are of that method."""
+    played = []
+    for compiled in (True, False):
+        learner, rng = CostSCBRL([1, 2, 3], 3, ends=True, seed=seed), np.random.default_rng(seed)
+        change_over(learner, compiled)
+        for _ in range(9):
+            plan, states = learner.ask(), [0, 0, int(rng.integers(2))]
+            actions = [plan.act(h, s) for h, s in enumerate(states)]
+            learner.tell(plan, states, actions, np.abs(rng.normal(size=3)))
+        played.append(learner.save())
+        change_over(learner, True)
+    assert played[0] == played[1]
+
+
+def test_kernels_take_no_powers():
+    """Python's x**3 has other bits than the product that a compiler makes of it."""
+    kernel = "@kernel\ndef f(x, y):\n    return x ** 3 + y ** -2 + 2.0 ** x + 2.0 ** -53"
+    assert _powers(kernel) == ["x ** 3", "y ** (-2)"]
+    assert _powers("def f(x):\n    return x ** 3") == []
+    found = {
+        str(path): powers
+        for path in Path(unbounded.__file__).parent.rglob("*.py")
+        if (powers := _powers(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def _powers(source):
+    """Powers with a whole number in what is compiled."""
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = {ast.unparse(one).partition("(")[0] for one in function.decorator_list}
+        if names & {"kernel", "subroutine"}:
+            found += [
+                ast.unparse(node)
+                for node in ast.walk(function)
+                if isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Pow)
+                and not isinstance(node.left, ast.Constant)  # both know what that is
+                and ast.unparse(node.right).strip("-()").isdigit()
+            ]
+    return found
