@@ -131,6 +131,8 @@ def _commit(lay: Integers, state: State) -> None:
 class ExploreThenCommit(MDPLearner):
     """Uniform play for a while, then the best policy for what was seen.
 
+    Scale-free, but means of losses below 1e-290 or so are rounded.
+
     Parameters
     ----------
     layers : sequence of int
