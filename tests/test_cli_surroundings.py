@@ -203,8 +203,10 @@ def test_two_runs_at_once_in_one_directory(file: str) -> None:
     one = started(file, "--engine", "serial")
     try:
         helpers.until(lambda: Path("out/.lock").exists() and helpers.stored_files(Path("out")), 240)
+        os.killpg(one.pid, signal.SIGSTOP)  # it is not done before the other has begun
         said = run("run", file, "--engine", "serial", "--out", "out", status=2)
         assert "another run is writing to out: wait for it, or give another directory" in said
+        os.killpg(one.pid, signal.SIGCONT)
         assert one.wait(300) == 0
     finally:
         helpers.killed_group(one.pid)

@@ -17,7 +17,6 @@ _SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, other
 _REAL = (Real, Decimal)
 _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
-_MOST = 2**53  # of what is counted: below it every whole number is a float
 _CONSTANTS = 1e-50, 1e50  # of learners
 
 
@@ -52,12 +51,17 @@ def checked_whole(name: str, value: SupportsIndex) -> int:
         raise TypeError(f"{name} must be a whole number, not {shown(value)}") from None
 
 
-def checked_count(name: str, value: SupportsIndex, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``, or a clear error."""
+def checked_count(
+    name: str, value: SupportsIndex, least: int = 1, *, below: int | None = 2**53
+) -> int:
+    """``value`` as an int of at least ``least``, or a clear error.
+
+    Below 2**53, by default, every whole number is a float, as which learners are kept.
+    """
     count = checked_whole(name, value)
     if count < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
-    if count >= _MOST:
+    if below is not None and count >= below:
         raise ValueError(f"{name} must be below 2**53, got {shown(count)}")
     return count
 

@@ -25,7 +25,7 @@ documents = st.fixed_dictionaries(
                 {"name": st.just("SCB")},
                 optional={
                     "clip": st.sampled_from(["scale", ["scale", "range"]]),
-                    "rate": st.floats(1e-300, 1e300) | st.lists(st.floats(0.1, 9), min_size=1),
+                    "rate": st.floats(1e-50, 1e50) | st.lists(st.floats(0.1, 9), min_size=1),
                 },
             )
             | st.fixed_dictionaries(

@@ -13,7 +13,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_constant, checked_count, checked_flag
+from unbounded._arguments import checked_count, checked_flag, checked_positive
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.legal import require
@@ -326,7 +326,7 @@ class AdaINF(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         if exploration is not None:
-            exploration = checked_constant("exploration", exploration)
+            exploration = checked_positive("exploration", exploration)
         robust = checked_flag("robust", robust)
         trim = checked_count("trim", trim, least=0)
         a = usual_exploration(n_arms) if exploration is None else exploration

@@ -22,7 +22,7 @@ def root_of(seed: Seed) -> SeedSequence:
     """The root of the tree of ``seed``."""
     if seed is None or isinstance(seed, SeedSequence):
         return seed or SeedSequence()
-    return SeedSequence(checked_count("seed", seed, least=0))
+    return SeedSequence(checked_count("seed", seed, least=0, below=None))
 
 
 def bit_generator(seed: Seed) -> PCG64:
