@@ -210,9 +210,10 @@ def test_where_the_interior_point_method_runs(seed, change_over):
 
 
 def test_kernels_take_no_powers():
-    """Python's x**3 has other bits than the product that a compiler makes of it."""
-    kernel = "@kernel\ndef f(x, y):\n    return x ** 3 + y ** -2 + 2.0 ** x + 2.0 ** -53"
-    assert _powers(kernel) == ["x ** 3", "y ** (-2)"]
+    """Python's x**3 has other bits than the product that a compiler makes of it, and 2.0**x than
+    C's exp2. Other powers are C's in both."""
+    kernel = "@kernel\ndef f(x, y):\n    return x ** 3 + y ** -2 + 2.0 ** x + x ** y + 2.0 ** -53"
+    assert set(_powers(kernel)) == {"x ** 3", "y ** (-2)", "2.0 ** x"}
     assert _powers("def f(x):\n    return x ** 3") == []
     found = {
         str(path): powers
@@ -223,7 +224,7 @@ def test_kernels_take_no_powers():
 
 
 def _powers(source):
-    """Powers with a whole number in what is compiled."""
+    """Powers with a whole number, or of one, in what is compiled."""
     found = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):
@@ -235,7 +236,10 @@ def _powers(source):
                 for node in ast.walk(function)
                 if isinstance(node, ast.BinOp)
                 and isinstance(node.op, ast.Pow)
-                and not isinstance(node.left, ast.Constant)  # both know what that is
-                and ast.unparse(node.right).strip("-()").isdigit()
+                and _is_number(node.left) != _is_number(node.right)  # both know two numbers
             ]
     return found
+
+
+def _is_number(node):
+    return ast.unparse(node).strip("-()").replace(".", "").isdigit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from unbounded._arguments import checked_within
@@ -14,7 +15,7 @@ from unbounded.play.adversary import Adversary
 @kernel
 def _size(params: Any, t: int) -> float:
     doublings, rounds = params[0], params[1]
-    return 2.0 ** (doublings * (t / rounds - 1.0))
+    return math.exp2(doublings * (t / rounds - 1.0))
 
 
 @kernel

@@ -6,6 +6,8 @@ Pair p has the mean mu_p, and in episode t the noise u_tp, both uniform in [0, 1
 
 from __future__ import annotations
 
+import math
+
 from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.random import stream_of, uniform_at
@@ -29,4 +31,4 @@ def mix(
 @kernel
 def growth(doublings: float, t: int, episodes: float) -> float:
     """The factor that has doubled ``doublings`` times when the last episode is played."""
-    return 2.0 ** (doublings * t / episodes)
+    return math.exp2(doublings * t / episodes)
