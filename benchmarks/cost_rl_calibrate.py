@@ -21,12 +21,12 @@ from scb_rl_table import ADVERSARIES as ALL
 from scb_rl_table import true_ranges
 
 from unbounded.adversaries.mdps import MDPReplay
-from unbounded.mdps.cost_profiles import PRACTICAL
+from unbounded.mdps.baselines.uniform_policy import UniformPolicy
+from unbounded.mdps.baselines.uob_reps import UOBREPS
 from unbounded.mdps.cost_scb_rl import CostSCBRL
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.uniform_policy import UniformPolicy
-from unbounded.mdps.uob_reps import UOBREPS
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.mdps.steps.cost_profiles import PRACTICAL
+from unbounded.simulation.mdp import simulate_mdp
 
 SEED = 1700
 WORLDS = {**WORLDS, "hard 4-7-7": LARGER["hard 4-7-7"]}

@@ -23,11 +23,11 @@ from scb_rl_table import WORLDS as SMALL
 
 from unbounded import worlds
 from unbounded.adversaries.mdps import Stochastic
+from unbounded.mdps.baselines.uniform_policy import UniformPolicy
+from unbounded.mdps.baselines.uob_reps import UOBREPS
 from unbounded.mdps.cost_scb_rl import CostSCBRL
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.uniform_policy import UniformPolicy
-from unbounded.mdps.uob_reps import UOBREPS
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.simulation.mdp import simulate_mdp
 
 DATA = RESULTS / "data" / "cost_rl"
 PAGE = RESULTS / "cost-rl-table.md"

@@ -16,7 +16,7 @@ from scb_rl_table import WORLDS
 from unbounded import worlds
 from unbounded.adversaries.mdps import Stochastic
 from unbounded.mdps.rf_elp import RFELP
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.simulation.mdp import simulate_mdp
 
 ALL = {
     **WORLDS,

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from unbounded.lab import config, grid, task
-from unbounded.lab.engine import open_engine
-from unbounded.lab.rows import SCHEMA, frame_of
-from unbounded.lab.runner import run_cells
-from unbounded.lab.store import Store, in_order, missing
-from unbounded.lab.task import Outcome, Settings, Span
+from unbounded.experiments import config, grid, task
+from unbounded.experiments.engine import open_engine
+from unbounded.experiments.rows import SCHEMA, frame_of
+from unbounded.experiments.runner import run_cells
+from unbounded.experiments.store import Store, in_order, missing
+from unbounded.experiments.task import Outcome, Settings, Span
 
 
 def plan() -> None:

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64
 
-import unbounded._interpret as _interpret
+import unbounded.jit.interpreter as _interpret
 from unbounded import SCB, AdaINF
-from unbounded._jit import kernel
 from unbounded.adversaries import Adversary, Growth, StochasticGap, Switch
 from unbounded.bandits import ada_inf
 from unbounded.core.simplex import lazy, proposal, signed_arms, tsallis_arms
-from unbounded.play.bandit_loops import loops
-from unbounded.play.tally import new_book
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.bandit_loops import loops
+from unbounded.simulation.ledger import new_book
 
 HERE = Path(__file__).resolve().parent
 KEY = 12345

@@ -36,19 +36,19 @@ from occupancy_reference import (  # noqa: E402
     random_instance,
 )
 from unbounded import worlds  # noqa: E402
-from unbounded._jit import kernel  # noqa: E402
 from unbounded.core.occupancy.confidence import ConfidenceSet  # noqa: E402
-from unbounded.core.occupancy.ftrl import (  # noqa: E402
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode, horizon  # noqa: E402
+from unbounded.core.occupancy.solver.ftrl import (  # noqa: E402
     EMPTY,
     KIND,
     OccupancyFTRL,
     new_memory,
     solve,
 )
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode, horizon  # noqa: E402
-from unbounded.core.occupancy.outcome import FALLBACK, SOLVED  # noqa: E402
+from unbounded.core.occupancy.solver.outcome import FALLBACK, SOLVED  # noqa: E402
+from unbounded.core.occupancy.solver.work import work_size  # noqa: E402
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_visited  # noqa: E402
-from unbounded.core.occupancy.work import work_size  # noqa: E402
+from unbounded.jit.kernel import kernel  # noqa: E402
 
 SIZES = [(2, 3, 2), (3, 5, 4), (5, 5, 4), (5, 10, 4), (8, 10, 5), (8, 20, 8), (5, 50, 4)]
 REGIMES = {

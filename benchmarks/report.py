@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unbounded.lab import config, grid
-from unbounded.lab.rows import SCHEMA, frame_of
-from unbounded.lab.store import Store
-from unbounded.lab.task import Outcome, Span
+from unbounded.experiments import config, grid
+from unbounded.experiments.rows import SCHEMA, frame_of
+from unbounded.experiments.store import Store
+from unbounded.experiments.task import Outcome, Span
 from unbounded.report import report
 
 LEARNERS = [

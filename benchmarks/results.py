@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from unbounded.play.intervals import student
 from unbounded.report.source import read
+from unbounded.results.intervals import student
 
 SHOWN = (
     "clip", "mixing", "profile", "early_stop", "share_counts", "constants",

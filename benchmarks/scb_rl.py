@@ -30,9 +30,7 @@ import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 
 from unbounded import worlds  # noqa: E402
-from unbounded._jit import kernel, pointer  # noqa: E402
 from unbounded.adversaries.mdps import Stochastic  # noqa: E402
-from unbounded.core.occupancy import programs  # noqa: E402
 from unbounded.core.occupancy.layout import (  # noqa: E402
     ACTIONS,
     PAIR,
@@ -41,11 +39,13 @@ from unbounded.core.occupancy.layout import (  # noqa: E402
     TRIPLE,
     condition,
 )
-from unbounded.core.occupancy.outcome import SOLVED, WARM, Outcome  # noqa: E402
-from unbounded.mdps.profiles import PRACTICAL  # noqa: E402
+from unbounded.core.occupancy.solver import programs  # noqa: E402
+from unbounded.core.occupancy.solver.outcome import SOLVED, WARM, Outcome  # noqa: E402
+from unbounded.jit.kernel import kernel, pointer  # noqa: E402
+from unbounded.mdps.baselines.uniform_policy import UniformPolicy  # noqa: E402
 from unbounded.mdps.scb_rl import SCBRL  # noqa: E402
-from unbounded.mdps.uniform_policy import UniformPolicy  # noqa: E402
-from unbounded.play.simulate_mdp import simulate_mdp  # noqa: E402
+from unbounded.mdps.steps.profiles import PRACTICAL  # noqa: E402
+from unbounded.simulation.mdp import simulate_mdp  # noqa: E402
 
 SIZES = [(3, 3, 2), (5, 5, 4), (5, 10, 4), (8, 20, 8)]
 

@@ -16,10 +16,10 @@ import numpy as np
 from scb_rl_table import ADVERSARIES, BEFORE, true_ranges
 
 from unbounded import worlds
-from unbounded.mdps.profiles import PRACTICAL
+from unbounded.mdps.baselines.uob_reps import UOBREPS
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.uob_reps import UOBREPS
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.mdps.steps.profiles import PRACTICAL
+from unbounded.simulation.mdp import simulate_mdp
 
 SEED = 17
 WORLDS = {

@@ -18,7 +18,7 @@ from scb_rl_table import WORLDS as SMALL
 from scb_rl_table import load as load_small
 
 from unbounded import worlds
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.simulation.mdp import simulate_mdp
 
 DATA = RESULTS / "data" / "scb_rl_large"
 PAGE = RESULTS / "scb-rl-large.md"

@@ -35,13 +35,13 @@ from unbounded.adversaries.mdps import (
     Stochastic,
     Switch,
 )
-from unbounded.mdps.explore_then_commit import ExploreThenCommit
-from unbounded.mdps.independent_scb import IndependentSCB
-from unbounded.mdps.o_reps import OREPS
+from unbounded.mdps.baselines.explore_then_commit import ExploreThenCommit
+from unbounded.mdps.baselines.independent_scb import IndependentSCB
+from unbounded.mdps.baselines.o_reps import OREPS
+from unbounded.mdps.baselines.uniform_policy import UniformPolicy
+from unbounded.mdps.baselines.uob_reps import UOBREPS
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.uniform_policy import UniformPolicy
-from unbounded.mdps.uob_reps import UOBREPS
-from unbounded.play.simulate_mdp import simulate_mdp
+from unbounded.simulation.mdp import simulate_mdp
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 DATA = RESULTS / "data" / "scb_rl"

@@ -213,7 +213,7 @@ def demo() -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", "unbounded.cli", "run", TOUR, "--out", f"{folder}/out"],
+            [sys.executable, "-m", "unbounded.cli.app", "run", TOUR, "--out", f"{folder}/out"],
             env=os.environ | {"UNBOUNDED_CACHE_DIR": f"{folder}/cache", "UNBOUNDED_JIT": "auto"},
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

@@ -59,8 +59,8 @@ adversaries = _module("unbounded.adversaries")
 _policies = _module("unbounded.core.occupancy.policies", "unbounded.core.policies")
 _confidence = _module("unbounded.core.occupancy.confidence", "unbounded.core.confidence")
 _upper = _module("unbounded.core.occupancy.upper", "unbounded.core.upper_occupancy")
-_ftrl = _module("unbounded.core.occupancy.ftrl", "unbounded.core.occupancy_ftrl")
-_kl = _module("unbounded.core.occupancy.kl", "unbounded.core.occupancy_kl")
+_ftrl = _module("unbounded.core.occupancy.solver.ftrl", "unbounded.core.occupancy_ftrl")
+_kl = _module("unbounded.core.occupancy.solver.kl", "unbounded.core.occupancy_kl")
 
 Markov, Mixture = _policies.Markov, _policies.Mixture
 occupancy, best_policy = _policies.occupancy, _policies.best_policy

@@ -22,8 +22,8 @@ import mdp_examples
 from bandit_examples import EXAMPLES as BANDITS
 from mdp_play import told_of, walk
 from saved_helpers import buffer_of, fields_of, with_buffer
-from unbounded.play import saved
-from unbounded.play.contract import FIRST_WORD, TOLD
+from unbounded.learners import persistence as saved
+from unbounded.learners.spec import FIRST_WORD, TOLD
 
 _SECONDS = 600  # after which a child that says nothing is stuck; a solver, interpreted, takes 30
 _ROUNDS, _EPISODES = 12, 6  # played with a learner that could be loaded

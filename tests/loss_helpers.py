@@ -12,7 +12,7 @@ import numpy as np
 from unbounded import worlds
 from unbounded.adversaries import Adversary
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.play.adversary import MDPAdversary
+from unbounded.simulation.adversary import MDPAdversary
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15

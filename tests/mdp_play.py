@@ -5,8 +5,8 @@ import numpy as np
 from loss_helpers import uniforms
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.play.contract import Cache
-from unbounded.play.mdp_learner import entries
+from unbounded.learners.mdp import entries
+from unbounded.learners.spec import Cache
 
 _TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
 

@@ -5,13 +5,14 @@ from itertools import pairwise
 import numpy as np
 
 from occupancy_work import Case
-from unbounded.core.occupancy import dual, successors
 from unbounded.core.occupancy.confidence import Bernstein, ConfidenceSet
-from unbounded.core.occupancy.iterate import interior
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.reach import mark
-from unbounded.core.occupancy.units import normalise
-from unbounded.core.occupancy.work import carve, work_size
+from unbounded.core.occupancy.solver import dual
+from unbounded.core.occupancy.solver import sparse as successors
+from unbounded.core.occupancy.solver.iterate import interior
+from unbounded.core.occupancy.solver.units import normalise
+from unbounded.core.occupancy.solver.work import carve, work_size
 
 NARROW = Bernstein(0.1, 0.1)  # so that lower bounds are not all 0
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 
 from occupancy_reference import random_instance
-from unbounded.core.occupancy.iterate import interior, room_sizes, start
-from unbounded.core.occupancy.units import normalise
-from unbounded.core.occupancy.work import carve, work_size
+from unbounded.core.occupancy.solver.iterate import interior, room_sizes, start
+from unbounded.core.occupancy.solver.units import normalise
+from unbounded.core.occupancy.solver.work import carve, work_size
 
 
 class Case:

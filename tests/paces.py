@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from unbounded import settings
-from unbounded.play import bandit_loops, mdp_loops, pace
-from unbounded.play.code import Code
+from unbounded.jit import pace
+from unbounded.jit.code import Code
+from unbounded.simulation import bandit_loops, mdp_loops
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from unbounded.play import saved
+from unbounded.learners import persistence as saved
 
 _HEAD = ("format", "version", "algorithm", "digest")
 

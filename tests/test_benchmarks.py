@@ -37,6 +37,8 @@ def test_a_benchmark_finds_what_it_imports(path):
 
 
 def test_what_is_not_there_is_found_out():
-    source = "from unbounded.play.intervals import student, gone\nimport unbounded.lab.api"
-    assert list(taken(source))[2] == ("unbounded.lab.api", None)
-    assert missing(source) == [("unbounded.play.intervals", "gone")]
+    source = (
+        "from unbounded.results.intervals import student, gone\nimport unbounded.experiments.api"
+    )
+    assert list(taken(source))[2] == ("unbounded.experiments.api", None)
+    assert missing(source) == [("unbounded.results.intervals", "gone")]

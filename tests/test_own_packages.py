@@ -187,7 +187,7 @@ def test_from_toml_on_two_workers_to_a_page(tmp_path: Path) -> None:
     files, out = experiments(tmp_path / "files"), tmp_path / "out"
 
     def run(*arguments: object) -> str:
-        command = [sys.executable, "-m", "unbounded.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "unbounded.cli.app", *map(str, arguments)]
         done = subprocess.run(
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
@@ -254,8 +254,9 @@ def test_as_wheels_in_a_new_environment_on_workers_and_on_dask(tmp_path: Path) -
             process.wait()
     run(bin / "unbounded", "report", "dask", "--no-figures")
     assert '"GreedyModel"' in (tmp_path / "dask" / "report.html").read_text()
-    same = "from unbounded import lab; " + "; ".join(
-        f"a, b = (lab.results(f'{{d}}/{name}').drop(*lab.TIMING) for d in ('local', 'dask')); "
+    same = "from unbounded import experiments; " + "; ".join(
+        f"a, b = (experiments.results(f'{{d}}/{name}').drop(*experiments.TIMING) "
+        "for d in ('local', 'dask')); "
         "assert a.height and a.equals(b)"
         for name in PACKAGES
     )

@@ -35,7 +35,9 @@ def test_dir_shows_what_is_public() -> None:
 
 
 def test_rooms_need_no_import_of_their_own() -> None:
-    code = "import unbounded; unbounded.lab.run; unbounded.worlds.dirichlet; unbounded.bounds"
+    code = (
+        "import unbounded; unbounded.experiments.run; unbounded.worlds.dirichlet; unbounded.bounds"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -45,8 +47,9 @@ def test_the_version_is_the_packages() -> None:
 
 def test_importing_stays_light() -> None:
     """What results and the laboratory need is imported when it is wanted."""
-    heavy = ("polars", "pandas", "matplotlib", "cyclopts", "rich", "unbounded.play.compare",
-             "unbounded.play.summary", "unbounded.play.tables", "unbounded.lab")  # fmt: skip
+    heavy = ("polars", "pandas", "matplotlib", "cyclopts", "rich", "unbounded.simulation.compare",
+             "unbounded.results.summary", "unbounded.results.tables",
+             "unbounded.experiments")  # fmt: skip
     code = f"import sys, unbounded; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ import pytest
 
 import unbounded
 from unbounded import recommend
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "guide" / "which-learner.md"
 ROWS = re.findall(r"^\| `(recommend\(.*?\))` \| `(.+?)` \|", PAGE.read_text("utf-8"), re.MULTILINE)

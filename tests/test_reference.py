@@ -17,7 +17,7 @@ SHOWN = set(
         re.MULTILINE,
     )
 )
-ROOMS = ("unbounded", "unbounded.adversaries", "unbounded.durable", "unbounded.lab",
+ROOMS = ("unbounded", "unbounded.adversaries", "unbounded.durable", "unbounded.experiments",
          "unbounded.report")  # fmt: skip
 PUBLIC = [f"{room}.{name}" for room in ROOMS for name in import_module(room).__all__]
 

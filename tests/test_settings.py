@@ -23,7 +23,7 @@ from mdp_examples import MDP
 from unbounded import adversaries, simulate, simulate_mdp
 from unbounded.adversaries.bandits import adversaries as of_bandits
 from unbounded.adversaries.mdps import adversaries as of_mdps
-from unbounded.lab.names import known
+from unbounded.experiments.names import known
 
 WHOLE = (int, np.int64, np.uint8, lambda value: np.array(value))
 REAL = (

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from unbounded import bandits, mdps, worlds
-from unbounded.lab.names import mdp_learner
+from unbounded.experiments.names import mdp_learner
 
 _FILE = Path(__file__).parent / "data" / "plays.json"
 _ROUNDS, _EPISODES = 80, 60

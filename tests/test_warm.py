@@ -11,7 +11,8 @@ import pytest
 
 import unbounded
 import unbounded.mdps
-from unbounded import _jit_files, _warm
+from unbounded import _warm
+from unbounded.jit import files as _jit_files
 
 NOBODY = 65534
 
@@ -22,7 +23,7 @@ def filled():
     pytest.importorskip("polars")
     directory = Path(tempfile.mkdtemp())  # pytest's own can be read by its user only
     directory.chmod(0o755)
-    command = [sys.executable, "-m", "unbounded.cli", "warm", "Uniform"]
+    command = [sys.executable, "-m", "unbounded.cli.app", "warm", "Uniform"]
     environment = os.environ | {"UNBOUNDED_CACHE_DIR": str(directory), "UNBOUNDED_JIT": "auto"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     yield directory, done.stdout
@@ -99,7 +100,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
 
 def test_the_command_says_so_too(tmp_path, monkeypatch, capsys):
     pytest.importorskip("polars")
-    from unbounded import cli
+    from unbounded.cli.app import app as cli
 
     monkeypatch.setattr(_warm, "cache_directory", lambda: None)
     monkeypatch.setattr(_jit_files, "cache_directory", lambda: None)

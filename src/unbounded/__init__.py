@@ -3,101 +3,102 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from unbounded._jit_files import CacheWarning
 from unbounded._version import __version__ as __version__
-from unbounded.bandits.ada_ftrl import AdaFTRL
-from unbounded.bandits.ada_hedge import AdaHedge
 from unbounded.bandits.ada_inf import AdaINF
-from unbounded.bandits.ada_tinf import AdaTINF
-from unbounded.bandits.ahb import AHB
-from unbounded.bandits.banker import Banker
+from unbounded.bandits.baselines.ada_ftrl import AdaFTRL
+from unbounded.bandits.baselines.ada_hedge import AdaHedge
+from unbounded.bandits.baselines.ada_tinf import AdaTINF
+from unbounded.bandits.baselines.ahb import AHB
+from unbounded.bandits.baselines.banker import Banker
+from unbounded.bandits.baselines.doubling_tsallis_inf import DoublingTsallisINF
+from unbounded.bandits.baselines.epsilon_greedy import EpsilonGreedy
+from unbounded.bandits.baselines.exp3 import Exp3
+from unbounded.bandits.baselines.exp3_auer import Exp3Auer
+from unbounded.bandits.baselines.exp3_ix import Exp3IX
+from unbounded.bandits.baselines.exp3_p import Exp3P
+from unbounded.bandits.baselines.exp3_s import Exp3S
+from unbounded.bandits.baselines.ht_inf import HTINF
+from unbounded.bandits.baselines.inf import INF
+from unbounded.bandits.baselines.log_thompson import LogThompson
+from unbounded.bandits.baselines.robust_ucb import RobustUCB
+from unbounded.bandits.baselines.sf_mab import SFMAB
+from unbounded.bandits.baselines.solo_ftrl import SOLOFTRL
+from unbounded.bandits.baselines.tsallis_inf import TsallisINF
+from unbounded.bandits.baselines.tsallis_inf_rv import TsallisINFRV
+from unbounded.bandits.baselines.ucb1 import UCB1
+from unbounded.bandits.baselines.umab_g import UMABG
+from unbounded.bandits.baselines.umab_nn import UMABNN
+from unbounded.bandits.baselines.uni_inf import UniINF
+from unbounded.bandits.baselines.uniform import Uniform
 from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.cost_scb_ix import CostSCBIX
-from unbounded.bandits.doubling_tsallis_inf import DoublingTsallisINF
-from unbounded.bandits.epsilon_greedy import EpsilonGreedy
-from unbounded.bandits.exp3 import Exp3
-from unbounded.bandits.exp3_auer import Exp3Auer
-from unbounded.bandits.exp3_ix import Exp3IX
-from unbounded.bandits.exp3_p import Exp3P
-from unbounded.bandits.exp3_s import Exp3S
-from unbounded.bandits.ht_inf import HTINF
-from unbounded.bandits.inf import INF
-from unbounded.bandits.log_thompson import LogThompson
-from unbounded.bandits.robust_ucb import RobustUCB
 from unbounded.bandits.scb import SCB
 from unbounded.bandits.scb_ix import SCBIX
-from unbounded.bandits.sf_mab import SFMAB
-from unbounded.bandits.solo_ftrl import SOLOFTRL
-from unbounded.bandits.tsallis_inf import TsallisINF
-from unbounded.bandits.tsallis_inf_rv import TsallisINFRV
-from unbounded.bandits.ucb1 import UCB1
-from unbounded.bandits.umab_g import UMABG
-from unbounded.bandits.umab_nn import UMABNN
-from unbounded.bandits.uni_inf import UniINF
-from unbounded.bandits.uniform import Uniform
-from unbounded.play.bandit_learner import Choice, Learner
-from unbounded.play.python_learner import PythonLearner
-from unbounded.play.scale_warning import ScaleWarning
-from unbounded.play.simulate import Simulation, simulate
+from unbounded.jit.files import CacheWarning
+from unbounded.learners.bandit import Choice, Learner
+from unbounded.learners.python.bandit import PythonLearner
+from unbounded.learners.scale_warning import ScaleWarning
+from unbounded.simulation.bandit import Simulation, simulate
 
 if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
     from unbounded.core.occupancy.mdp import LayeredMDP
-    from unbounded.core.occupancy.outcome import SolverWarning
-    from unbounded.mdps.apo_mvp import APOMVP
+    from unbounded.core.occupancy.solver.outcome import SolverWarning
+    from unbounded.learners.mdp import MDPLearner
+    from unbounded.learners.plan import Plan
+    from unbounded.learners.python.mdp import PythonMDPLearner
+    from unbounded.mdps.baselines.apo_mvp import APOMVP
+    from unbounded.mdps.baselines.explore_then_commit import ExploreThenCommit
+    from unbounded.mdps.baselines.independent_scb import IndependentSCB
+    from unbounded.mdps.baselines.o_reps import OREPS
+    from unbounded.mdps.baselines.uniform_policy import UniformPolicy
+    from unbounded.mdps.baselines.uob_reps import UOBREPS
     from unbounded.mdps.cost_scb_rl import CostSCBRL
-    from unbounded.mdps.explore_then_commit import ExploreThenCommit
-    from unbounded.mdps.independent_scb import IndependentSCB
     from unbounded.mdps.mvp import MVP
-    from unbounded.mdps.o_reps import OREPS
     from unbounded.mdps.policy_optimisation import PolicyOptimisation
     from unbounded.mdps.rf_elp import RFELP
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.ucbvi import UCBVI
-    from unbounded.mdps.uniform_policy import UniformPolicy
-    from unbounded.mdps.uob_reps import UOBREPS
-    from unbounded.play.adversary import MDPAdversary
-    from unbounded.play.compare import Comparison, compare, compare_mdp
-    from unbounded.play.mdp_learner import MDPLearner
-    from unbounded.play.plan import Plan
-    from unbounded.play.python_mdp_learner import PythonMDPLearner
-    from unbounded.play.simulate_mdp import MDPSimulation, simulate_mdp
+    from unbounded.simulation.adversary import MDPAdversary
+    from unbounded.simulation.compare import Comparison, compare, compare_mdp
+    from unbounded.simulation.mdp import MDPSimulation, simulate_mdp
 
 # The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
 _LATER = {
-    "APOMVP": "unbounded.mdps.apo_mvp",
-    "Comparison": "unbounded.play.compare",
+    "APOMVP": "unbounded.mdps.baselines.apo_mvp",
+    "Comparison": "unbounded.simulation.compare",
     "CostSCBRL": "unbounded.mdps.cost_scb_rl",
-    "ExploreThenCommit": "unbounded.mdps.explore_then_commit",
-    "IndependentSCB": "unbounded.mdps.independent_scb",
+    "ExploreThenCommit": "unbounded.mdps.baselines.explore_then_commit",
+    "IndependentSCB": "unbounded.mdps.baselines.independent_scb",
     "LayeredMDP": "unbounded.core.occupancy.mdp",
-    "MDPAdversary": "unbounded.play.adversary",
-    "MDPLearner": "unbounded.play.mdp_learner",
-    "MDPSimulation": "unbounded.play.simulate_mdp",
+    "MDPAdversary": "unbounded.simulation.adversary",
+    "MDPLearner": "unbounded.learners.mdp",
+    "MDPSimulation": "unbounded.simulation.mdp",
     "MVP": "unbounded.mdps.mvp",
-    "OREPS": "unbounded.mdps.o_reps",
-    "Plan": "unbounded.play.plan",
-    "PythonMDPLearner": "unbounded.play.python_mdp_learner",
+    "OREPS": "unbounded.mdps.baselines.o_reps",
+    "Plan": "unbounded.learners.plan",
+    "PythonMDPLearner": "unbounded.learners.python.mdp",
     "PolicyOptimisation": "unbounded.mdps.policy_optimisation",
     "RFELP": "unbounded.mdps.rf_elp",
     "Recommendation": "unbounded._recommend",
     "SCBRL": "unbounded.mdps.scb_rl",
-    "SolverWarning": "unbounded.core.occupancy.outcome",
+    "SolverWarning": "unbounded.core.occupancy.solver.outcome",
     "UCBVI": "unbounded.mdps.ucbvi",
-    "UOBREPS": "unbounded.mdps.uob_reps",
-    "UniformPolicy": "unbounded.mdps.uniform_policy",
-    "compare": "unbounded.play.compare",
-    "compare_mdp": "unbounded.play.compare",
+    "UOBREPS": "unbounded.mdps.baselines.uob_reps",
+    "UniformPolicy": "unbounded.mdps.baselines.uniform_policy",
+    "compare": "unbounded.simulation.compare",
+    "compare_mdp": "unbounded.simulation.compare",
     "recommend": "unbounded._recommend",
-    "simulate_mdp": "unbounded.play.simulate_mdp",
+    "simulate_mdp": "unbounded.simulation.mdp",
     "warm": "unbounded._warm",
 }
 
 
-# So are the rooms that people enter by name: `unbounded.lab` needs no import of its own.
+# So are the rooms that people enter by name: `unbounded.experiments` needs no import of its own.
 _ROOMS = (
-    "adapters", "adversaries", "bounds", "durable", "extend", "lab", "report", "settings", "worlds",
+    "adapters", "adversaries", "bounds", "durable", "experiments", "extend", "report", "settings",
+    "worlds",
 )  # fmt: skip
 
 

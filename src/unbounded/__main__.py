@@ -2,7 +2,7 @@
 
 import sys
 
-from unbounded.cli import main
+from unbounded.cli.app import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from unbounded import bandits, mdps
-from unbounded._arguments import (
+from unbounded.learners.bandit import Learner
+from unbounded.learners.mdp import MDPLearner
+from unbounded.validation import (
     checked_count,
     checked_flag,
     checked_loss,
     checked_range,
 )
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.mdp_learner import MDPLearner
 
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"

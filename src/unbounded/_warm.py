@@ -13,12 +13,12 @@ import numba
 import numpy as np
 
 from unbounded import bandits, mdps, worlds
-from unbounded._jit_files import cache_directory, lost, why_not_written
 from unbounded.adversaries import bandits as against_bandits
 from unbounded.adversaries import mdps as against_mdps
-from unbounded.play import bandit_loops, mdp_loops
-from unbounded.play.code import Code
-from unbounded.play.pace import pointed
+from unbounded.jit.code import Code
+from unbounded.jit.files import cache_directory, lost, why_not_written
+from unbounded.jit.pace import pointed
+from unbounded.simulation import bandit_loops, mdp_loops
 
 _FEW, _MANY = 2, 100  # arms: some learners have other code where there are many
 _MDP = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))

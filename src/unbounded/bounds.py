@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, exp3_s, scb, scb_ix
+from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, scb, scb_ix
+from unbounded.bandits.baselines import exp3_s
 
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""

@@ -34,18 +34,6 @@ Examples
 (0, 1)
 """
 
-from unbounded._arguments import (
-    checked_at_least,
-    checked_count,
-    checked_finite,
-    checked_flag,
-    checked_option,
-    checked_positive,
-    checked_range,
-    checked_share,
-    checked_within,
-)
-from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Matrix, Room, Vector
 from unbounded.core.clipping import (
     EMPTY,
@@ -63,7 +51,6 @@ from unbounded.core.clipping import (
     to_unit,
     unit_factor,
 )
-from unbounded.core.legal import require, require_counts, require_distribution
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -78,8 +65,8 @@ from unbounded.core.occupancy.layout import (
 )
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov
-from unbounded.core.powers import LARGEST
 from unbounded.core.random import stream_of, uniform_at, word_at
+from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import (
     Anchor,
     log_barrier_mixed,
@@ -91,15 +78,28 @@ from unbounded.core.simplex.ftrl import (
 from unbounded.core.simplex.sampling import Law, fill, make_uniform, new_law, put_all_on, uniform
 from unbounded.core.simplex.sampling import blend as mix
 from unbounded.core.simplex.sampling import draw as sample
-from unbounded.mdps.markov_play import act as markov_act
-from unbounded.mdps.markov_play import distribution as markov_distribution
-from unbounded.play.adversary import Adversary, MDPAdversary
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.contract import BanditSpec, Cache, MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.python_learner import PythonLearner
-from unbounded.play.python_mdp_learner import PythonMDPLearner
-from unbounded.play.seeds import Seed
+from unbounded.core.state_validation import require, require_counts, require_distribution
+from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.learners.bandit import Learner
+from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.python.bandit import PythonLearner
+from unbounded.learners.python.mdp import PythonMDPLearner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec, Cache, MDPSpec
+from unbounded.mdps.steps.markov_play import act as markov_act
+from unbounded.mdps.steps.markov_play import distribution as markov_distribution
+from unbounded.simulation.adversary import Adversary, MDPAdversary
+from unbounded.validation import (
+    checked_at_least,
+    checked_count,
+    checked_finite,
+    checked_flag,
+    checked_option,
+    checked_positive,
+    checked_range,
+    checked_share,
+    checked_within,
+)
 
 __all__ = [
     "ACTIONS",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 
-from unbounded._arguments import checked_option
+from unbounded.validation import checked_option
 
 _JIT = ("auto", "always", "never")
 

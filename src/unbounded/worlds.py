@@ -13,7 +13,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import (
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.validation import (
     checked_count,
     checked_finite,
     checked_positive,
@@ -21,7 +22,6 @@ from unbounded._arguments import (
     checked_sizes,
     shown,
 )
-from unbounded.core.occupancy.mdp import LayeredMDP
 
 
 def dirichlet(

@@ -10,7 +10,7 @@ from mdp_play import walk_of
 from unbounded import IndependentSCB, LayeredMDP, UniformPolicy, simulate_mdp
 from unbounded.adapters.gymnasium import Layered, LayeredEnv, play, tables
 from unbounded.adversaries.mdps import MDPReplay
-from unbounded.play.seeds import replicate_key, root_of
+from unbounded.learners.seeds import replicate_key, root_of
 
 WORLDS = {
     "lake": (lambda: gym.make("FrozenLake-v1"), 8),

@@ -10,7 +10,7 @@ import pytest
 from slow.formulas import tsallis
 from unbounded import CostSCB, Uniform, simulate
 from unbounded.adversaries import StochasticGap
-from unbounded.play.seeds import replicate_key, root_of
+from unbounded.learners.seeds import replicate_key, root_of
 
 PROVED = {"tune": "scale", "implicit": 0.0, "late": "proved"}
 

@@ -8,8 +8,8 @@ import pytest
 from unbounded import simulate
 from unbounded.adversaries import SpikeLeastLikely, StochasticGap
 from unbounded.bounds import bound_of
-from unbounded.play.seeds import replicate_key, root_of
-from unbounded.play.tally import (
+from unbounded.learners.seeds import replicate_key, root_of
+from unbounded.simulation.ledger import (
     EXPECTED,
     PLAYED,
     UNIT,

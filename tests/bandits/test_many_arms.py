@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import unbounded._interpret as _interpret
+import unbounded.jit.interpreter as _interpret
 from slow import twin_of
 from unbounded import SCB, SCBIX, AdaINF, CostSCB, CostSCBIX, Exp3IX, TsallisINF, simulate
 from unbounded.adversaries import Growth, LowerBound, StochasticGap, Switch
 from unbounded.core.simplex import shannon_arms, signed_arms, tsallis_arms
-from unbounded.play.seeds import replicate_key, root_of
+from unbounded.learners.seeds import replicate_key, root_of
 
 LEARNERS = {
     "SCB": (SCB, {"profile": "paper"}),

@@ -17,9 +17,9 @@ from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.core.occupancy.upper import spare_mass, u_unknown, upper_occupancy
+from unbounded.learners import persistence as documents
 from unbounded.mdps import cost_scb_rl
 from unbounded.mdps.cost_scb_rl import rounded_up
-from unbounded.play import saved as documents
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

@@ -21,8 +21,8 @@ from unbounded import (
     simulate_mdp,
 )
 from unbounded.adversaries.mdps import Hide, Lure, MDPReplay
+from unbounded.learners.seeds import replicate_key, root_of
 from unbounded.mdps import algorithms
-from unbounded.play.seeds import replicate_key, root_of
 
 N, A, H, T = 2, 3, 3, 60
 RNG = np.random.default_rng(4)

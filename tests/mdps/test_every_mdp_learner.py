@@ -10,8 +10,8 @@ from unbounded import simulate_mdp
 from unbounded.adversaries.mdps import Negative, Punish
 from unbounded.core.occupancy.layout import backward_induction
 from unbounded.core.occupancy.policies import Markov, occupancy
-from unbounded.play.episode import EXPECTED, PAID, UNIT, new_book, tally
-from unbounded.play.seeds import replicate_key, root_of
+from unbounded.learners.seeds import replicate_key, root_of
+from unbounded.simulation.episode import EXPECTED, PAID, UNIT, new_book, tally
 
 LAYERS = MDP.layers
 

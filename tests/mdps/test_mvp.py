@@ -10,8 +10,8 @@ from unbounded import MVP, worlds
 from unbounded.core.occupancy.layout import STATE, Layers
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.mdps import mvp
-from unbounded.mdps.explorers import fill_policy
-from unbounded.mdps.optimism import new_model
+from unbounded.mdps.steps.explorers import fill_policy
+from unbounded.mdps.steps.optimism import new_model
 
 
 class SlowMVP:

@@ -10,7 +10,8 @@ from unbounded import SCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import QuietLure
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, Mixture
-from unbounded.mdps import mvp, profiles, rf_elp, state_search, ucbvi
+from unbounded.mdps import mvp, rf_elp, ucbvi
+from unbounded.mdps.steps import profiles, state_search
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

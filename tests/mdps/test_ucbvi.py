@@ -10,7 +10,7 @@ from unbounded import UCBVI, worlds
 from unbounded.core.occupancy.layout import STATE, Layers
 from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.mdps import ucbvi
-from unbounded.mdps.optimism import new_model
+from unbounded.mdps.steps.optimism import new_model
 
 
 def test_values_are_those_of_the_formula():

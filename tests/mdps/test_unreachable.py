@@ -20,7 +20,7 @@ from unbounded import (
 )
 from unbounded.adversaries.mdps import Stochastic
 from unbounded.core.occupancy.confidence import ConfidenceSet
-from unbounded.core.occupancy.ftrl import EXPONENT, _views
+from unbounded.core.occupancy.solver.ftrl import EXPONENT, _views
 
 
 def grid(width=4, horizon=6):

@@ -12,12 +12,12 @@ from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
 from unbounded.core.clipping import LAZY, RANGE, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.confidence import known, rebuild
-from unbounded.core.occupancy.ftrl import EXPONENT
 from unbounded.core.occupancy.layout import PAIR, STATE
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
+from unbounded.core.occupancy.solver.ftrl import EXPONENT
 from unbounded.core.occupancy.upper import upper_occupancy
 from unbounded.mdps import uob_reps_ex
-from unbounded.mdps.markov_play import OWN
+from unbounded.mdps.steps.markov_play import OWN
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

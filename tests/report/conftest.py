@@ -12,7 +12,7 @@ pytest.importorskip("polars")
 import browser_helpers
 import report_helpers as helpers
 from browser_helpers import Browser
-from unbounded import lab
+from unbounded import experiments
 from unbounded.report import report
 
 
@@ -21,7 +21,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with two experiments, run, and the report on both."""
     out = tmp_path_factory.mktemp("reported")
     for experiment in (helpers.SIZES, helpers.TAILS):
-        lab.run(experiment, out=out / str(experiment["name"]), engine="serial")
+        experiments.run(experiment, out=out / str(experiment["name"]), engine="serial")
     report(out, figures=False)
     return out
 

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from unbounded.play import looks
 from unbounded.report import figures
+from unbounded.results import line_styles as looks
 
 # Machado, Oliveira & Fernandes (2009), at full severity; grey is luminance.
 SEEN = {

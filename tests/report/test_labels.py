@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("polars")
 
-from unbounded.lab.names import known
+from unbounded.experiments.names import known
 from unbounded.report.labels import about, brief, learner_names, short_names, thousands
 
 

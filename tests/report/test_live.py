@@ -7,7 +7,7 @@ import re
 import pytest
 
 from unbounded import SCB, UniformPolicy
-from unbounded.cli import main
+from unbounded.cli.app import main
 from unbounded.durable import Durable, DurableError
 from unbounded.report.live import lines, live_report, look
 from unbounded.report.page import html

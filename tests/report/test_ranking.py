@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 import report_helpers as helpers
 from report_helpers import CLOSE
-from unbounded import lab
+from unbounded import experiments
 from unbounded.report import contents
 from unbounded.report.data import prepared
 from unbounded.report.ranking import answer, ranking
@@ -69,7 +69,7 @@ def test_who_was_told_the_range_is_named(tmp_path):
         "adversaries": [{"name": "StochasticGap", "gap": 0.4}],
         "arms": 2, "rounds": 2000, "replicates": 4, "checkpoints": 2,
     }  # fmt: skip
-    lab.run(told, out=tmp_path, engine="serial")
+    experiments.run(told, out=tmp_path, engine="serial")
     section = contents(tmp_path).sections[0]
     assert "has the smallest mean regret against StochasticGap of 2 learners" in section.answer
     assert "was told the range of the losses; of those that were not, Uniform is" in section.answer

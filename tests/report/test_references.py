@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("polars")
 
-from unbounded.lab.names import known
+from unbounded.experiments.names import known
 from unbounded.report.references import links
 
 

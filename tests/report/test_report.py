@@ -13,8 +13,8 @@ pytest.importorskip("polars")
 
 
 import report_helpers as helpers
-from unbounded import cli
-from unbounded.lab import config
+from unbounded.cli.app import app as cli
+from unbounded.experiments import config
 from unbounded.report import report
 
 FIGURES = ("ranking", "time", "slopes", "quantiles", "thresholds")  # of the experiment "tails"

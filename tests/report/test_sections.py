@@ -12,8 +12,8 @@ pytest.importorskip("polars")
 import polars as pl
 
 import report_helpers as helpers
-from unbounded import SCB, lab
-from unbounded.lab import config
+from unbounded import SCB, experiments
+from unbounded.experiments import config
 from unbounded.report import contents, report
 
 
@@ -41,7 +41,7 @@ def test_page_names_its_origin(reported):
     for name in ("sizes", "tails"):
         assert f'<a href="#{name}">' in text
         assert f"unbounded run {reported / name}/experiment.toml --out {reported / name}" in text
-    frame = lab.results(reported / "sizes")
+    frame = experiments.results(reported / "sizes")
     assert set(frame["versions"].cast(pl.String)) <= set(
         re.findall(r"<dd>(unbounded .*?)</dd>", text)
     )
@@ -53,7 +53,7 @@ def test_page_names_its_origin(reported):
 def test_last_checkpoint_before_the_end(tmp_path):
     """Bounds are those of the rounds that were recorded."""
     early = {**helpers.TAILS, "replicates": 3, "checkpoints": [100, 200]}
-    lab.run(early, out=tmp_path, engine="serial")
+    experiments.run(early, out=tmp_path, engine="serial")
     charts = {chart.view: chart for chart in contents(tmp_path).sections[0].charts}
     limit = charts["bounds"].panels[0].rows[0][4]
     assert limit == pytest.approx((7 * 600**0.5 + 13) / 600**0.5, rel=1e-6)

@@ -11,12 +11,12 @@ pytest.importorskip("polars")
 
 import polars as pl
 
-from unbounded.lab import Store
+from unbounded.experiments import Store
 from unbounded.report import sections, source
 
 
 def test_rows_of_other_code_are_shown_and_named(reported, monkeypatch):
-    monkeypatch.setattr("unbounded.lab.grid.code_version", lambda *names, **kind: "newer")
+    monkeypatch.setattr("unbounded.experiments.grid.code_version", lambda *names, **kind: "newer")
     results = source.read(reported / "tails")
     assert results.other_code == 2
     assert results.frame.equals(source.read(reported / "tails").frame)
@@ -35,7 +35,7 @@ def test_the_newest_rows_of_other_code_are_shown(reported, tmp_path, monkeypatch
         pl.col("finished") + timedelta(hours=1),
     )
     Store(tmp_path / "out").write(newer)
-    monkeypatch.setattr("unbounded.lab.grid.code_version", lambda *names: "newest")
+    monkeypatch.setattr("unbounded.experiments.grid.code_version", lambda *names: "newest")
     results = source.read(tmp_path / "out")
     assert results.other_code == 2
     assert results.frame["regret"].equals(newer["regret"])

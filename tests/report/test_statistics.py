@@ -11,8 +11,8 @@ pytest.importorskip("polars")
 
 from scipy import stats
 
-from unbounded.play import intervals
 from unbounded.report import statistics
+from unbounded.results import intervals
 
 
 @pytest.mark.parametrize("count", [40, 150, 10_000])

@@ -13,8 +13,9 @@ from scipy.stats import t as student
 
 import report_helpers as helpers
 from report_helpers import CLOSE
-from unbounded import cli, lab
-from unbounded.lab import StoreError
+from unbounded import experiments
+from unbounded.cli.app import app as cli
+from unbounded.experiments import StoreError
 from unbounded.report import contents, report
 
 
@@ -23,9 +24,9 @@ def runs(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
     first = {**helpers.TAILS, "replicates": 30}
     changed = {**first, "learners": [{"name": "SCB"}, {"name": "Uniform"}], "replicates": 20}
-    lab.run(first, out=out / "a", engine="serial")
-    lab.run(changed, out=out / "b", engine="serial")
-    lab.run({**first, "seed": 9}, out=out / "c", engine="serial")
+    experiments.run(first, out=out / "a", engine="serial")
+    experiments.run(changed, out=out / "b", engine="serial")
+    experiments.run({**first, "seed": 9}, out=out / "c", engine="serial")
     return out
 
 
@@ -40,7 +41,7 @@ def test_what_is_the_same_is_said_to_be(runs):
     [chart] = section.charts
     [[learner, difference, interval, a, b, replicates, case]] = chart.panels[0].rows
     assert (difference, interval, replicates) == (0.0, [0.0, 0.0], 20)
-    assert a == b == pytest.approx(values(lab.results(runs / "b"), "SCB").mean(), **CLOSE)
+    assert a == b == pytest.approx(values(experiments.results(runs / "b"), "SCB").mean(), **CLOSE)
     assert case == "StochasticGap, n = 3, T = 400"
     assert section.learners == [learner]
     assert section.warnings == []
@@ -52,7 +53,7 @@ def test_differences(runs):
     section = made.sections[0]
     assert made.title == section.title == f"{runs / 'c'} against {runs / 'a'}"
     assert "The seeds are 4 and 9" in section.warnings[0]
-    first, second = lab.results(runs / "a"), lab.results(runs / "c")
+    first, second = experiments.results(runs / "a"), experiments.results(runs / "c")
     rows = {made.learners[row[0]]: row for row in section.charts[0].panels[0].rows}
     assert set(rows) == {"SCB", "Exp3IX"}
     for learner, (_, mean, [low, high], *_) in rows.items():
@@ -74,7 +75,7 @@ def test_the_page_and_its_place(runs, capsys):
 
 
 def test_runs_without_a_common_case(runs, tmp_path):
-    lab.run({**helpers.TAILS, "replicates": 2, "arms": 4}, out=tmp_path, engine="serial")
+    experiments.run({**helpers.TAILS, "replicates": 2, "arms": 4}, out=tmp_path, engine="serial")
     section = contents(runs / "a", tmp_path).sections[0]
     assert section.charts[0].note == "The two runs have no case in common."
     assert report(runs / "a", tmp_path, figures=False).page == tmp_path / "versus.html"

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("polars")
 
 import report_helpers as helpers
-from unbounded.lab import experiment
+from unbounded.experiments import experiment
 from unbounded.report import source, views
 from unbounded.report.data import prepared
 

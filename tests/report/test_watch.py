@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("polars")
 
 import report_helpers as helpers
-from unbounded import lab
-from unbounded.lab import config
+from unbounded import experiments
+from unbounded.experiments import config
 from unbounded.report.watch import watch
 
 
@@ -40,13 +40,13 @@ def test_from_before_the_run_to_its_end(watched, tmp_path):
     assert (status, 'content="2.5"' in text) == (200, True)
     assert "is not a directory" in text
     whole = {**helpers.TAILS, "replicates": 4}
-    lab.run({**whole, "replicates": 2}, out=tmp_path / "out", engine="serial")
+    experiments.run({**whole, "replicates": 2}, out=tmp_path / "out", engine="serial")
     (tmp_path / "out/experiment.toml").write_text(config.dumps(config.experiment(whole)))
     status, text = get()
     assert "Unfinished: 4 replicates" in text
     assert '<meta http-equiv="refresh" content="2.5">' in text
     assert thread.is_alive()
-    lab.run(whole, out=tmp_path / "out", engine="serial")
+    experiments.run(whole, out=tmp_path / "out", engine="serial")
     status, text = get()
     assert "has the smallest mean regret" in text
     assert 'http-equiv="refresh"' not in text  # it is the last page
@@ -59,5 +59,5 @@ def test_only_this_machine_and_only_the_page(watched, tmp_path):
     assert get(host="elsewhere.example:80")[0] == 403
     assert get(host="localhost:80")[0] == 200
     assert get("/../../etc/passwd")[0] == 404
-    lab.run({**helpers.TAILS, "replicates": 1}, out=tmp_path / "out", engine="serial")
+    experiments.run({**helpers.TAILS, "replicates": 1}, out=tmp_path / "out", engine="serial")
     get()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unbounded._arguments import shown
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
+from unbounded.validation import shown
 
 KEPT = 1000  # choices of an arm that may wait for their feedback
 

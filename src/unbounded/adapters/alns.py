@@ -12,11 +12,11 @@ from alns.select import OperatorSelectionScheme
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_option
 from unbounded.adapters._bandits import checked_bandit
 from unbounded.bandits.scb import SCB
-from unbounded.play.bandit_learner import Choice, Learner
-from unbounded.play.repeatable import Repeatable
+from unbounded.learners.bandit import Choice, Learner
+from unbounded.learners.repeatable import Repeatable
+from unbounded.validation import checked_option
 
 LOSSES = ("delta", "gain")
 _MOST = sys.float_info.max  # a difference of two finite objectives may be more

@@ -9,11 +9,11 @@ import gymnasium as gym
 from gymnasium.spaces import Discrete
 from gymnasium.utils import RecordConstructorArgs
 
-from unbounded._arguments import checked_count, shown
 from unbounded.adapters.layered_env import LayeredEnv, check_step
 from unbounded.adapters.layered_play import play
 from unbounded.adapters.transition_tables import Tables, tables
-from unbounded.core.occupancy.given import with_end
+from unbounded.core.occupancy.from_arrays import with_end
+from unbounded.validation import checked_count, shown
 
 __all__ = ["Layered", "LayeredEnv", "Tables", "play", "tables"]
 

@@ -11,11 +11,11 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_arrays, checked_count
-from unbounded._interpret import quietly
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.play.adversary import MDPAdversary
+from unbounded.jit.interpreter import quietly
+from unbounded.simulation.adversary import MDPAdversary
+from unbounded.validation import checked_arrays, checked_count
 
 Losses = Callable[[int, np.random.Generator], Sequence[ArrayLike]]
 

@@ -7,10 +7,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, shown
 from unbounded.adapters.layered_env import LayeredEnv
 from unbounded.core.arrays import Vector
-from unbounded.play.mdp_learner import MDPLearner
+from unbounded.learners.mdp import MDPLearner
+from unbounded.validation import checked_count, shown
 
 
 def play(

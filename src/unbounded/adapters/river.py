@@ -8,11 +8,11 @@ from typing import Any
 
 from river import bandit, base, metrics, proba
 
-from unbounded._arguments import checked_loss, shown
 from unbounded.adapters._bandits import KEPT, checked_bandit
 from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.scb import SCB
-from unbounded.play.bandit_learner import Choice, Learner
+from unbounded.learners.bandit import Choice, Learner
+from unbounded.validation import checked_loss, shown
 
 
 class ScaleFree(bandit.base.Policy):

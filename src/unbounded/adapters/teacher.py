@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
-from unbounded._arguments import checked_count
 from unbounded.adapters._bandits import KEPT, checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.core.arrays import Vector
-from unbounded.play.bandit_learner import Choice, Learner
-from unbounded.play.repeatable import Repeatable
+from unbounded.learners.bandit import Choice, Learner
+from unbounded.learners.repeatable import Repeatable
+from unbounded.validation import checked_count
 
 
 class Teacher(Repeatable):

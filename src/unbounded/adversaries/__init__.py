@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unbounded.adversaries.bandits import adversaries as _adversaries
 from unbounded.adversaries.bandits.program import Phase
 from unbounded.adversaries.bandits.worst_cases import worst_cases
-from unbounded.play.adversary import Adversary
+from unbounded.simulation.adversary import Adversary
 
 globals().update(_adversaries())
 

@@ -22,8 +22,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import shown
 from unbounded.core.arrays import Matrix, Vector
+from unbounded.validation import shown
 
 _HEADER = 64  # bytes before the rows of a file that is written here
 _BLOCK = 1 << 20  # numbers that are looked at together

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.discovery import discovered
+from unbounded.learners.bandit import Learner
+from unbounded.learners.discovery import discovered
 
 
 def algorithms() -> dict[str, type[Learner]]:
@@ -15,4 +15,4 @@ def algorithms() -> dict[str, type[Learner]]:
     >>> algorithms()["SCB"].spec.reference
     'Chen & Zhang 2024, Algorithm 1'
     """
-    return discovered(__name__, Learner)
+    return discovered(__name__, Learner) | discovered(f"{__name__}.baselines", Learner)

@@ -13,16 +13,16 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded._arguments import checked_count, checked_flag, checked_positive
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import require
-from unbounded.core.powers import capped, ldexp
+from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.contract import BanditSpec
-from unbounded.play.seeds import Seed
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_flag, checked_positive
 
 WARM = 8  # rounds before there is a centre; 1 where it need not be robust
 MOST_RANKS = 64

@@ -12,14 +12,6 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
 
-from unbounded._arguments import (
-    checked_constant,
-    checked_count,
-    checked_factor,
-    checked_option,
-    shown,
-)
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.ceiling import (
     Ceiling,
@@ -29,12 +21,20 @@ from unbounded.core.ceiling import (
     new_ceiling,
     unit_factor,
 )
-from unbounded.core.legal import require
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.contract import BanditSpec
-from unbounded.play.seeds import Seed
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import (
+    checked_constant,
+    checked_count,
+    checked_factor,
+    checked_option,
+    shown,
+)
 
 TUNINGS = ("paid", "scale")
 PAID, SCALE = range(2)  # tunings B and A of docs/theory/one-sided.md

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_constant, checked_count
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.ceiling import (
     Ceiling,
@@ -21,12 +19,14 @@ from unbounded.core.ceiling import (
     new_ceiling,
     unit_factor,
 )
-from unbounded.core.legal import require
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.contract import BanditSpec
-from unbounded.play.seeds import Seed
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_constant, checked_count
 
 
 class Params(NamedTuple):

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
-from unbounded._arguments import checked_constant, checked_count, checked_option
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.clipping import (
     EMPTY,
@@ -25,9 +23,11 @@ from unbounded.core.clipping import (
 )
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.contract import BanditSpec
-from unbounded.play.seeds import Seed
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_constant, checked_count, checked_option
 
 
 class Constants(NamedTuple):

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._arguments import checked_finite
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Room, Vector
-from unbounded.core.legal import require
-from unbounded.core.powers import LARGEST
+from unbounded.core.scaled import LARGEST
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.validation import checked_finite
 
 LARGEST_UNIT = 1100  # 2^1025 is above twice the largest loss; 2^-1074 is the smallest
 

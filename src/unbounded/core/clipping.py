@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._arguments import checked_ablation, checked_option, checked_share
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Room, Vector
-from unbounded.core.legal import require
-from unbounded.core.powers import capped, ldexp
+from unbounded.core.scaled import capped, ldexp
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.validation import checked_ablation, checked_option, checked_share
 
 CLIPS = ("scale", "range", "none")
 SCALE, RANGE, NONE = range(3)  # to [-C, C], the paper's; to the observed range; an ablation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbounded._jit import kernel
+from unbounded.jit.kernel import kernel
 
 Word = np.uint64
 

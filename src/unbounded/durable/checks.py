@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
-from unbounded._arguments import shown
 from unbounded.durable.replica import Choice, Replica
 from unbounded.durable.store import Store
-from unbounded.play.ask_tell import AskTell
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.plan import Plan
+from unbounded.learners.bandit import Learner
+from unbounded.learners.base import AskTell
+from unbounded.learners.plan import Plan
+from unbounded.validation import shown
 
 LONGEST_KEY = 500
 _UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what SQLite cannot keep, or no text can have

@@ -15,8 +15,8 @@ from numpy.random import SeedSequence
 
 from unbounded.core.ceiling import Ceiling
 from unbounded.core.clipping import Window
-from unbounded.play.ask_tell import AskTell
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
+from unbounded.learners.base import AskTell
 
 
 def next_learner(old: AskTell[Any], n_arms: int, epoch: int) -> Learner:

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_loss, checked_losses, checked_numbers
 from unbounded.core.arrays import Vector
-from unbounded.play.ask_tell import AskTell
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
+from unbounded.learners.base import AskTell
+from unbounded.validation import checked_loss, checked_losses, checked_numbers
 
 
 class Feedback(NamedTuple):
@@ -46,7 +46,10 @@ def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
         raise TypeError(
             f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
         )
-    from unbounded.play.early_ends import check_end, completed  # late: bandits need not wait for it
+    from unbounded.learners.early_ends import (  # late: bandits need not wait for it
+        check_end,
+        completed,
+    )
 
     layers, full = learner.layers, learner.spec.feedback == "full"
     name = "losses" if "losses" in said else "rewards"

@@ -12,13 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import (
-    checked_flag,
-    checked_loss,
-    checked_option,
-    checked_positive,
-    shown,
-)
 from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.journal import ASK, EXPIRE, TELL
@@ -26,8 +19,15 @@ from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.session import Session, now, verified, versions
 from unbounded.durable.status import Status, status_of
 from unbounded.durable.store import DurableError, Store
-from unbounded.play.ask_tell import AskTell
-from unbounded.play.plan import Plan
+from unbounded.learners.base import AskTell
+from unbounded.learners.plan import Plan
+from unbounded.validation import (
+    checked_flag,
+    checked_loss,
+    checked_option,
+    checked_positive,
+    shown,
+)
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,12 +11,12 @@ from unbounded.durable.feedback import episode_of
 from unbounded.durable.journal import ARMS, ASK, TELL, Row
 from unbounded.durable.replica import id_of
 from unbounded.durable.store import DurableError, Store
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
 
 try:
     import polars as pl
 except ImportError as error:
-    raise DurableError(f"{error.name} is missing: pip install 'unbounded[lab]'") from error
+    raise DurableError(f"{error.name} is missing: pip install 'unbounded[experiments]'") from error
 
 _TIME = pl.Datetime("us", "UTC")
 COLUMNS: dict[str, Any] = {

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from unbounded._arguments import checked_option, checked_within, shown
 from unbounded.core.arrays import Vector
+from unbounded.validation import checked_option, checked_within, shown
 
 if TYPE_CHECKING:
     import polars as pl

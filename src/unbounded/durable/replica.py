@@ -17,9 +17,9 @@ from unbounded.durable.epochs import next_learner
 from unbounded.durable.feedback import Feedback, tell
 from unbounded.durable.journal import ARMS, ASK, Row, Snapshot
 from unbounded.durable.store import DurableError, Store
-from unbounded.play.ask_tell import AskTell
-from unbounded.play.bandit_learner import Learner
-from unbounded.play.plan import Plan
+from unbounded.learners.bandit import Learner
+from unbounded.learners.base import AskTell
+from unbounded.learners.plan import Plan
 
 _TAG = 20  # bits of an id that come from the digest of its row
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from unbounded.durable.replica import Replica
 from unbounded.durable.store import BusyError, DurableError, Store
-from unbounded.play.ask_tell import AskTell
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
+from unbounded.learners.base import AskTell
 
 R = TypeVar("R")
 

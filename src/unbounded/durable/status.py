@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unbounded.durable.replica import Replica
-from unbounded.play.bandit_learner import Learner
+from unbounded.learners.bandit import Learner
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NoReturn, Self
 
 from unbounded.durable.journal import Row, Snapshot
-from unbounded.durable.places import network_file_system
+from unbounded.durable.network_fs import network_file_system
 
 _APPLICATION = 0x756E6264  # "unbd", in the header of the file
 _VERSION = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbounded.play.mdp_learner import MDPLearner
+    from unbounded.learners.mdp import MDPLearner
 
 
 def algorithms() -> dict[str, type[MDPLearner]]:
@@ -20,7 +20,7 @@ def algorithms() -> dict[str, type[MDPLearner]]:
     >>> algorithms()["UOBREPS"].spec.reference
     'Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2'
     """
-    from unbounded.play.discovery import discovered
-    from unbounded.play.mdp_learner import MDPLearner  # who wants one learner need not load this
+    from unbounded.learners.discovery import discovered
+    from unbounded.learners.mdp import MDPLearner  # who wants one learner need not load this
 
-    return discovered(__name__, MDPLearner)
+    return discovered(__name__, MDPLearner) | discovered(f"{__name__}.baselines", MDPLearner)

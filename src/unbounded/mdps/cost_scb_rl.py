@@ -29,25 +29,31 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_constant, checked_count
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.ceiling import LARGEST_UNIT, Ceilings, clip_each_above, new_ceilings
-from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts, require_estimates
-from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import JIN, count, narrow, told_support
-from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
+from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, floor_weights, new_memory
+from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
-from unbounded.core.occupancy.work import work_size
-from unbounded.core.powers import shift_each, widths
-from unbounded.mdps import cost_profiles, markov_play
-from unbounded.mdps.solves import NO_SOLVES, Solves, entered
-from unbounded.mdps.told_ranges import as_given, checked_least
-from unbounded.play.contract import MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.seeds import Seed
+from unbounded.core.scaled import shift_each, widths
+from unbounded.core.state_validation import (
+    ROUNDING,
+    require,
+    require_boxes,
+    require_counts,
+    require_estimates,
+)
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import MDPSpec
+from unbounded.mdps.steps import cost_profiles, markov_play
+from unbounded.mdps.steps.loss_ranges import as_given, checked_least
+from unbounded.mdps.steps.solves import NO_SOLVES, Solves, entered
+from unbounded.validation import checked_constant, checked_count
 
 _MOST = 2.0**200  # of estimates in units of 2^unit
 

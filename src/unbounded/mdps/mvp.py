@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 
-from unbounded._arguments import checked_option
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
-from unbounded.mdps import markov_play, optimism
-from unbounded.mdps._optimistic import Optimistic
-from unbounded.mdps.explorers import fill_policy
-from unbounded.mdps.optimism import Bonus, Model, State
-from unbounded.play.contract import MDPSpec
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.learners.spec import MDPSpec
+from unbounded.mdps.steps import markov_play, optimism
+from unbounded.mdps.steps.explorers import fill_policy
+from unbounded.mdps.steps.optimism import Bonus, Model, State
+from unbounded.mdps.steps.optimistic_learner import Optimistic
+from unbounded.validation import checked_option
 
 
 def paper_bonus(layers: Layers, episodes: int, delta: float, B: float = 1.0) -> Bonus:

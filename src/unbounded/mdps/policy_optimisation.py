@@ -39,21 +39,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbounded._arguments import checked_option, checked_within
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, LAZY, RANGE, Windows, clip_each, empty_windows
-from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy import seen as transitions
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.seen import Seen, expected, fits, mean, nothing_seen, observe, reach
-from unbounded.core.powers import added, widths
-from unbounded.mdps import markov_play
-from unbounded.play import saved as documents
-from unbounded.play.contract import MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.seeds import Seed
+from unbounded.core.scaled import added, widths
+from unbounded.core.state_validation import require, require_counts
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.learners import persistence as documents
+from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import MDPSpec
+from unbounded.mdps.steps import markov_play
+from unbounded.validation import checked_option, checked_within
 
 _LIMITS = 1e-9, 1e6  # of the constants: no product of them overflows
 

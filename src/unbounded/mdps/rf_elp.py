@@ -20,17 +20,18 @@ from typing import Literal
 
 import numpy.typing as npt
 
-from unbounded._arguments import checked_constant, checked_count, checked_flag, checked_option
-from unbounded._interpret import interpreted
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.policies import Markov, Mixture
-from unbounded.mdps import explorers, mvp, optimism, state_search, ucbvi
-from unbounded.mdps.state_search import UCBVI, Params, Progress, State
-from unbounded.play.contract import MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.seeds import Seed
+from unbounded.jit.interpreter import interpreted
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import MDPSpec
+from unbounded.mdps import mvp, ucbvi
+from unbounded.mdps.steps import explorers, optimism, state_search
+from unbounded.mdps.steps.state_search import UCBVI, Params, Progress, State
+from unbounded.validation import checked_constant, checked_count, checked_flag, checked_option
 
 
 @kernel

@@ -18,26 +18,23 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy.typing as npt
 
-from unbounded._arguments import (
-    checked_ablation,
-    checked_constant,
-    checked_count,
-    checked_flag,
-    checked_option,
-)
-from unbounded._interpret import interpreted
-from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
-from unbounded.core.legal import require
-from unbounded.core.occupancy import programs
 from unbounded.core.occupancy.confidence import PAPER, count, log_term, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
-from unbounded.core.occupancy.successors import told_lists
-from unbounded.core.powers import widths
-from unbounded.mdps import explorers, few_explorers, profiles, rf_elp, state_search, uob_reps_ex
-from unbounded.mdps.blocks import (
+from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.sparse import told_lists
+from unbounded.core.scaled import widths
+from unbounded.core.state_validation import require
+from unbounded.jit.interpreter import interpreted
+from unbounded.jit.kernel import kernel
+from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import Cache, MDPSpec
+from unbounded.mdps import rf_elp, uob_reps_ex
+from unbounded.mdps.steps import explorers, few_explorers, profiles, state_search
+from unbounded.mdps.steps.blocks import (
     Blocks,
     block_of,
     blocks_of,
@@ -45,9 +42,13 @@ from unbounded.mdps.blocks import (
     search_params,
     spans_of,
 )
-from unbounded.play.contract import Cache, MDPSpec
-from unbounded.play.mdp_learner import MDPLearner, checked_layers
-from unbounded.play.seeds import Seed
+from unbounded.validation import (
+    checked_ablation,
+    checked_constant,
+    checked_count,
+    checked_flag,
+    checked_option,
+)
 
 
 class Params(NamedTuple):

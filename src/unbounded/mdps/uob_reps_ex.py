@@ -22,24 +22,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import assign, kernel, subroutine
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, Windows
-from unbounded.core.legal import ROUNDING, require, require_boxes, require_counts, require_estimates
 from unbounded.core.occupancy.confidence import count, renew
-from unbounded.core.occupancy.ftrl import EXPONENT, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
-from unbounded.core.occupancy.successors import Lists, only_listed
+from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, floor_weights, new_memory
+from unbounded.core.occupancy.solver.sparse import Lists, only_listed
+from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
-from unbounded.core.occupancy.work import work_size
-from unbounded.core.powers import shift_each
+from unbounded.core.scaled import shift_each
 from unbounded.core.simplex.sampling import uniform
-from unbounded.mdps import explorer_bounds, explorers
-from unbounded.mdps.explorer_bounds import Scratch, library_bounds
-from unbounded.mdps.explorers import Library
-from unbounded.mdps.markov_play import OWN
-from unbounded.mdps.solves import NO_SOLVES, Solves, entered
-from unbounded.play.contract import Cache
+from unbounded.core.state_validation import (
+    ROUNDING,
+    require,
+    require_boxes,
+    require_counts,
+    require_estimates,
+)
+from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.learners.spec import Cache
+from unbounded.mdps.steps import explorer_bounds, explorers
+from unbounded.mdps.steps.explorer_bounds import Scratch, library_bounds
+from unbounded.mdps.steps.explorers import Library
+from unbounded.mdps.steps.markov_play import OWN
+from unbounded.mdps.steps.solves import NO_SOLVES, Solves, entered
 
 _MOST = 2.0**200  # of estimates in units of 2^unit
 

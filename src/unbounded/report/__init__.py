@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from unbounded.lab.files import StoreError, write_whole, writing
+from unbounded.experiments.files import StoreError, write_whole, writing
 from unbounded.report import page
 from unbounded.report.model import Report
 from unbounded.report.sections import assembled
@@ -64,12 +64,12 @@ def report(
     Examples
     --------
     >>> import tempfile
-    >>> from unbounded import lab
+    >>> from unbounded import experiments
     >>> from unbounded.report import report
     >>> e = {"learners": [{"name": "SCB"}, {"name": "Uniform"}], "rounds": 100, "arms": 3,
     ...      "adversaries": [{"name": "StochasticGap"}], "replicates": 2}
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     frame = lab.run(e, out=out, engine="serial")
+    ...     frame = experiments.run(e, out=out, engine="serial")
     ...     written = report(out, figures=False)
     ...     written.page.name, written.page.read_text(encoding="utf-8")[:15]
     ('report.html', '<!doctype html>')

@@ -10,7 +10,7 @@ import math
 
 import polars as pl
 
-from unbounded.lab.names import known
+from unbounded.experiments.names import known
 from unbounded.report.data import STATISTICS, Data, losses_of
 from unbounded.report.labels import Variant, settings_of, short_names
 from unbounded.report.model import Axis, Chart, Line, Panel, Series, numbers

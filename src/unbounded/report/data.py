@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unbounded.bounds import Bound, Losses, bound_of
-from unbounded.lab.names import Kind, known
-from unbounded.lab.store import SHOWN
+from unbounded.experiments.names import Kind, known
+from unbounded.experiments.store import SHOWN
 from unbounded.report.labels import Variant, settings_of, short_names, thousands
 from unbounded.report.model import Series
 

@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from unbounded.lab.files import write_whole, writing
-from unbounded.play import looks
-from unbounded.play.looks import wants_log
+from unbounded.experiments.files import write_whole, writing
 from unbounded.report.model import Chart, Panel, Report, Section
+from unbounded.results import line_styles as looks
+from unbounded.results.line_styles import wants_log
 
 MOST_PANELS = 6  # of a figure; the page has the others
 WIDTH = 7.0  # inches, of a text column

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from unbounded.lab.names import short
-from unbounded.lab.registered import Registered
+from unbounded.experiments.names import short
+from unbounded.experiments.registered import Registered
 
 _LONGEST = 28  # a value that would make a name hard to read
 
@@ -25,7 +25,7 @@ def short_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]
 
     Examples
     --------
-    >>> from unbounded.lab.names import known
+    >>> from unbounded.experiments.names import known
     >>> from unbounded.report.labels import short_names
     >>> variants = [("StochasticGap", '{"gap":0.2,"scale":1.0}'),
     ...             ("StochasticGap", '{"gap":0.2,"scale":8.452712498170644e+270}')]
@@ -49,7 +49,7 @@ def learner_names(variants: Sequence[Variant], known: Known) -> dict[Variant, st
 
     Examples
     --------
-    >>> from unbounded.lab.names import known
+    >>> from unbounded.experiments.names import known
     >>> from unbounded.report.labels import learner_names
     >>> variants = [("SCB", '{"profile":"practical"}'), ("Exp3IX", '{"rounds":null}'),
     ...             ("SCB", '{"profile":"paper","rate":2.0}')]

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unbounded.lab.experiment import Experiment
-from unbounded.lab.grid import Cell
-from unbounded.lab.names import known
-from unbounded.lab.store import SHOWN
+from unbounded.experiments.experiment import Experiment
+from unbounded.experiments.grid import Cell
+from unbounded.experiments.names import known
+from unbounded.experiments.store import SHOWN
 from unbounded.report.labels import learner_names, short_names, thousands
 
 

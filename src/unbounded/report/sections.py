@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from unbounded.lab.display import span_of
-from unbounded.lab.names import known
+from unbounded.experiments.display import span_of
+from unbounded.experiments.names import known
 from unbounded.report.data import prepared
 from unbounded.report.labels import Known, Variant, brief, learner_names, settings_of, thousands
 from unbounded.report.model import Chart, Report, Section

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import polars as pl
 
-from unbounded import lab
-from unbounded.lab import Experiment, StoreError
-from unbounded.lab.files import read_file
-from unbounded.lab.grid import Cell
-from unbounded.lab.store import EXPERIMENT, Failure, in_order, missing
+from unbounded import experiments
+from unbounded.experiments import Experiment, StoreError
+from unbounded.experiments.files import read_file
+from unbounded.experiments.grid import Cell
+from unbounded.experiments.store import EXPERIMENT, Failure, in_order, missing
 
 
 class Results(NamedTuple):
@@ -56,7 +56,7 @@ def directories(directory: str | os.PathLike[str]) -> list[Path]:
 
 def read(directory: Path) -> Results:
     """All that is stored of the experiment in one directory."""
-    e, cells, store = lab.opened(directory)
+    e, cells, store = experiments.opened(directory)
     everything = store.read()
     plan, other_code = _with_stored_keys(everything, cells)
     frame = in_order(everything, plan, e.replicates)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from unbounded.play.intervals import mean_interval as mean_interval
+from unbounded.results.intervals import mean_interval as mean_interval
 
 Array = NDArray[np.float64]
 

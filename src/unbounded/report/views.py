@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from unbounded.lab import experiment
+from unbounded.experiments import experiment
 from unbounded.report import comparisons, curves, ranking
 from unbounded.report.data import Data
 from unbounded.report.model import Chart

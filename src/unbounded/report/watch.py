@@ -8,7 +8,7 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from unbounded.lab.files import StoreError
+from unbounded.experiments.files import StoreError
 from unbounded.report import page
 from unbounded.report.sections import assembled
 from unbounded.report.source import directories, read
@@ -41,7 +41,7 @@ def watch(
     Examples
     --------
     >>> import tempfile, threading, urllib.request
-    >>> from unbounded import lab
+    >>> from unbounded import experiments
     >>> from unbounded.report.watch import watch
     >>> e = {"learners": [{"name": "SCB"}, {"name": "Uniform"}], "rounds": 100, "arms": 3,
     ...      "adversaries": [{"name": "StochasticGap"}], "replicates": 2}
@@ -51,7 +51,7 @@ def watch(
     ...         seen.append(urllib.request.urlopen(address).read().decode()[:15])
     ...     threading.Thread(target=get).start()
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     frame = lab.run(e, out=out, engine="serial")
+    ...     frame = experiments.run(e, out=out, engine="serial")
     ...     watch(out, ready=look)  # nothing is missing: it ends with the first page
     >>> seen
     ['<!doctype html>']

@@ -6,11 +6,11 @@ import pytest
 from occupancy_reference import Program, clarabel_solve, dual_value, objective, violations
 from occupancy_worlds import lifted, lower_bound, random_boxes, reached, sparse_world
 from unbounded import worlds
-from unbounded.core.occupancy.ftrl import OccupancyFTRL
-from unbounded.core.occupancy.kl import OccupancyKL
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.reach import checked_losses, reachable
+from unbounded.core.occupancy.solver.ftrl import OccupancyFTRL
+from unbounded.core.occupancy.solver.kl import OccupancyKL
 
 
 def living(layers, lo, hi, allowed=None):

@@ -21,7 +21,7 @@ from unbounded.core.simplex.ftrl import (
     tsallis_mixed,
     tsallis_moved,
 )
-from unbounded.core.simplex.lanes import LANES
+from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.simplex.sampling import new_law
 
 mpmath.mp.dps = 50

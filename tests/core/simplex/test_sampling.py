@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from unbounded.core.simplex.lanes import LANES
+from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.simplex.sampling import (
     Law,
     blend,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbounded._interpret import interpreted
 from unbounded.core.simplex import tree as trees
+from unbounded.jit.interpreter import interpreted
 
 SIZES = [2, 3, 5, 64, 100, 129]
 

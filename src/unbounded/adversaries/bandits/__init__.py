@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unbounded.play.adversary import Adversary
-from unbounded.play.discovery import discovered
+from unbounded.learners.discovery import discovered
+from unbounded.simulation.adversary import Adversary
 
 
 def adversaries() -> dict[str, type[Adversary]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._jit import kernel
 from unbounded.core.random import Word, uniform_at
+from unbounded.jit.kernel import kernel
 
 
 @kernel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._jit import kernel
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
 
 
 @kernel

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from unbounded._arguments import checked_within
-from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import loses
 from unbounded.core.random import stream_of
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_within
 
 
 @kernel

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from unbounded._arguments import (
+from unbounded.core.random import Word, stream_of, uniform_at
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import (
     checked_at_least,
     checked_positive,
     checked_share,
     checked_whole,
     checked_within,
 )
-from unbounded._jit import kernel
-from unbounded.core.random import Word, stream_of, uniform_at
-from unbounded.play.adversary import Adversary
 
 
 @kernel

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_count, checked_finite, checked_whole, checked_within
-from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import loses, toss
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_count, checked_finite, checked_whole, checked_within
 
 
 @kernel

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from unbounded._arguments import checked_positive
-from unbounded._jit import kernel
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_positive
 
 _LOW, _HIGH, _LAST = 0, 1, 2  # slots of the state: the observed range, then last round's losses
 

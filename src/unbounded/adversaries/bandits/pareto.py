@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_at_least, checked_finite, checked_whole
-from unbounded._jit import kernel
 from unbounded.core.random import Word, stream_of, uniform_at
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_at_least, checked_finite, checked_whole
 
 
 @kernel

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
 
 NO_REACTION, PUNISH_LIKELIEST, REWARD_UNLIKELIEST, PUNISH_LAST = range(4)
 AT_MINIMUM, BELOW, ABOVE = range(3)

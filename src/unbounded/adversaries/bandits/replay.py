@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_flag
-from unbounded._jit import assign, kernel
 from unbounded.adversaries._recorded import from_file, in_memory
 from unbounded.core.arrays import Vector
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import assign, kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_flag
 
 
 @kernel

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from unbounded._arguments import checked_option, checked_whole, checked_within
-from unbounded._jit import kernel
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_option, checked_whole, checked_within
 
 _PATTERNS = ("positive", "negative", "mixed", "alternating")
 

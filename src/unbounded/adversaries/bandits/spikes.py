@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from unbounded._arguments import (
+from unbounded.adversaries.bandits._coins import toss
+from unbounded.core.random import stream_of, uniform_at
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import (
     checked_finite,
     checked_option,
     checked_share,
     checked_whole,
     checked_within,
 )
-from unbounded._jit import kernel
-from unbounded.adversaries.bandits._coins import toss
-from unbounded.core.random import stream_of, uniform_at
-from unbounded.play.adversary import Adversary
 
 _SIGNS = {"positive": 1.0, "negative": 0.0, "both": 0.5}
 

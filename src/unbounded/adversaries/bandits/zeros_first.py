@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbounded._arguments import checked_share, checked_whole, checked_within
-from unbounded._jit import kernel
 from unbounded.adversaries.bandits._coins import toss
 from unbounded.core.random import stream_of
-from unbounded.play.adversary import Adversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_share, checked_whole, checked_within
 
 
 @kernel

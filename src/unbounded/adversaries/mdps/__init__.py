@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unbounded.play.adversary import MDPAdversary
-from unbounded.play.discovery import discovered
+from unbounded.learners.discovery import discovered
+from unbounded.simulation.adversary import MDPAdversary
 
 
 def adversaries() -> dict[str, type[MDPAdversary]]:

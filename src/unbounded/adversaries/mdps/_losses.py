@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.random import stream_of, uniform_at
+from unbounded.jit.kernel import kernel
 
 
 @kernel

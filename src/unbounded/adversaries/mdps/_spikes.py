@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from unbounded._arguments import checked_positive, checked_share
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.play.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.validation import checked_positive, checked_share
 
 # Slots of the params: the spike, its chance, the last episode without one, and the pairs that get
 # it. From _PATH on, for the lures: 1 for the pairs that lead to the spike, 0 for all others.

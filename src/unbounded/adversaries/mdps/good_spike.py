@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unbounded._jit import kernel
 from unbounded.adversaries.mdps._losses import mix
 from unbounded.adversaries.mdps._spikes import Spiked, spike
 from unbounded.core.arrays import Integers, Vector
-from unbounded.play.adversary import KEY, SCALE
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import KEY, SCALE
 
 
 @kernel

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from unbounded._arguments import checked_positive
-from unbounded._jit import kernel
 from unbounded.adversaries.mdps._losses import mix
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.play.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.validation import checked_positive
 
 
 @kernel

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unbounded._jit import kernel
 from unbounded.adversaries.mdps._spikes import Spiked, lure, path_to_spike, spike
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.jit.kernel import kernel
 
 
 @kernel

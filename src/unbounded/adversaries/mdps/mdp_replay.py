@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unbounded._arguments import checked_flag
-from unbounded._jit import kernel
 from unbounded.adversaries._recorded import Recorded, from_file, in_memory
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.play.adversary import OWN, SCALE, MDPAdversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import OWN, SCALE, MDPAdversary
+from unbounded.validation import checked_flag
 
 # Slots of the params: how many numbers a row has, and whether these are without the end. Then rows.
 _WIDTH, _ENDLESS, _ROWS = range(OWN, OWN + 3)

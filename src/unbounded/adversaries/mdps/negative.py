@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unbounded._jit import kernel
 from unbounded.adversaries.mdps._losses import mix
 from unbounded.core.arrays import Integers, Vector
-from unbounded.play.adversary import KEY, SCALE, MDPAdversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import KEY, SCALE, MDPAdversary
 
 
 @kernel

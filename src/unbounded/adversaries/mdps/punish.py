@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, horizon
-from unbounded.play.adversary import SCALE, MDPAdversary
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import SCALE, MDPAdversary
 
 
 @kernel

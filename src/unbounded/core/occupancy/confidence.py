@@ -26,11 +26,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_numbers, checked_vector
-from unbounded._jit import subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.jit.kernel import subroutine
+from unbounded.validation import checked_numbers, checked_vector
 
 
 class Bernstein(NamedTuple):

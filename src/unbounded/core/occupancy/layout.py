@@ -34,9 +34,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_arrays, checked_distributions, checked_vector
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.validation import checked_arrays, checked_distributions, checked_vector
 
 SIZE, ACTIONS, STATE, PAIR, TRIPLE = range(5)  # rows of ``lay``
 

@@ -9,10 +9,10 @@ from typing import Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_distributions, checked_vector
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.given import layered, read_npz, write_npz
+from unbounded.core.occupancy.from_arrays import layered, read_npz, write_npz
 from unbounded.core.occupancy.layout import Layers, episode
+from unbounded.validation import checked_distributions, checked_vector
 
 
 class LayeredMDP:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_vector
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers, backward_induction, condition, roll_forward
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.validation import checked_vector
 
 
 @dataclass(frozen=True, eq=False)

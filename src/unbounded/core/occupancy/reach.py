@@ -20,11 +20,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_vector
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.validation import checked_vector
 
 _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 

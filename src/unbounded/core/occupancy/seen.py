@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.legal import require, require_counts
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
+from unbounded.core.state_validation import require, require_counts
+from unbounded.jit.kernel import kernel, subroutine
 
 
 class Seen(NamedTuple):

@@ -22,8 +22,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from unbounded._arguments import checked_numbers
-from unbounded._jit import borrowed, kernel, subroutine
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.layout import (
@@ -36,6 +34,8 @@ from unbounded.core.occupancy.layout import (
     horizon,
 )
 from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.jit.kernel import borrowed, kernel, subroutine
+from unbounded.validation import checked_numbers
 
 
 def upper_occupancy(

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import ROUNDING, require
-from unbounded.core.simplex.lanes import LANES, fold
+from unbounded.core.simplex.partial_sums import LANES, fold
 from unbounded.core.simplex.sampling import Law, blend
+from unbounded.core.state_validation import ROUNDING, require
+from unbounded.jit.kernel import kernel
 
 _EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
 _MOST_PASSES = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel
+from unbounded.jit.kernel import kernel
 
 NEAR = 0.25  # up to which z = x sqrt(p_k) / (2 S) is a small change
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, blend
+from unbounded.jit.kernel import kernel
 
 
 @kernel

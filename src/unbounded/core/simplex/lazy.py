@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.random import word_at
 from unbounded.core.simplex import moments
 from unbounded.core.simplex.proposal import LOSS, RECORD, below, check_table
 from unbounded.core.simplex.sampling import uniform
+from unbounded.core.state_validation import ROUNDING, close, require
+from unbounded.jit.kernel import kernel, subroutine
 
 ACCEPTED = 0.4  # of the proposals; an anchor is due when it would be less
 MOST_TRIALS = 10_000  # at ACCEPTED = 0.4 never reached: 0.6^10000

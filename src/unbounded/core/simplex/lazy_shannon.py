@@ -19,9 +19,7 @@ import math
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.random import uniform_at
 from unbounded.core.simplex.lazy import (
     ACCEPTED,
@@ -49,6 +47,8 @@ from unbounded.core.simplex.proposal import (
     round_up,
     tabulate,
 )
+from unbounded.core.state_validation import ROUNDING, close, require
+from unbounded.jit.kernel import kernel, subroutine
 
 ENVELOPE = 1.5
 _LEFT_OUT = 1e-15  # of the sum, by the series

@@ -20,7 +20,6 @@ import math
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
 from unbounded.core.random import uniform_at, word_at
 from unbounded.core.simplex.ftrl import Anchor, tsallis
@@ -67,6 +66,7 @@ from unbounded.core.simplex.signed_picture import (
     weight_of,
 )
 from unbounded.core.simplex.tree import TREE, follow, grow, heaviest, lowest, pick
+from unbounded.jit.kernel import kernel, subroutine
 
 _FIRST = 24  # leaders at an anchor, at most
 _FARTHEST = 60  # doublings in the search for them

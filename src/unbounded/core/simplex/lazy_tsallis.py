@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.random import uniform_at
 from unbounded.core.simplex.ftrl import Anchor, halley_step, tsallis, tsallis_cold
 from unbounded.core.simplex.lazy import (
@@ -50,6 +48,8 @@ from unbounded.core.simplex.proposal import (
     round_up,
     tabulate,
 )
+from unbounded.core.state_validation import ROUNDING, close, require
+from unbounded.jit.kernel import kernel, subroutine
 
 REACH = 0.2  # the series then leaves out 5e-16 of the sum
 LEAN = 0.1  # the centre stands this far ahead, in z, where x is drifting

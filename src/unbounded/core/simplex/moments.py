@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.lanes import LANES, fold
+from unbounded.core.simplex.partial_sums import LANES, fold
+from unbounded.jit.kernel import kernel, subroutine
 
 TERMS = 24
 ROOM = TERMS + 4  # with zeros behind, so that series may start at M_1 or M_2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend
+from unbounded.jit.kernel import kernel
 
 _MOST_STEPS = 100
 _CLOSE = 1e-9  # relative: the step after it is rounding error

@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import ROUNDING, require, require_numbers
 from unbounded.core.random import Word, uniform_at, word_at
+from unbounded.core.state_validation import ROUNDING, require, require_numbers
+from unbounded.jit.kernel import kernel, subroutine
 
 RECORD = 4
 LOSS, WEIGHT, CUT, ALIAS = range(RECORD)

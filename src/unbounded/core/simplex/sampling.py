@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded._jit import assign, kernel
 from unbounded.core.arrays import Room, Vector
-from unbounded.core.legal import ROUNDING, require, require_distribution
-from unbounded.core.simplex.lanes import LANES
+from unbounded.core.simplex.partial_sums import LANES
+from unbounded.core.state_validation import ROUNDING, require, require_distribution
+from unbounded.jit.kernel import assign, kernel
 
 ROOM = 4 * LANES  # of the solver that needs most
 

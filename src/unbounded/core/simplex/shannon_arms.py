@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex import lazy, lazy_shannon, sampling
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.jit.kernel import kernel
 
 MANY_ARMS = 24  # measured: benchmarks/many_arms.py
 

@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Room, Vector
-from unbounded.core.legal import ROUNDING, close, require
 from unbounded.core.simplex import lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
@@ -31,6 +29,8 @@ from unbounded.core.simplex.ftrl import (
 )
 from unbounded.core.simplex.gaps import NEAR, near_gap
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.state_validation import ROUNDING, close, require
+from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 128  # measured: benchmarks/many_arms.py
 

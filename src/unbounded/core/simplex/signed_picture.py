@@ -12,9 +12,7 @@ import math
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import ROUNDING, close, require, require_numbers
 from unbounded.core.simplex.lazy import (
     ACCEPTED,
     ANCHORS,
@@ -29,6 +27,8 @@ from unbounded.core.simplex.lazy import (
 from unbounded.core.simplex.lazy_tsallis import REACH, predicted_step
 from unbounded.core.simplex.moments import ROOM, TERMS, constant, exchange, series
 from unbounded.core.simplex.tree import TREE, check_tree, heaviest, weigh
+from unbounded.core.state_validation import ROUNDING, close, require, require_numbers
+from unbounded.jit.kernel import kernel, subroutine
 
 LEADERS = 64  # at most; then an anchor is due
 ROOM_TO_FALL = 1.25  # times nearer, before an arm becomes a leader

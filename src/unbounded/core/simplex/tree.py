@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from unbounded._jit import kernel, subroutine
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import require, require_numbers
 from unbounded.core.random import Word
+from unbounded.core.state_validation import require, require_numbers
+from unbounded.jit.kernel import kernel, subroutine
 
 TREE = 3  # floats per arm
 

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded._jit import kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.legal import require_growth
 from unbounded.core.simplex import lazy, lazy_tsallis, sampling
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
@@ -27,6 +25,8 @@ from unbounded.core.simplex.ftrl import (
 )
 from unbounded.core.simplex.proposal import LOSS, RECORD
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.state_validation import require_growth
+from unbounded.jit.kernel import kernel
 
 MANY_ARMS = 64  # measured: benchmarks/many_arms.py
 

@@ -1,0 +1,1 @@
+"""Bandit algorithms to compare with: one file each."""

@@ -1,0 +1,116 @@
+"""AdaHedge, full information (de Rooij, van Erven, Grunwald & Koolen 2014, figure 1).
+
+Exponential weights with eta_t = ln n / D_{t-1}, D the sum of the mixability gaps that were paid. As
+read in the paper (JMLR 15).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.hedge import ada_hedge
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+
+class Params(NamedTuple):
+    n: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    D: float  # sum of the mixability gaps
+    L: Vector  # (n,) cumulative losses
+    law: Law  # w_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.D >= 0.0, "gaps that are negative")
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """w_1 uniform."""
+    return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with w_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from w_t."""
+    arm, w_k = draw(state.law, word)
+    return arm, w_k, w_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
+    """Learn from the losses of all arms."""
+    n, D = params.n, state.D
+    if n > 1:
+        D = ada_hedge(n, state.L, D, losses, state.law)
+    return State(state.t + 1, 0, D, state.L, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The sum of the mixability gaps."""
+    return state.D
+
+
+def bound(n: int, T: int) -> float:
+    """De Rooij et al. 2014, Theorem 8 with losses of range 1 in every round."""
+    return math.sqrt(T * math.log(n)) + 4.0 / 3.0 * math.log(n) + 2.0
+
+
+class AdaHedge(Learner):
+    """Exponential weights that tune themselves, where the losses of all arms are seen.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import AdaHedge
+    >>> learner = AdaHedge(n_arms=3, seed=0)
+    >>> for _ in range(100):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, losses=[5e9, 1e9, 4e9])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="AdaHedge",
+        reference="de Rooij, van Erven, Grunwald & Koolen 2014, figure 1",
+        guarantee="regret sqrt(T ln n) + 4/3 ln n + 2 for losses whose range, not known, is 1",
+        feedback="full",
+        delayed=False,
+        scale_free=True,
+        shift_free=True,
+        largest_loss=1e290,
+        bound=bound,
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

@@ -1,0 +1,138 @@
+"""AdaTINF: bandit for heavy-tailed losses of unknown tail (Huang, Dai & Huang 2022, Algorithm 3).
+
+FTRL with Psi = -2 sum sqrt(p) and 1 / eta_t = lambda sqrt(t), where lambda = 2^J. A loss above
+r_t = (1 - 2^(-1/3)) sqrt(p_k) / eta_t is skipped. What the round cost, 2 eta_t l^2 / sqrt(p_k), or
+|l| where it was skipped, is added up in S. When S > lambda sqrt(n (T + 1)), lambda doubles, or
+grows to twice that cost over sqrt(n (T + 1)), and S starts again from the cost. The paper's text
+was not at hand: this is what is known of its algorithm at second hand, with |l| for skipped losses
+of any sign.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.power import power_entropy
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+_THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
+_MOST_DOUBLINGS = 600  # of lambda, for losses of up to 1e150
+_MOST = 1e200  # a sum of losses that are not skipped, each over its probability
+
+
+class Params(NamedTuple):
+    n: int
+    budget: float  # sqrt(n (T + 1))
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # skipped
+    J: int  # lambda = 2^J; never falls
+    S: float  # sum of c_t since lambda changed; >= 0
+    L_hat: Vector  # (n,) cumulative loss estimates
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.J <= _MOST_DOUBLINGS and self.S >= 0.0, "there is no such lambda")
+        require(math.ldexp(params.budget, self.J) >= self.S, "lambda would have grown")
+        require(np.all(abs(self.L_hat) <= _MOST), "there are no such losses")
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """lambda = 1 and p_1 uniform."""
+    return State(t=1, clipped=0, J=0, S=0.0, L_hat=np.zeros(params.n), law=new_law(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, t, L_hat, J = params.n, state.t, state.L_hat, state.J
+    weight = math.ldexp(math.sqrt(t), J)  # 1 / eta_t
+    root = math.sqrt(p_k)
+    skipped = abs(loss) > _THETA * weight * root
+    if skipped:
+        c = abs(loss)
+    else:
+        c = 2.0 * loss * loss / (weight * root)
+        L_hat[arm] += loss / p_k
+    S = state.S + c
+    if math.ldexp(params.budget, J) < S:
+        J = max(J + 1, math.frexp(c / params.budget)[1] + 1)  # its exponent is ceil(log2) or more
+        S = c
+    if n > 1:
+        power_entropy(L_hat, 1.0 / math.ldexp(math.sqrt(t + 1), J), 2.0, state.law)
+    return State(t + 1, state.clipped + skipped, J, S, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """lambda."""
+    return math.ldexp(1.0, state.J)
+
+
+class AdaTINF(Learner):
+    """Tsallis-entropy bandit for heavy-tailed losses, with no parameter of the tail.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    ``clipped`` counts the losses that were left out of the estimates.
+
+    Examples
+    --------
+    >>> from unbounded import AdaTINF
+    >>> learner = AdaTINF(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5.0, 1.0, 4.0][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="AdaTINF",
+        reference="Huang, Dai & Huang 2022, Algorithm 3 (at second hand)",
+        guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) where losses have an a-th "
+        "moment sigma^a, under truncated non-negativity",
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        self._start(Params(n_arms, math.sqrt(n_arms * (rounds + 1.0))), locals(), seed)

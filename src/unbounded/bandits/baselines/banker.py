@@ -1,0 +1,141 @@
+"""Scale-free Banker-OMD with a log barrier (Huang, Dai & Huang 2023, Algorithm 4), no delays.
+
+As read in the paper (PMLR 202); docs/theory/errata.md, O1, says how others differ. Losses far
+outside of what was seen are skipped. Without delays the action scales
+sigma_t = max(sqrt((3 + D_t) / ln(3 + D_t / B_t^2)) / sqrt(n ln T), 2 B_t) never decrease, and the
+algorithm is FTRL with 1 / eta_t = sigma_t on the losses that were kept. (A skipped round leaves its
+savings available: read literally, the pseudo-code would lose them and restart from uniform, which
+the analysis does not need.) B_1 = 1 and the 3 have the unit of a loss, so that the distribution
+does change with the scale of the losses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.state_validation import close, require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+
+class Params(NamedTuple):
+    n: int
+    n_log_T: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # skipped, in this algorithm
+    B: float  # the paper's \\hat{L}_t: losses up to it are kept
+    Q: float  # sum of the squares of the losses kept
+    sigma: float  # sigma_t
+    lam: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) cumulative loss estimates
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.B >= 1.0 and self.Q >= 0.0, "losses have no such sizes")
+        require(close(self.sigma, _sigma(params.n_log_T, self.B, self.Q)), "another sigma")
+        check_lambda(self.lam, params.n)
+        self.law.check()
+
+
+@kernel
+def _sigma(n_log_T: float, B: float, Q: float) -> float:
+    D = B * B + Q  # round t itself counts with B_t^2
+    return max(math.sqrt((3.0 + D) / math.log(3.0 + D / (B * B)) / n_log_T), 2.0 * B)
+
+
+def init(params: Params) -> State:
+    """B_1 = 1 and p_1 uniform."""
+    return State(
+        t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), lam=1.0,
+        L_hat=np.zeros(params.n), law=new_law(params.n),
+    )  # fmt: skip
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    Q, lam, L_hat = state.Q, state.lam, state.L_hat
+    skipped = abs(loss) > state.B or loss < -0.5 * state.sigma  # the second implies the first
+    B = max(state.B, 2.0 * abs(loss))
+    if not skipped:
+        L_hat[arm] += loss / p_k
+        Q += loss * loss
+    sigma = _sigma(params.n_log_T, B, Q)
+    if params.n > 1:
+        lam = log_barrier_mixed(L_hat, 1.0 / sigma, lam, state.law)
+    return State(state.t + 1, state.clipped + skipped, B, Q, sigma, lam, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The threshold above which a loss is skipped."""
+    return state.B
+
+
+class Banker(Learner):
+    """Log-barrier bandit for losses of any sign that skips losses out of proportion.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    ``clipped`` counts the losses that were skipped.
+
+    Examples
+    --------
+    >>> from unbounded import Banker
+    >>> learner = Banker(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5.0, -1.0, 4.0][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="Banker",
+        reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
+        guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
+        self._start(Params(n_arms, n_log_T), locals(), seed)

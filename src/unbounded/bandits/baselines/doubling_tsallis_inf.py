@@ -1,0 +1,143 @@
+"""Tsallis-INF with doubling restarts: the obvious way to deal with an unknown scale.
+
+Tsallis-INF on [-R, R], where R is twice the first loss other than 0; when a loss exceeds R, R
+becomes twice that loss and everything that was learned is thrown away. A control for SCB, which
+does the same without forgetting.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import LARGEST_UNIT
+from unbounded.core.scaled import capped, ldexp
+from unbounded.core.simplex.ftrl import (
+    NO_ANCHOR,
+    Anchor,
+    tsallis_cold,
+    tsallis_mixed,
+    tsallis_moved,
+)
+from unbounded.core.simplex.sampling import Law, draw, fill, make_uniform, new_law
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+_MOST = 2.0**200  # of estimates of losses in [0, 1]
+
+
+class Params(NamedTuple):
+    n: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # losses that exceeded R
+    age: int  # rounds since the last restart
+    R: float  # in units of 2^e; 0 before the first loss other than 0
+    e: int
+    anchor: Anchor  # where the next solve starts
+    L_hat: Vector  # (n,) cumulative estimates of (loss + R) / (2 R) since the last restart
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.R == 0.0 or 0.5 <= self.R < 1.0, "there is no such range")
+        require(abs(self.e) <= LARGEST_UNIT, "the range has no such unit")
+        require(0 <= self.age < self.t, "a restart in the future")
+        require(np.all((self.L_hat >= 0.0) & (self.L_hat <= _MOST)), "there are no such estimates")
+        self.anchor.check_for(self.L_hat)
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    return State(
+        t=1, clipped=0, age=0, R=0.0, e=0, anchor=NO_ANCHOR,
+        L_hat=np.zeros(params.n), law=new_law(params.n),
+    )  # fmt: skip
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    age, R, e, anchor, L_hat = state.age, state.R, state.e, state.anchor, state.L_hat
+    value = ldexp(loss, -e)
+    exceeds = abs(value) > R
+    if exceeds:
+        R, exponent = math.frexp(abs(loss))
+        e, age = exponent + 1, 0
+        L_hat[:] = 0.0
+        anchor = NO_ANCHOR
+        make_uniform(state.law)
+    elif R > 0.0 and params.n > 1:
+        age += 1
+        L_before = L_hat[arm]
+        L_hat[arm] += 0.5 * (value / R + 1.0) / p_k
+        eta = 2.0 / math.sqrt(age + 1)
+        if anchor.S2 > 0.0:
+            anchor = tsallis_moved(anchor, L_before, L_hat[arm])
+        else:
+            anchor = tsallis_cold(L_hat, eta)
+        anchor = tsallis_mixed(L_hat, eta, anchor, 0.0, state.law)
+    return State(state.t + 1, state.clipped + exceeds, age, R, e, anchor, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """R."""
+    return capped(state.R, state.e)
+
+
+class DoublingTsallisINF(Learner):
+    """Tsallis-INF that doubles its range and starts again when a loss exceeds it.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import DoublingTsallisINF
+    >>> learner = DoublingTsallisINF(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="DoublingTsallisINF",
+        reference="folklore; Tsallis-INF of Zimmert & Seldin 2021",
+        guarantee="none that holds against adversaries: it never explores an arm on purpose",
+        scale_free=True,
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

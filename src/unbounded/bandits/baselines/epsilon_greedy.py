@@ -1,0 +1,131 @@
+"""Epsilon-greedy: the smallest mean loss so far, and uniform exploration that fades.
+
+Scale-free without trying, and hard to beat where the losses are independent draws; no guarantee
+against an adversary. epsilon_t = min(1, (n / t)^(1/3)), the rate of explore-then-commit. Arms whose
+means tie are told apart by rounding, which factors other than powers of two, and shifts, change.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_part
+
+
+class Params(NamedTuple):
+    n: int
+    epsilon: float  # 0: the fading rate
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    pulls: Vector  # (n,)
+    means: Vector  # (n,) of the losses
+    law: Law  # q_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(np.all((self.pulls >= 0.0) & (self.pulls < self.t)), "there are no such pulls")
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """q_1 uniform."""
+    n = params.n
+    return State(t=1, clipped=0, pulls=np.zeros(n), means=np.zeros(n), law=new_law(n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with q_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from q_t; there is nothing to remember."""
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+    """Learn from the loss of ``arm``."""
+    n, t, pulls, means, q = params.n, state.t + 1, state.pulls, state.means, state.law.q
+    pulls[arm] += 1.0
+    weight = 1.0 / pulls[arm]
+    means[arm] = (1.0 - weight) * means[arm] + weight * loss  # loss - mean could overflow
+    best = 0
+    unpulled = 0
+    for k in range(n):
+        if pulls[k] == 0.0:
+            unpulled += 1
+        elif pulls[best] == 0.0 or means[k] < means[best]:
+            best = k
+    if unpulled > 0:  # every arm once, in random order
+        for k in range(n):
+            q[k] = 1.0 if pulls[k] == 0.0 else 0.0
+        blend(state.law, 1.0 / unpulled, 0.0)
+    else:
+        epsilon = params.epsilon if params.epsilon > 0.0 else min(1.0, (n / t) ** (1.0 / 3.0))
+        q[:] = 0.0
+        q[best] = 1.0
+        blend(state.law, 1.0 - epsilon, epsilon / n)
+    return State(t, 0, pulls, means, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """It works with no scale."""
+    return 0.0
+
+
+class EpsilonGreedy(Learner):
+    """Play the arm of smallest mean loss, and now and then any arm.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    epsilon : float, optional
+        The share of uniform exploration; by default it fades as (n / t)^(1/3).
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import EpsilonGreedy
+    >>> learner = EpsilonGreedy(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="EpsilonGreedy",
+        reference="folklore; Sutton & Barto, section 2.2",
+        guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
+        scale_free=True,
+        shift_free=True,
+        examples=({}, {"epsilon": 0.1}),
+    )
+
+    def __init__(
+        self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        epsilon = None if epsilon is None else checked_part("epsilon", epsilon)
+        self._start(Params(n_arms, epsilon or 0.0), locals(), seed)

@@ -1,0 +1,136 @@
+"""Exp3 in its original form (Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3).
+
+For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n and w_k *= exp(gamma x / (n p_k)), with
+gamma = min(1, sqrt(n ln n / ((e - 1) T))). The paper's text was not at hand: the update is the one
+that River, pymab and SMPyBandits implement (docs/results/peers.md), gamma and the bound are
+reconstructed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import to_unit
+from unbounded.core.scaled import LARGEST
+from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_part, checked_range
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+    gamma: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    L_hat: Vector  # (n,) minus the cumulative reward estimates
+    law: Law  # p_t
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, gamma, L_hat = params.n, params.gamma, state.L_hat
+    x, clipped = to_unit(loss, params.low, params.high)
+    L_hat[arm] -= (1.0 - x) / p_k
+    shannon_mixed(L_hat, gamma / n, gamma, state.law)
+    return State(state.t + 1, state.clipped + clipped, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return min(params.high - params.low, LARGEST)
+
+
+def bound(n: int, T: int) -> float:
+    """Auer et al. 2002, Corollary 3.2 with G_max <= T, for gains in [0, 1]."""
+    return 2.0 * math.sqrt(math.e - 1.0) * math.sqrt(n * T * math.log(n))
+
+
+class Exp3Auer(Learner):
+    """Exponential weights with explicit exploration, for losses in a known range.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int, optional
+        How many rounds will be played; sets ``gamma``.
+    gamma : float, optional
+        Instead of ``rounds``: the share of uniform exploration, in (0, 1].
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import Exp3Auer
+    >>> learner = Exp3Auer(n_arms=3, rounds=1000, loss_range=(0, 100), seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3Auer",
+        reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
+        guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000}, {"gamma": 0.1}),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        rounds: SupportsIndex | None = None,
+        gamma: float | None = None,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        rounds = None if rounds is None else checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        gamma = None if gamma is None else checked_part("gamma", gamma)
+        if (rounds is None) == (gamma is None):
+            raise TypeError("pass either rounds or gamma")
+        if rounds is not None:
+            share = min(1.0, math.sqrt(n_arms * math.log(n_arms) / ((math.e - 1.0) * rounds)))
+        elif gamma is not None:
+            share = gamma
+        self._start(Params(n_arms, *loss_range, share), locals(), seed)

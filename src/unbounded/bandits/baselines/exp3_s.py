@@ -1,0 +1,149 @@
+"""Exp3.S: Exp3 for a best arm that changes (Auer, Cesa-Bianchi, Freund & Schapire 2002, section 8).
+
+For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n with W = sum_i w_i, and each weight becomes
+w_j exp(gamma x_hat_j / n) + e alpha W / n. So no arm is ever far from being tried again. With
+alpha = 1 / T and gamma = min(1, sqrt(n (S ln(n T) + e) / ((e - 1) T))), regret is bounded against
+every sequence of arms with at most S - 1 switches. The paper's text was not at hand: the update is
+the well-known one, tuning and bound follow from K (S ln(K / alpha) + e alpha T) / gamma
++ (e - 1) gamma T, the paper's Theorem 8.1 as quoted elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import to_unit
+from unbounded.core.simplex.ftrl import total
+from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
+from unbounded.core.state_validation import require_distribution
+from unbounded.jit.kernel import assign, kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_range
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+    gamma: float
+    alpha: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    w: Vector  # (n,) the weights over their sum; positive
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require_distribution(self.w, "w")
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    n = params.n
+    return State(t=1, clipped=0, w=np.full(n, 1.0 / n), law=new_law(n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, gamma, w, law = params.n, params.gamma, state.w, state.law
+    x, clipped = to_unit(loss, params.low, params.high)
+    w[arm] *= math.exp(gamma * (1.0 - x) / (n * p_k))  # at most e, since p_k >= gamma / n
+    share = math.e * params.alpha / n
+    for i in range(n):
+        w[i] += share
+    inverse = 1.0 / total(w, law.room)
+    for i in range(n):
+        w[i] *= inverse
+    assign(law.q, w)
+    blend(law, 1.0 - gamma, gamma / n)
+    return State(state.t + 1, state.clipped + clipped, w, law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return params.high - params.low
+
+
+def bound(n: int, T: int, switches: int = 0) -> float:
+    """Auer et al. 2002, Corollary 8.3, for gains in [0, 1]."""
+    hardness = (switches + 1) * math.log(n * T) + math.e
+    return 2.0 * math.sqrt((math.e - 1.0) * n * T * hardness)
+
+
+class Exp3S(Learner):
+    """Exponential weights that follow a changing best arm, for losses in a known range.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    switches : int
+        How often the best arm may change in that time.
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import Exp3S
+    >>> learner = Exp3S(n_arms=3, rounds=1000, switches=1, loss_range=(0, 100), seed=0)
+    >>> for t in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=([90, 10, 80] if t < 500 else [10, 90, 80])[choice])
+    >>> int(learner.probabilities().argmax())
+    0
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="Exp3S",
+        reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 8",
+        guarantee="expected regret 2.63 sqrt(n T (S ln(n T) + e)) against sequences of arms with "
+        "S - 1 switches, for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000}, {"rounds": 2000, "switches": 3}),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        rounds: SupportsIndex,
+        switches: SupportsIndex = 0,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        switches = checked_count("switches", switches, least=0)
+        loss_range = checked_range("loss_range", loss_range)
+        hardness = (switches + 1) * math.log(n_arms * rounds) + math.e
+        gamma = min(1.0, math.sqrt(n_arms * hardness / ((math.e - 1.0) * rounds)))
+        self._start(Params(n_arms, *loss_range, gamma, 1.0 / rounds), locals(), seed)

@@ -1,0 +1,139 @@
+"""INF with a polynomial potential (Audibert & Bubeck 2010, theorem 11).
+
+The first bandit whose regret has no logarithm. For gains y in [0, 1], p_i = psi(V_i - C) with
+psi(x) = (eta / -x)^2 + gamma / n, eta = sqrt(5 T), gamma = min(1/2, sqrt(3 n / T)), V_k += y / p_k,
+and C > max V such that p sums to 1. The first part of psi sums to 1 - gamma, so it is 1 - gamma
+times the 1/2-Tsallis solution for L = -V with learning rate 2 sqrt(1 - gamma) / eta. Constants and
+bound as read in the paper (JMLR 11).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import to_unit
+from unbounded.core.scaled import LARGEST
+from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_range
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+    eta: float  # of the Tsallis solve
+    gamma: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    x: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) minus V
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        check_start(self.x, self.L_hat, params.eta)
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    L_hat = np.zeros(params.n)
+    x = tsallis_cold(L_hat, params.eta).x
+    return State(t=1, clipped=0, x=x, L_hat=L_hat, law=new_law(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    loss_01, clipped = to_unit(loss, params.low, params.high)
+    x, L_hat = state.x, state.L_hat
+    L_hat[arm] -= (1.0 - loss_01) / p_k
+    if params.n > 1:
+        start = Anchor(min(x, L_hat[arm] - 2.0 / params.eta), 0.0, 0.0, 0.0)
+        x = tsallis_mixed(L_hat, params.eta, start, params.gamma, state.law).x
+    return State(state.t + 1, state.clipped + clipped, x, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return min(params.high - params.low, LARGEST)
+
+
+def bound(n: int, T: int) -> float:
+    """Audibert & Bubeck 2010, theorem 11, for gains in [0, 1]."""
+    return 8.0 * math.sqrt(n * T)
+
+
+class INF(Learner):
+    """Implicitly normalised forecaster: minimax-optimal for a known range and known length.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import INF
+    >>> learner = INF(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[0.9, 0.1, 0.8][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="INF",
+        reference="Audibert & Bubeck 2010, theorem 11",
+        guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
+        bound=bound,
+        examples=({"rounds": 2000},),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        rounds: SupportsIndex,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        loss_range = checked_range("loss_range", loss_range)
+        gamma = min(0.5, math.sqrt(3.0 * n_arms / rounds))
+        eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * rounds)
+        self._start(Params(n_arms, *loss_range, eta, gamma), locals(), seed)

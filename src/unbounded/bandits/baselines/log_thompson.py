@@ -1,0 +1,173 @@
+"""Thompson sampling on the logarithms of the losses: the conjugate normal model.
+
+This follows no paper line by line. It is the standard model for normal observations, with the
+uniform prior and the first plays that Honda & Takemura (2014) give for Gaussian rewards, put on
+logarithms, of which they do not speak. The logarithms of an arm's losses are taken as normal with
+unknown mean and variance. With the uniform prior the mean's posterior after s losses is Student's:
+sqrt(s (s - 3) / Q) (mu - mean) has s - 3 degrees of freedom, Q being the sum of squared deviations.
+Each arm is played five times; then mu is drawn for every arm, and the arm with the least is played.
+Losses are ranked by their geometric means: the right thing for log-normal losses whose logarithms
+have similar variances.
+
+The draws are a function of (stream, t, arm), as if they had been written down before the play, so
+that the arm of a round is certain. A loss of at most 0 is taken as the least positive one so far.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.random import stream_of, uniform_at
+from unbounded.core.state_validation import require, require_numbers
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+_MOST_BITS = 2200.0  # between the logarithms of two losses
+_FIRST_PLAYS = 5.0  # 3 - ceil(2 alpha) for the prior's alpha = -1
+
+
+class Params(NamedTuple):
+    n: int
+    stream: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # losses of at most 0
+    best: int  # the arm of round t
+    first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
+    e: int  # the exponent of that loss
+    least: float  # the least logarithm so far, from that of the first positive loss; at most 0
+    plays: Vector  # (n,) s of every arm
+    means: Vector  # (n,) of the logarithms, to base 2, from that of the first positive loss
+    squares: Vector  # (n,) Q of every arm; >= 0
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.best < params.n, "there is no such arm")
+        require_numbers(self.plays, self.t, "plays")
+        require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
+        require(abs(self.e) <= _MOST_BITS and -_MOST_BITS <= self.least <= 0.0, "no such loss")
+        require(np.all(abs(self.means) <= _MOST_BITS), "there are no such means")
+        require(np.all(abs(self.squares) <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
+
+
+def init(params: Params) -> State:
+    """Arm 0 first."""
+    n = params.n
+    return State(1, 0, 0, 1.0, 0, 0.0, np.zeros(n), np.zeros(n), np.zeros(n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """All probability on the arm of round t."""
+    q[:] = 0.0
+    q[state.best] = 1.0
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """The arm of round t."""
+    return state.best, 1.0, 1.0
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+    """Learn from the loss of ``arm``."""
+    t, first, e, least = state.t + 1, state.first, state.e, state.least
+    plays, means, squares = state.plays, state.means, state.squares
+    y = least
+    if loss > 0.0:  # exponents apart: a power of two changes nothing
+        mantissa, exponent = math.frexp(loss)
+        logarithm = math.log2(mantissa)
+        if first == 1.0:
+            first, e = logarithm, exponent
+        y = (exponent - e) + (logarithm - first)
+        least = min(least, y)
+    plays[arm] += 1.0
+    change = y - means[arm]
+    means[arm] += change / plays[arm]
+    squares[arm] += change * (y - means[arm])
+    best = 0
+    lowest = math.inf
+    stream = stream_of(float(params.stream), t)
+    for i in range(params.n):
+        if plays[i] < _FIRST_PLAYS:
+            best = i
+            break
+        freedom = plays[i] - 3.0
+        spread = math.sqrt(max(0.0, squares[i]) / (plays[i] * freedom))
+        mu = means[i] + spread * student(
+            uniform_at(stream, 2 * i), uniform_at(stream, 2 * i + 1), freedom
+        )
+        if mu < lowest:
+            best, lowest = i, mu
+    return State(t, state.clipped + (loss <= 0.0), best, first, e, least, plays, means, squares)
+
+
+@kernel
+def student(u: float, v: float, freedom: float) -> float:
+    """Student's t from two uniforms in [0, 1) (Bailey 1994)."""
+    radius = math.sqrt(freedom * math.expm1(-2.0 / freedom * math.log1p(-u)))
+    return radius * math.cos(2.0 * math.pi * v)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """It works with no scale."""
+    return 0.0
+
+
+class LogThompson(Learner):
+    """Thompson sampling for positive losses that are log-normal, or nearly so.
+
+    The standard conjugate model for normal observations, on logarithms; it follows no paper line
+    by line, and ranks arms by their geometric means.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    stream : int
+        Which random numbers the posteriors are drawn with; they are fixed before the play.
+    seed : int or SeedSequence, optional
+        Of no effect.
+
+    Notes
+    -----
+    A loss of at most 0 is taken as the least positive one so far, and counted in ``clipped``.
+
+    Examples
+    --------
+    >>> from unbounded import LogThompson
+    >>> learner = LogThompson(n_arms=3)
+    >>> for t in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5e9, 1e9, 4e9][choice] * (1 + t % 3))
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="LogThompson",
+        reference="the conjugate normal model on logarithms; prior of Honda & Takemura 2014",
+        guarantee="expected number of plays of worse arms of order ln T for independent log-normal "
+        "losses; none against an adversary",
+        scale_free=True,
+        examples=({}, {"stream": 3}),
+    )
+
+    def __init__(
+        self, n_arms: SupportsIndex, *, stream: SupportsIndex = 0, seed: Seed = None
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        stream = checked_count("stream", stream, least=0)
+        self._start(Params(n_arms, stream), locals(), seed)

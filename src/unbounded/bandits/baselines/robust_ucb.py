@@ -1,0 +1,163 @@
+"""Robust UCB with medians of means (Bubeck, Cesa-Bianchi & Lugosi 2013, "Bandits with heavy tail").
+
+For independent losses whose central moment E |X - mu|^a is at most v, 1 < a <= 2. An arm's s losses
+are dealt into k = min(1 + 16 ln T, s / 2) blocks. The median of the blocks' means is within
+(12 v)^(1/a) ((2 + 32 ln T) / s)^(1 - 1/a) of mu with probability 1 - T^-2 (the paper's Lemma 2 with
+a = 1 + epsilon and delta = T^-2), and the arm with the least lower bound is played. The paper has
+delta = t^-2, and blocks of consecutive losses; dealing them in turn is the same in law, and needs
+no memory of all the losses. The paper's text was not at hand; the constants are from memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Room, Vector
+from unbounded.core.simplex.power import power
+from unbounded.core.state_validation import require, require_numbers
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_within
+
+
+class Params(NamedTuple):
+    n: int
+    k: int  # the largest number of blocks
+    width: float  # of the interval at one loss
+    power: float  # 1 - 1 / a: it shrinks as s^-power
+    v: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    best: int  # the arm of round t
+    plays: Vector  # (n,) s of every arm
+    lower: Vector  # (n,) lower confidence bounds; 0 where s = 0
+    sums: Vector  # (2 k n,) of every arm the sums of losses dealt in turn; two make a block
+    means: Room  # (k,) for the means of the blocks
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.best < params.n, "there is no such arm")
+        require_numbers(self.plays, self.t, "plays")
+
+
+def init(params: Params) -> State:
+    """Arm 0 first."""
+    n, k = params.n, params.k
+    return State(1, 0, 0, np.zeros(n), np.zeros(n), np.zeros(2 * k * n), np.zeros(k))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """All probability on the arm of round t."""
+    q[:] = 0.0
+    q[state.best] = 1.0
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """The arm of round t."""
+    return state.best, 1.0, 1.0
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+    """Learn from the loss of ``arm``."""
+    plays, lower, hands = state.plays, state.lower, 2 * params.k
+    sums = state.sums[hands * arm : hands * (arm + 1)]
+    dealt = int(plays[arm])
+    sums[dealt % hands] += loss
+    plays[arm] += 1.0
+    median = median_of_means(sums, dealt + 1, state.means)
+    lower[arm] = median - params.width * power(plays[arm], -params.power)
+    best = 0
+    for i in range(params.n):
+        if plays[i] == 0.0:
+            best = i
+            break
+        if lower[i] < lower[best]:
+            best = i
+    return State(state.t + 1, 0, best, plays, lower, state.sums, state.means)
+
+
+@kernel
+def median_of_means(sums: Vector, s: int, means: Vector) -> float:
+    """Of ``s`` losses that were dealt in turn to ``sums``; two neighbours make a block."""
+    hands = sums.size
+    k = min(hands, s) // 2
+    if k == 0:
+        return float(sums[0])
+    each, more = s // hands, s % hands  # losses of a hand; the first ``more`` have another
+    for j in range(k):
+        count = 2 * each + (2 * j < more) + (2 * j + 1 < more)
+        means[j] = (sums[2 * j] + sums[2 * j + 1]) / count
+    means[:k].sort()
+    return 0.5 * float(means[(k - 1) // 2]) + 0.5 * float(means[k // 2])
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """v."""
+    return params.v
+
+
+class RobustUCB(Learner):
+    """Confidence bounds around medians of means, for independent losses with heavy tails.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    moment : float
+        An upper bound on the losses' central moment of that order; their variance by default.
+    order : float
+        Of the moment, above 1 and at most 2.
+    seed : int or SeedSequence, optional
+        Of no effect: the choices are deterministic.
+
+    Examples
+    --------
+    >>> from unbounded import RobustUCB
+    >>> learner = RobustUCB(n_arms=3, rounds=1000, moment=0.01)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5.0, 1.0, 4.0][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="RobustUCB",
+        reference="Bubeck, Cesa-Bianchi & Lugosi 2013, median of means",
+        guarantee="expected regret of order sum_i (v / gap_i)^(1/(a - 1)) ln T for independent "
+        "losses with central a-th moments of at most v; none against an adversary",
+        shift_free=True,
+        largest_loss=1e290,
+        examples=({"rounds": 2000, "moment": 1e-4}, {"rounds": 50, "moment": 1e-3, "order": 1.5}),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        rounds: SupportsIndex,
+        moment: float,
+        order: float = 2.0,
+        seed: Seed = None,
+    ) -> None:
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        moment = checked_within("moment", moment, 1e-300, 1e300)
+        order = checked_within("order", order, math.nextafter(1.0, 2.0), 2.0)
+        logarithm, power = 2.0 + 32.0 * math.log(rounds), 1.0 - 1.0 / order
+        width = (12.0 * moment) ** (1.0 / order) * logarithm**power
+        self._start(Params(n_arms, int(0.5 * logarithm), width, power, moment), locals(), seed)

@@ -1,0 +1,121 @@
+"""Tsallis-INF with importance weighting (Zimmert & Seldin 2021, Algorithm 1).
+
+FTRL with the 1/2-Tsallis entropy for losses in a known range: minimax-optimal against
+adversaries and log-optimal against stochastic losses. Told the true range, it is the oracle
+that SCB is compared with. Algorithm and bound as read in the paper (JMLR 22(28)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import to_unit
+from unbounded.core.scaled import LARGEST
+from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_range
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    arms: Arms  # cumulative loss estimates, and p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        self.arms.check_at(self.t)
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    return State(1, 0, tsallis_arms.new_arms(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    tsallis_arms.fill(state.arms, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = tsallis_arms.draw(state.arms, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    t = state.t + 1
+    x, clipped = to_unit(loss, params.low, params.high)
+    arms = tsallis_arms.add(state.arms, arm, x / p_k)
+    if params.n > 1:
+        arms = tsallis_arms.solve(arms, 2.0 / math.sqrt(t), 0.0)
+    return State(t, state.clipped + clipped, arms)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return min(params.high - params.low, LARGEST)
+
+
+def bound(n: int, T: int) -> float:
+    """Zimmert & Seldin 2021, Theorem 1, for losses in [0, 1]."""
+    return 4.0 * math.sqrt(n * T) + 1.0
+
+
+class TsallisINF(Learner):
+    """Minimax-optimal bandit for losses in a known range.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import TsallisINF
+    >>> learner = TsallisINF(n_arms=3, loss_range=(0, 100), seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[90, 10, 80][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="TsallisINF",
+        reference="Zimmert & Seldin 2021, Algorithm 1 (importance-weighted)",
+        guarantee="expected regret 4 sqrt(n T) + 1 for losses in a known range of width 1",
+        bound=bound,
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        loss_range = checked_range("loss_range", loss_range)
+        self._start(Params(n_arms, *loss_range), locals(), seed)

@@ -1,0 +1,130 @@
+"""UCB1 for losses in a known range (Auer, Cesa-Bianchi & Fischer 2002).
+
+Deterministic: each arm once, then the arm with the largest mean reward plus
+sqrt(2 ln t / plays), t the number of plays so far. For stochastic losses only; against an
+adversary its regret can be linear, and it is here to show that.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.clipping import to_unit
+from unbounded.core.scaled import LARGEST
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count, checked_range
+
+
+class Params(NamedTuple):
+    n: int
+    low: float
+    high: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    best: int  # the arm of round t
+    plays: Vector  # (n,)
+    gains: Vector  # (n,) sums of 1 - loss
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(0 <= self.best < params.n, "there is no such arm")
+        require(np.all((self.plays >= 0.0) & (self.plays < self.t)), "there are no such plays")
+        require(np.all((self.gains >= 0.0) & (self.gains <= self.plays)), "no such gains")
+
+
+def init(params: Params) -> State:
+    """Arm 0 first."""
+    return State(t=1, clipped=0, best=0, plays=np.zeros(params.n), gains=np.zeros(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """All probability on the arm of round t."""
+    q[:] = 0.0
+    q[state.best] = 1.0
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """The arm of round t."""
+    return state.best, 1.0, 1.0
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+    """Learn from the loss of ``arm``."""
+    x, clipped = to_unit(loss, params.low, params.high)
+    plays, gains = state.plays, state.gains
+    plays[arm] += 1.0
+    gains[arm] += 1.0 - x
+    best = 0
+    highest = -math.inf
+    numerator = 2.0 * math.log(state.t)
+    for i in range(params.n):
+        if plays[i] == 0.0:
+            best = i
+            break
+        index = gains[i] / plays[i] + math.sqrt(numerator / plays[i])
+        if index > highest:
+            best, highest = i, index
+    return State(state.t + 1, state.clipped + clipped, best, plays, gains)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The range that it was told."""
+    return min(params.high - params.low, LARGEST)
+
+
+class UCB1(Learner):
+    """Upper confidence bounds, for stochastic losses in a known range.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    loss_range : (float, float)
+        Losses outside of it are clipped to it, and counted in ``clipped``.
+    seed : int or SeedSequence, optional
+        Of no effect: the choices are deterministic.
+
+    Examples
+    --------
+    >>> from unbounded import UCB1
+    >>> learner = UCB1(n_arms=3)
+    >>> for _ in range(100):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[0.9, 0.1, 0.8][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="UCB1",
+        reference="Auer, Cesa-Bianchi & Fischer 2002",
+        guarantee="expected regret 8 sum_i ln T / gap_i + (1 + pi^2/3) sum_i gap_i for independent "
+        "losses in a known range of width 1; none against an adversary",
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        loss_range: tuple[float, float] = (0.0, 1.0),
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        loss_range = checked_range("loss_range", loss_range)
+        self._start(Params(n_arms, *loss_range), locals(), seed)

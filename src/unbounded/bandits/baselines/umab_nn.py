@@ -1,0 +1,127 @@
+"""UMAB-NN: bandit for non-negative losses of any size (Chen & Zhang 2023), reconstructed.
+
+FTRL with a log barrier and 1 / eta_t = sqrt(l_max^2 + sum_{s<t} l_s^2 / n) / 4, where l_max is the
+largest loss observed before round t; no exploration and no clipping. The paper's text was not at
+hand: this follows the structure of UMAB-G and the argument that for a non-negative estimate the
+stability of a round is at most min(l, eta l^2 / 2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+
+class Params(NamedTuple):
+    n: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int
+    l_max: float
+    Q: float  # sum of squared losses, in units of l_max^2: cannot overflow
+    lam: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) cumulative loss estimates
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.l_max >= 0.0 and self.Q >= 0.0, "losses have no such sizes")
+        check_lambda(self.lam, params.n)
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """p_1 uniform."""
+    return State(
+        t=1, clipped=0, l_max=0.0, Q=0.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n)
+    )
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    n, l_max, Q, lam, L_hat = params.n, state.l_max, state.Q, state.lam, state.L_hat
+    l_k = max(0.0, loss)
+    if l_k > l_max:
+        share = l_max / l_k
+        Q *= share * share
+        l_max = l_k
+    if l_max > 0.0 and n > 1:
+        share = l_k / l_max
+        Q += share * share
+        L_hat[arm] += l_k / p_k
+        eta = min(4.0 / (l_max * math.sqrt(1.0 + Q / n)), 1e308)  # subnormal l_max
+        lam = log_barrier_mixed(L_hat, eta, lam, state.law)
+    return State(state.t + 1, state.clipped + (loss < 0.0), l_max, Q, lam, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """The largest loss seen."""
+    return state.l_max
+
+
+class UMABNN(Learner):
+    """Log-barrier bandit for non-negative losses of any size.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    A negative loss is taken as 0, and counted in ``clipped``.
+
+    Examples
+    --------
+    >>> from unbounded import UMABNN
+    >>> learner = UMABNN(n_arms=3, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5e9, 1e9, 4e9][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="UMABNN",
+        reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
+        guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
+        scale_free=True,
+        largest_loss=1e290,
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

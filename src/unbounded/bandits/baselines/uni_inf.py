@@ -1,0 +1,129 @@
+"""uniINF: parameter-free bandit for heavy-tailed losses (ICLR 2025), reconstructed.
+
+FTRL with a log barrier whose weight S_t is learned from losses clipped at S_t / (4 (1 - p_k)),
+while the estimator skips the losses beyond. Written from memory of the paper; only its bounds
+could be read. S_1 = 4 has the unit of a loss, so that the distribution does change with the scale
+of the losses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+
+class Params(NamedTuple):
+    n: int
+    n_log_T: float
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # skipped, in the estimator
+    S: float  # S_t = 1 / eta_t
+    lam: float  # the normaliser of p_t: where the next solve starts
+    L_hat: Vector  # (n,) cumulative loss estimates
+    law: Law  # p_t
+
+    def check(self, params: Params) -> None:
+        """Refuse what cannot have been learned."""
+        require(self.S >= 4.0, "there is no such rate")
+        check_lambda(self.lam, params.n)
+        self.law.check()
+
+
+def init(params: Params) -> State:
+    """S_1 = 4 and p_1 uniform."""
+    return State(t=1, clipped=0, S=4.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q`` with p_t."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw from p_t; the memo is p_{t,k}."""
+    arm, p_k = draw(state.law, word)
+    return arm, p_k, p_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
+    """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    S, lam, L_hat = state.S, state.lam, state.L_hat
+    skipped = False
+    if params.n > 1:
+        rest = max(0.0, 1.0 - p_k)
+        # |l| < C_t = S / (4 rest), and |clip(l)| rest <= S / 4, without dividing by rest = 0
+        skipped = 4.0 * abs(loss) * rest >= S
+        if not skipped:
+            L_hat[arm] += loss / p_k
+        step = min(abs(loss) * rest, 0.25 * S)
+        S = math.sqrt(S * S + step * step / params.n_log_T)
+        lam = log_barrier_mixed(L_hat, 1.0 / S, lam, state.law)
+    return State(state.t + 1, state.clipped + skipped, S, lam, L_hat, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """S_t."""
+    return state.S
+
+
+class UniINF(Learner):
+    """Log-barrier bandit for heavy-tailed losses, with no parameter of the tail.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    rounds : int
+        How many rounds will be played.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    ``clipped`` counts the losses that were left out of the estimates.
+
+    Examples
+    --------
+    >>> from unbounded import UniINF
+    >>> learner = UniINF(n_arms=3, rounds=1000, seed=0)
+    >>> for _ in range(1000):
+    ...     choice = learner.ask()
+    ...     learner.tell(choice, loss=[5.0, 1.0, 4.0][choice])
+    >>> int(learner.probabilities().argmax())
+    1
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="UniINF",
+        reference="uniINF, ICLR 2025 (reconstructed)",
+        guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) times logarithms where "
+        "losses have an a-th moment sigma^a, under truncated non-negativity",
+        delayed=False,
+        largest_loss=1e150,
+        examples=({"rounds": 2000},),
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+        n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
+        n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
+        self._start(Params(n_arms, n_log_T), locals(), seed)

@@ -1,0 +1,84 @@
+"""The learner that learns nothing: what every other one must beat."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, SupportsIndex
+
+from unbounded.core.arrays import Vector
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import BanditSpec
+from unbounded.validation import checked_count
+
+
+class Params(NamedTuple):
+    n: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    law: Law  # q
+
+
+def init(params: Params) -> State:
+    """q uniform, for ever."""
+    return State(t=1, clipped=0, law=new_law(params.n))
+
+
+@kernel
+def distribution(params: Params, state: State, q: Vector) -> None:
+    """Fill ``q``."""
+    fill(state.law, q)
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw any arm."""
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
+
+
+@kernel
+def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+    """Count the round."""
+    return State(state.t + 1, 0, state.law)
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """It works with no scale."""
+    return 0.0
+
+
+class Uniform(Learner):
+    """Every arm with equal probability, whatever the losses.
+
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Examples
+    --------
+    >>> from unbounded import Uniform
+    >>> Uniform(n_arms=4, seed=0).ask().probability
+    0.25
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        name="Uniform",
+        reference="none",
+        guarantee="none",
+        scale_free=True,
+        shift_free=True,
+    )
+
+    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        self._start(Params(n_arms), locals(), seed)

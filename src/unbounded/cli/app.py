@@ -1,0 +1,392 @@
+"""The command ``unbounded``: run experiments, look at results, list what there is."""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+if TYPE_CHECKING:
+    from cyclopts import App
+    from rich.console import Console
+
+    from unbounded.experiments import Job
+    from unbounded.experiments.display import Display
+    from unbounded.experiments.registered import Registered
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out a command line; the exit status is 0 if all is well, 1 if runs failed, 2 if
+    nothing could be run, 130 if it was interrupted."""
+    _prepare_streams()
+    try:
+        import cyclopts  # noqa: F401
+        import loky  # noqa: F401
+        import msgspec  # noqa: F401
+        import polars as pl
+        import rich  # noqa: F401
+    except ImportError as error:
+        print(
+            f"unbounded: {error.name} is missing: pip install 'unbounded[experiments]'",
+            file=sys.stderr,
+        )
+        return 2
+    from unbounded import experiments
+    from unbounded.durable import DurableError
+    from unbounded.experiments.files import sentence
+
+    expected = (
+        DurableError,
+        experiments.ConfigError,
+        experiments.EngineError,
+        experiments.StoreError,
+        MemoryError,
+        pl.exceptions.PolarsError,
+    )
+    try:
+        status = _app()(sys.argv[1:] if arguments is None else arguments)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"unbounded: {where}{sentence(error)}", file=sys.stderr)
+        return 2
+    except expected as error:
+        print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+def _prepare_streams() -> None:
+    """Have all three standard streams, as workers inherit them, and have none of them fail.
+
+    One that is closed, as a daemon's may be, leads nowhere: otherwise the next file to be opened
+    would take its place. And not every terminal knows every letter.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
+    # They stay open for as long as the program runs.
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _app() -> App:
+    import cyclopts
+
+    from unbounded._version import __version__
+    from unbounded.cli import looking
+
+    app = cyclopts.App(
+        name="unbounded",
+        help="Experiments with scale-free bandits and reinforcement learning.",
+        result_action="return_value",
+        version=__version__,
+    )
+    app.command(_init, name="init")
+    app.command(_run, name="run")
+    app.command(_slurm, name="slurm")
+    app.command(looking.show)
+    app.command(looking.report)
+    app.command(looking.watch)
+    app.command(_list, name="list")
+    app.command(looking.inspect)
+    app.command(_warm, name="warm")
+    app.register_install_completion_command(
+        name="--install-completion", help="Have the shell complete commands, options and files."
+    )
+    return app
+
+
+def _init(kind: Literal["bandit", "mdp", "own", "tour"], directory: Path) -> int:
+    """Write a small experiment with comments, to begin with; never over something that is there.
+
+    Parameters
+    ----------
+    kind
+        Bandits, MDPs, a learner of your own in a file beside the experiment, or a tour of three.
+    directory
+        Where to; it need not exist yet.
+    """
+    from unbounded.experiments.scaffold import write_template
+
+    written = write_template(kind, directory)
+    for path in written:
+        print(path)
+    experiments = [path.name for path in written if path.suffix == ".toml"]
+    what = experiments[0] if len(experiments) == 1 else "."
+    name = Path(what).stem if len(experiments) == 1 else directory.resolve().name
+    print(f"Now: {shlex.join(['cd', str(directory)])} && unbounded run {what}")
+    print(f"and then: {shlex.join(['unbounded', 'report', f'out/{name}'])}")
+    return 0
+
+
+def _run(
+    path: Path,
+    *,
+    out: Path | None = None,
+    quick: bool = False,
+    engine: str = "local",
+    workers: int | None = None,
+    shard: str | None = None,
+    dry_run: bool = False,
+) -> int:
+    """Run what is missing of an experiment, or of all experiments in a directory.
+
+    Parameters
+    ----------
+    path
+        An experiment, in TOML; or a directory, whose .toml files are run one after the other.
+    out
+        The directory of the results: out/NAME by default; for a directory, out/DIRECTORY, which
+        gets a directory for each experiment. With --quick, NAME-quick or DIRECTORY-quick.
+    quick
+        Run the shorter experiments that the [quick] tables of the files make of them.
+    engine
+        local, serial, dask, dask://HOST:PORT, or dask-file:PATH with the file of a scheduler.
+    workers
+        How many worker processes; by default one for each core.
+    shard
+        Run only a part: 7/100 is the seventh of a hundred, which may run at the same time on
+        other machines that share the directory of results.
+    dry_run
+        Only say what would be run. Of an experiment that names code from elsewhere, say what
+        would be imported, and import nothing.
+    """
+    from rich.console import Console
+
+    from unbounded import experiments
+    from unbounded.experiments.display import Display
+    from unbounded.experiments.runner import compile_ahead
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if dry_run and _say_imports(console, path):
+        return 0
+    todo = experiments.jobs(path, out=out, quick=quick, shard=shard)
+    if dry_run:
+        for job in todo:
+            _say_missing(console, job)
+        return 0
+    # loky replaces a worker that has grown by compiling: nothing is lost, and nobody need know.
+    warnings.filterwarnings("ignore", "A worker was restarted", UserWarning)
+    status = 0
+    try:
+        with _termination_interrupts(), Display(console) as display:
+            fresh = [job for job in todo[1:] if not job.store.directory.exists()]
+            if engine == "local" and fresh:
+                compile_ahead([(job.cells, job.experiment.replicates) for job in fresh], workers)
+            for number, job in enumerate(todo, 1):
+                if path.is_dir():
+                    display.heading = f"{job.experiment.name} ({number} of {len(todo)})"
+                status = max(status, _run_job(console, display, job, engine, workers))
+    except KeyboardInterrupt:
+        kept = todo[0].store.directory
+        kept = kept.parent if path.is_dir() else kept
+        again = ["unbounded", "run", str(path), "--out", str(kept), "--engine", engine]
+        again += ["--quick"] if quick else []
+        again += ["--shard", shard] if shard else []
+        console.print(
+            f"Stopped. What was finished is kept in {kept}; resume with: {shlex.join(again)}",
+            markup=False,
+        )
+        return 130
+    return status
+
+
+def _say_imports(console: Console, path: Path) -> bool:
+    """Say what would be imported from elsewhere, if anything would."""
+    from unbounded.experiments import ConfigError
+    from unbounded.experiments.names import our_names
+    from unbounded.experiments.plugins import ForeignError, imports_of
+
+    found = False
+    for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
+        try:
+            lines = imports_of(file, our_names())
+        except ForeignError as error:
+            raise ConfigError(f"{file}: {error}") from None
+        for line in lines:
+            console.print(f"{file} would import {line}", markup=False)
+        found = found or bool(lines)
+    if found:
+        console.print("Nothing was imported or checked, and nothing was run.")
+    return found
+
+
+def _say_missing(console: Console, job: Job) -> None:
+    total = sum(span.replicates for span in job.share())
+    left = sum(span.replicates for span in job.missing())
+    console.print(
+        f"{len(job.cells)} cells, {total} replicates, {left} to run, in {job.store.directory}"
+    )
+
+
+def _run_job(console: Console, display: Display, job: Job, engine: str, workers: int | None) -> int:
+    """Run one experiment and say what came of it; 1 if something failed."""
+    from unbounded.cli.looking import say_set_aside
+    from unbounded.experiments.display import span_of
+
+    try:
+        result = job.run(engine=engine, workers=workers, watcher=display)
+    finally:
+        say_set_aside(console, job.store)
+    directory = job.store.directory
+    total = sum(span.replicates for span in job.share())
+    failed = sum(failure.count for failure in result.failures)
+    done = total - failed
+    console.print(
+        f"{done} of {total} replicates done ({result.already_stored} were stored before), "
+        f"{failed} failed, {span_of(sum(result.task_seconds))} of computing, "
+        f"{span_of(result.compile_seconds)} of compiling and loading. "
+        f"Results: {directory}",
+        markup=False,
+    )
+    if not total:
+        console.print("This shard has nothing to do: there are more shards than replicates.")
+    if result.other_code:
+        console.print(
+            f"{result.other_code} cells have results of other code too: rows are shown together "
+            "only if all shards run with the same versions of unbounded, Python, NumPy and Numba"
+        )
+    for failure in result.failures[:5]:
+        console.print(f"failed: {failure.label}: {failure.error}", markup=False)
+    if len(result.failures) > 5:
+        console.print(f"and {len(result.failures) - 5} more in {directory / 'failed'}")
+    return 1 if failed else 0
+
+
+def _slurm(path: Path, *, shards: int, out: Path | None = None, quick: bool = False) -> int:
+    """Print the script of a Slurm array that runs an experiment: unbounded slurm ... | sbatch
+
+    Parameters
+    ----------
+    path
+        An experiment, or a directory of them, as for ``run``.
+    shards
+        How many parts to cut it into: the tasks of the array.
+    out
+        The directory of the results, as for ``run``; all machines must see it.
+    quick
+        Run the shorter experiments that the [quick] tables of the files make of them.
+    """
+    from unbounded import experiments
+    from unbounded.experiments.slurm import script
+
+    print(script(experiments.jobs(path, out=out, quick=quick), path, shards, quick=quick), end="")
+    return 0
+
+
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """Answer SIGTERM, which batch systems send, as Ctrl-C."""
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _list(name: str | None = None) -> int:
+    """List the algorithms, adversaries and worlds that an experiment can name.
+
+    Parameters
+    ----------
+    name
+        One of them, to see what its settings mean. Bandits and MDPs may both have it. It may be
+        package.module:Name.
+    """
+    from rich.console import Console
+
+    from unbounded.experiments import ConfigError
+    from unbounded.experiments.names import FAMILIES, broken, known, nearest, title
+    from unbounded.experiments.plugins import ForeignError
+
+    console = Console(highlight=False, soft_wrap=True)
+    families = {
+        title(kind, field): known(kind, field) for kind in FAMILIES for field in FAMILIES[kind]
+    }
+    if name is not None:
+        found, errors = [], []
+        for heading, family in families.items():
+            try:
+                found.append((heading, family.find(name)))
+            except ForeignError as error:  # of one family, it is none of the others
+                errors.append(str(error))
+        entries = [(heading, entry) for heading, entry in found if entry is not None]
+        if not entries and errors:
+            raise ConfigError(errors[0])
+        if not entries:
+            names = [one for family in families.values() for one in family]
+            raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
+        for heading, entry in entries:
+            _describe(console, entry, heading, whole=True)
+        return 0
+    for heading, family in families.items():
+        console.print(heading, style="bold")
+        for entry in family.values():
+            _describe(console, entry, heading, whole=False)
+        console.print()
+    for line in broken():
+        console.print(line, markup=False)
+    return 0
+
+
+def _warm(*names: str, simulate: bool = False) -> int:
+    """Compile what learners need, and keep it, so that whoever finds the cache starts at once.
+
+    Parameters
+    ----------
+    names
+        Learners, as SCB; all of them by default.
+    simulate
+        Compile what simulations and experiments need too, with all adversaries.
+    """
+    from unbounded import warm
+    from unbounded.experiments.display import span_of
+
+    try:
+        done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))
+    except (RuntimeError, ValueError) as error:
+        print(f"unbounded: {error}", file=sys.stderr)
+        return 2
+    spent = span_of(sum(done.seconds.values()))
+    print(f"{done.files} files were written in {spent}, to {done.directory}")
+    return 0
+
+
+def _describe(console: Console, entry: Registered, heading: str, *, whole: bool) -> None:
+    """One thing that an experiment can name; ``whole`` says what its settings mean too."""
+    from unbounded.experiments.registered import REQUIRED
+
+    reference = f" [{entry.reference}]" if entry.reference else ""
+    family = f" ({heading})" if whole else ""
+    family += f" (of {entry.package})" if entry.package else ""
+    console.print(f"{entry.name}{family}: {entry.summary}{reference}", markup=False)
+    for parameter in entry.parameters.values():
+        required = parameter.default is REQUIRED
+        default = "required" if required else f"default {parameter.default!r}"
+        text = f"{parameter.text}; " if parameter.text else ""
+        line = f"    {parameter.name} : {text}{default}"
+        console.print(line, markup=False, style=None if whole else "dim")
+        if whole and parameter.description:
+            console.print(f"        {parameter.description}", markup=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

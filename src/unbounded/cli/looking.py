@@ -1,0 +1,140 @@
+"""Commands of ``unbounded`` that look at what is there, and run nothing."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unbounded.experiments import Store
+
+
+def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> int:
+    """Show the regret at the last round, learners against adversaries.
+
+    Parameters
+    ----------
+    directory
+        As given to ``run`` as ``--out``.
+    cells
+        One line for each cell instead, with its regret as it is too.
+    save
+        A file to write all rows to: .csv or .parquet.
+    """
+    import polars as pl
+    from rich.console import Console
+
+    from unbounded import experiments
+    from unbounded.experiments.files import write_whole
+    from unbounded.experiments.store import in_order
+    from unbounded.report.pivot import cell_table, means, pivots, print_pivots
+
+    e, plan, store = experiments.opened(directory)
+    everything = store.read()
+    frame = in_order(everything, plan, e.replicates)
+    console = Console(highlight=False)
+    found = means(frame, e)
+    if cells:
+        console.print(cell_table(e, plan, found))
+    else:
+        print_pivots(console, pivots(e, plan, found))
+    for failure in store.failures():
+        console.print(f"failed: {failure.label}: {failure.error}", markup=False)
+    say_set_aside(console, store)
+    others = everything.filter(~pl.col("cell").is_in(frame["cell"].unique().implode())).height
+    if others:
+        console.print(f"{others} rows of other settings or of other code are not shown")
+    if save is not None:
+        content = io.BytesIO()
+        if save.suffix == ".csv":
+            frame.write_csv(content)
+        elif save.suffix == ".parquet":
+            frame.write_parquet(content)
+        else:
+            raise experiments.ConfigError(f"--save takes a .csv or a .parquet file, not {save}")
+        write_whole(save, content.getvalue())
+    return 0
+
+
+def report(
+    directory: Path,
+    other: Path | None = None,
+    *,
+    output: Path | None = None,
+    figures: bool = True,
+) -> int:
+    """Make one self-contained page, and figures for print, of what is stored.
+
+    Parameters
+    ----------
+    directory
+        As given to ``run`` as ``--out``, or a directory of several such.
+    other
+        Another run of the same or a similar experiment, to be compared with the first.
+    output
+        The page: DIRECTORY/report.html by default, OTHER/versus.html for two. Figures go into a
+        directory beside it.
+    figures
+        Whether to write figures (SVG and PDF) too.
+    """
+    from unbounded.report import report as written_report
+
+    written = written_report(directory, other, output=output, figures=figures)
+    if written.figures:
+        print(f"{len(written.figures)} figures: {written.figures[0].parent}")
+    if written.without_figures:
+        print(written.without_figures)
+    print(f"The page: {written.page}")
+    return 0
+
+
+def watch(directory: Path, *, port: int = 0) -> int:
+    """Show the report in a browser on this machine while the experiment runs.
+
+    Parameters
+    ----------
+    directory
+        As given to ``run`` as ``--out``; it need not exist yet.
+    port
+        Of the loopback interface; by default one that is free.
+    """
+    from unbounded.report.watch import watch as served
+
+    served(directory, port=port, ready=lambda address: print(f"Open {address}", flush=True))
+    print("Nothing is missing any more.")
+    return 0
+
+
+def inspect(file: Path, *, html: Path | None = None) -> int:
+    """Look at a durable learner, which may be in use: its state, its arms, losses over time.
+
+    Parameters
+    ----------
+    file
+        As given to ``Durable``.
+    html
+        A page to write, like a report's.
+    """
+    from rich.console import Console
+
+    from unbounded.experiments.files import write_whole
+    from unbounded.report.live import lines, live_report, look
+    from unbounded.report.page import html as drawn
+
+    seen = look(file)
+    console = Console(highlight=False, soft_wrap=True)
+    for line in lines(seen):
+        console.print(line, markup=False)
+    if html is not None:
+        write_whole(html, drawn(live_report(seen)).encode(errors="backslashreplace"))
+        console.print(f"The page: {html}", markup=False)
+    return 0
+
+
+def say_set_aside(console: Console, store: Store) -> None:
+    """Name the files that were not what they should be."""
+    for path, reason in store.set_aside:
+        console.print(f"not used: {path}: {reason}", markup=False)

@@ -1,0 +1,1 @@
+"""Solve the two programs over occupancy measures, with certificates."""

@@ -1,0 +1,73 @@
+"""Products with powers of two, and sums of such, where they may leave the range of floats.
+
+C's ``ldexp``, which kernels compile to, gives inf there; Python's raises an error. Kernels also run
+interpreted, and must then give the same.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+
+from unbounded.core.arrays import Vector
+from unbounded.jit.kernel import kernel
+
+LARGEST = sys.float_info.max
+
+
+def ldexp(x: float, e: int) -> float:
+    """x 2^e, infinite where that is beyond the largest float.
+
+    Examples
+    --------
+    >>> from unbounded.core.scaled import ldexp
+    >>> ldexp(0.5, 3), ldexp(-0.5, 2000)
+    (4.0, -inf)
+    """
+    try:
+        return math.ldexp(x, e)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+@overload(ldexp, jit_options={"forceinline": True})
+def _compiled(x: Any, e: Any) -> Any:
+    def its_c(x: Any, e: Any) -> Any:
+        return math.ldexp(x, e)
+
+    return its_c
+
+
+def widths(W: Vector, e: Vector) -> Vector:
+    """`capped` of each."""
+    with np.errstate(over="ignore"):
+        return np.minimum(np.ldexp(W, e.astype(np.int64)), LARGEST)
+
+
+@kernel
+def capped(x: float, e: int) -> float:
+    """x 2^e for x >= 0, at most the largest float: what no finite loss exceeds."""
+    return min(ldexp(x, e), LARGEST)
+
+
+@kernel
+def shift_each(values: Vector, shift: int) -> None:
+    """Multiply ``values`` by 2^shift, in place: exact, short of underflow; infinity stays."""
+    for i in range(values.size):
+        values[i] = ldexp(values[i], shift)
+
+
+@kernel
+def added(x: float, e: int, y: float, f: int) -> tuple[float, int]:
+    """x 2^e + y 2^f for x, y >= 0, as mantissa and exponent; the exponent of 0 means nothing."""
+    if not y > 0.0:
+        return x, e
+    if not x > 0.0:
+        return y, f
+    top = max(e, f)
+    total, more = math.frexp(math.ldexp(x, e - top) + math.ldexp(y, f - top))
+    return total, top + more

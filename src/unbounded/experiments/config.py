@@ -1,0 +1,129 @@
+"""Where an experiment is read and written: the one place that knows its TOML file.
+
+A list where one value is expected spans a grid. Whatever is wrong with a file is said in one
+sentence, with the line and the nearest name that would have been right, before anything runs.
+(`reader` checks a document, `toml_lines` finds the line; nothing else uses them.)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from unbounded.experiments.experiment import ConfigError, Experiment
+from unbounded.experiments.files import read_file
+from unbounded.experiments.reader import read
+from unbounded.experiments.toml_lines import line_of
+
+
+def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
+    """Read an experiment from a TOML file; `ConfigError` says what is wrong with it.
+
+    With ``quick``, what its table ``quick`` says comes before what is said outside of it. Files
+    that it names (``path = ...``) are sought from the directory that it is in.
+    """
+    try:
+        text = read_file(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}): {error.reason}") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    e = _loads(text, os.fspath(path), quick, Path(path).parent)
+    if e.name:
+        return e
+    return msgspec.structs.replace(e, name=re.sub(r"[^A-Za-z0-9_-]", "-", Path(path).stem)[:100])
+
+
+def loads(text: str, source: str = "experiment", *, quick: bool = False) -> Experiment:
+    """Read an experiment from TOML text; ``source`` is named in errors. Files that it names are
+    sought from the current directory.
+
+    Examples
+    --------
+    >>> from unbounded.experiments import config
+    >>> config.loads("rounds = 100\\nreplicate = 3")
+    Traceback (most recent call last):
+    unbounded.experiments.experiment.ConfigError: experiment, line 2: unknown key 'replicate'; the
+    nearest valid one is 'replicates' (valid: learners, adversaries, arms, rounds, worlds, episodes,
+    name, title, claim, views, replicates, seed, checkpoints, pseudo_regret, quick)
+    """
+    return _loads(text, source, quick, Path())
+
+
+def _loads(text: str, source: str, quick: bool, folder: Path) -> Experiment:
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # an int of 5,000 digits is a ValueError too
+        message = str(error)
+        place = re.search(r" \(at (line \d+), column \d+\)", message)
+        if place:
+            message = message.replace(place[0], "")
+        where = f"{source}, {place[1]}" if place else source
+        raise ConfigError(f"{where}: not valid TOML: {message}") from None
+    return read(document, source, lambda path: line_of(text, path), quick, folder)
+
+
+def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experiment:
+    """Make an experiment from a dict with the keys of the TOML file.
+
+    Examples
+    --------
+    >>> from unbounded.experiments import config
+    >>> e = config.experiment({
+    ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}],
+    ...     "adversaries": [{"name": "StochasticGap", "scale": [1e-6, 1e6]}],
+    ...     "arms": 5,
+    ...     "rounds": [100, 1000],
+    ... })
+    >>> e.rounds, e.learners[0].variants()
+    ((100, 1000), [{'clip': 'scale'}, {'clip': 'range'}])
+    """
+    return read(document, "experiment", lambda path: None, quick, Path())
+
+
+def to_dict(e: Experiment) -> dict[str, Any]:
+    """The dict that makes an equal experiment."""
+    empty = ((), "")
+    document = {
+        field: value for field in e.__struct_fields__ if (value := getattr(e, field)) not in empty
+    }
+    for field in ("learners", "adversaries", "worlds"):
+        if field in document:
+            document[field] = [
+                {"name": entry.name, **{k: _shortest(v) for k, v in entry.settings.items()}}
+                for entry in document[field]
+            ]
+    for field in ("arms", "rounds", "episodes"):
+        if field in document:
+            document[field] = _shortest(document[field])
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in document.items()}
+
+
+def dumps(e: Experiment) -> str:
+    """The TOML text that makes an equal experiment.
+
+    Examples
+    --------
+    >>> from unbounded.experiments import config
+    >>> e = config.experiment({
+    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
+    ...     "arms": 5, "rounds": 100})
+    >>> config.loads(config.dumps(e)) == e
+    True
+    """
+    import tomli_w
+
+    return tomli_w.dumps(to_dict(e))
+
+
+def _shortest(values: tuple[Any, ...]) -> Any:
+    """One value stands for itself, unless it is a list of lists, which would look like several."""
+    one = values[0]
+    nested = isinstance(one, list | tuple) and any(isinstance(part, list | tuple) for part in one)
+    return one if len(values) == 1 and not nested else list(values)

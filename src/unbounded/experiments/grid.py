@@ -1,0 +1,176 @@
+"""An experiment's cells: every combination, each with the key that its results are kept under."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from unbounded.experiments import names
+from unbounded.experiments.experiment import ConfigError, Experiment
+from unbounded.experiments.names import Field
+from unbounded.experiments.registered import Registered
+from unbounded.experiments.sources import content_hash, named_file
+from unbounded.experiments.task import Settings, code_version
+
+
+class Cell(NamedTuple):
+    """One combination of an experiment.
+
+    Attributes
+    ----------
+    key : str
+        A hash of the settings and of the code: equal keys, equal results.
+    settings : Settings
+        What a worker needs; settings that were not given are left out.
+    code : str
+        The version of the code that the results come from.
+    learner_settings, adversary_settings, world_settings : str
+        All of them, defaults included, as JSON with sorted keys; bandits have no
+        ``world_settings``.
+    states, actions, horizon : int
+        The size of the world; None for bandits.
+    """
+
+    key: str
+    settings: Settings
+    code: str
+    learner_settings: str
+    adversary_settings: str
+    world_settings: str | None = None
+    states: int | None = None
+    actions: int | None = None
+    horizon: int | None = None
+
+    @property
+    def label(self) -> str:
+        """For people: without the settings that were not given."""
+        s = self.settings
+        size = f"n={s.arms}" if s.world is None else _call(s.world, s.world_settings)
+        return (
+            f"{_call(s.learner, s.learner_settings)} · "
+            f"{_call(s.adversary, s.adversary_settings)} · {size} · T={s.rounds}"
+        )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What every row of results says of its cell, but for the key and the code."""
+        s = self.settings
+        return {
+            "learner": s.learner,
+            "learner_settings": self.learner_settings,
+            "adversary": s.adversary,
+            "adversary_settings": self.adversary_settings,
+            "arms": s.arms,
+            "world": s.world,
+            "world_settings": self.world_settings,
+            "states": self.states,
+            "actions": self.actions,
+            "horizon": self.horizon,
+            "rounds": s.rounds,
+            "seed": s.seed,
+        }
+
+
+class _Size(NamedTuple):
+    """What is played on: a number of arms, or a world."""
+
+    arms: int | None
+    world: str | None
+    world_settings: dict[str, Any]
+    world_json: str | None = None
+    states: int | None = None
+    actions: int | None = None
+    horizon: int | None = None
+
+
+def cells(e: Experiment) -> list[Cell]:
+    """The cells of an experiment, each once, in the order of the file.
+
+    Examples
+    --------
+    >>> from unbounded.experiments import config, grid
+    >>> e = config.experiment({
+    ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}],
+    ...     "adversaries": [{"name": "StochasticGap"}], "arms": 5, "rounds": [100, 1000]})
+    >>> for cell in grid.cells(e):
+    ...     print(cell.label)
+    SCB(clip=scale) · StochasticGap · n=5 · T=100
+    SCB(clip=scale) · StochasticGap · n=5 · T=1000
+    SCB(clip=range) · StochasticGap · n=5 · T=100
+    SCB(clip=range) · StochasticGap · n=5 · T=1000
+    """
+    learners = _variants(e, "learners")
+    sizes = [_Size(arms, None, {}) for arms in e.arms] or _worlds(e)
+    found: dict[str, Cell] = {}
+    for adversary, adversary_settings, adversary_json in _variants(e, "adversaries"):
+        for learner, learner_settings, learner_json in learners:
+            for size in sizes:
+                for rounds in e.lengths:
+                    settings = Settings(
+                        learner, learner_settings, adversary, adversary_settings,
+                        size.arms, rounds, e.checkpoints, e.pseudo_regret, e.seed,
+                        size.world, size.world_settings,
+                    )  # fmt: skip
+                    code = code_version(settings)
+                    whole = (
+                        learner, learner_json, adversary, adversary_json,
+                        size.arms if size.world is None else (size.world, size.world_json),
+                        rounds, e.checkpoints, e.pseudo_regret, e.seed, code,
+                    )  # fmt: skip
+                    key = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()[:24]
+                    cell = Cell(
+                        key, settings, code, learner_json, adversary_json,
+                        size.world_json, size.states, size.actions, size.horizon,
+                    )  # fmt: skip
+                    found.setdefault(key, cell)
+    return list(found.values())
+
+
+def _worlds(e: Experiment) -> list[_Size]:
+    """Every world, built once to learn its size."""
+    sizes = []
+    for name, settings, text in _variants(e, "worlds"):
+        layers = names.world(name, settings).layers
+        shape = sum(layers.sizes), layers.n_actions, layers.horizon
+        sizes.append(_Size(None, name, settings, text, *shape))
+    return sizes
+
+
+def _variants(e: Experiment, field: Field) -> list[tuple[str, dict[str, Any], str]]:
+    """Name, settings, and all settings as JSON, of each thing that ``field`` lists."""
+    known = names.known(e.kind, field)
+    return [
+        (entry.name, settings, _json(known[entry.name], settings))
+        for entry in getattr(e, field)
+        for settings in entry.variants()
+    ]
+
+
+def _json(known: Registered, settings: Mapping[str, Any]) -> str:
+    try:
+        whole = known.defaults | dict(settings)
+        if file := named_file(whole):  # it is what is in it, wherever it lies
+            whole |= {"path": Path(file).name, "content": content_hash(file)}
+        return msgspec.json.encode(whole, order="deterministic").decode()
+    except TypeError as error:
+        raise ConfigError(
+            f"{known.name} has a setting that an experiment cannot keep: {error}"
+        ) from None
+
+
+def _call(name: str, settings: Mapping[str, Any]) -> str:
+    if not settings:
+        return name
+    return f"{name}({', '.join(f'{key}={_brief(value)}' for key, value in settings.items())})"
+
+
+def _brief(value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if os.path.isabs(text):  # of a file
+        text = Path(text).name
+    return text if len(text) <= 24 else f"{text[:21]}..."

@@ -1,0 +1,291 @@
+"""Names from anywhere: code of other packages, and of the current directory.
+
+A name is ``package.module:Name``, or an entry point of an installed package in one of ``GROUPS``.
+Where it leads is found without importing anything; only what Python itself finds, or what lies in
+the current directory, can be imported. Results are kept under a hash of the sources.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
+from pathlib import Path
+from types import CodeType, FunctionType, MappingProxyType
+from typing import Any, NamedTuple
+
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {field: f"unbounded.{field}" for field in ("learners", "adversaries", "worlds")}
+)
+"""The groups of entry points, by the tables of an experiment."""
+
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z", re.ASCII)
+
+
+class ForeignError(ValueError):
+    """Why a name of somebody's own code cannot be used, and what to do."""
+
+
+class Place(NamedTuple):
+    """Where a name leads."""
+
+    module: str
+    attribute: str
+
+
+class Sources(NamedTuple):
+    """What the results of foreign code depend on."""
+
+    digest: str  # of its own sources
+    ours: tuple[str, ...]  # modules of this package that they import
+
+
+def place_of(field: str, name: str) -> Place | None:
+    """Where ``name`` leads, if it is one from elsewhere; imports nothing.
+
+    Examples
+    --------
+    >>> from unbounded.experiments.plugins import place_of
+    >>> place_of("learners", "mypackage.module:Mine")
+    Place(module='mypackage.module', attribute='Mine')
+    >>> place_of("learners", "SCB")
+    """
+    if ":" in name:
+        if not _NAME.match(name):
+            raise ForeignError(f"{name!r} is not of the form 'package.module:Name'")
+        return Place(*name.split(":"))
+    found = {(entry.module, entry.attr) for entry in offered(field) if entry.name == name}
+    if len(found) > 1:
+        ways = " or ".join(sorted(f"'{module}:{attribute}'" for module, attribute in found))
+        raise ForeignError(f"several packages offer {name!r}: say {ways}")
+    return Place(*found.pop()) if found else None
+
+
+def offered(field: str) -> list[EntryPoint]:
+    """The entry points of installed packages, by name."""
+    return _offered(field, tuple(sys.path))
+
+
+@cache
+def _offered(field: str, path: tuple[str, ...]) -> list[EntryPoint]:
+    return sorted(entry_points(group=GROUPS[field]), key=lambda entry: entry.name)
+
+
+def loaded(place: Place) -> Any:
+    """What a name stands for; imports its module."""
+    module, attribute = place
+    if module == "__main__":
+        raise ForeignError(
+            f"workers cannot import {attribute} from __main__: put it into a file of its own, as "
+            f"mine.py, and say 'mine:{attribute}'"
+        )
+    _find(module)  # the error, if there is none
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # behind what is installed
+    try:
+        found = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ForeignError(f"{module} does not import: {what}") from error
+    if not hasattr(found, attribute):
+        own = [
+            name
+            for name, value in vars(found).items()
+            if getattr(value, "__module__", "") == module and not name.startswith("_")
+        ]
+        has = f"it has {', '.join(own)}" if own else "it has nothing of its own"
+        raise ForeignError(f"{module} has no {attribute!r}; {has} ({_origin(module)})")
+    return getattr(found, attribute)
+
+
+def described(module: str) -> str:
+    """Where a module is, and of what package: for people; imports nothing."""
+    top = module.partition(".")[0]
+    packages = packages_distributions().get(top, [])
+    of = ", ".join(f"{name} {version(name)}" for name in sorted(set(packages)))
+    return f"{_origin(module)} ({of})" if of else str(_origin(module))
+
+
+def package_of(module: str) -> str:
+    """The package that a module belongs to with its version, or its file."""
+    top = module.partition(".")[0]
+    packages = sorted(set(packages_distributions().get(top, [])))
+    return ", ".join(f"{name} {version(name)}" for name in packages) or str(_origin(module))
+
+
+def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:
+    """What an experiment in TOML would import, one sentence each; imports nothing of it.
+
+    ``ours`` has the package's own names, by table.
+    """
+    try:
+        document = tomllib.loads(file.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return []  # whoever reads it will say so
+    found = []
+    parts = [document, document.get("quick")]
+    for part in (part for part in parts if isinstance(part, dict)):
+        for field in GROUPS:
+            tables = part.get(field)
+            for table in tables if isinstance(tables, list) else []:
+                name = table.get("name") if isinstance(table, dict) else None
+                place = None
+                if isinstance(name, str) and name not in ours[field]:
+                    place = place_of(field, name)
+                if place is not None:
+                    line = f"{place.module} for {name}, from {described(place.module)}"
+                    found.append(line)
+    return list(dict.fromkeys(found))
+
+
+# ------------------------------------------------------------------ finding
+
+
+def _find(module: str) -> ModuleSpec:
+    """The spec of a module, without importing it or the packages that it is in."""
+    path: Any = None
+    spec: Any = None
+    names = module.split(".")
+    for i in range(len(names)):
+        name = ".".join(names[: i + 1])
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if spec is None:
+            finders = (finder for finder in sys.meta_path if hasattr(finder, "find_spec"))
+            tried = (finder.find_spec(name, path, None) for finder in finders)
+            spec = next((one for one in tried if one is not None), None)
+        if spec is None and i == 0:
+            spec = PathFinder.find_spec(name, [os.getcwd()])
+        if spec is None:
+            raise ForeignError(
+                f"there is no module {name}: install its package where this runs, or run it in the "
+                f"directory that has {names[0]}.py or {names[0]}/"
+            )
+        path = spec.submodule_search_locations or []
+    found: ModuleSpec = spec
+    return found
+
+
+def _origin(module: str) -> Path:
+    spec = _find(module)
+    return Path(spec.origin) if spec.has_location and spec.origin else Path(f"<{module}>")
+
+
+# ------------------------------------------------------------------ sources
+
+_first_seen: dict[str, str] = {}  # the digest of a module's sources when it was first used here
+
+
+def sources_of(module: str) -> Sources:
+    """A digest of a module, of what it imports of its own package and of the current directory,
+    and the names of what it imports of this one.
+
+    The code in memory must be that of the files: results are kept under the digest.
+    """
+    digest, ours = hashlib.sha256(), set()
+    for name in sorted(_own_modules(module)):
+        file = _origin(name)
+        digest.update(f"{name} ".encode())
+        if file.is_file():
+            digest.update(file.read_bytes())
+            ours |= {one for one in _imports(name) if one.partition(".")[0] == "unbounded"}
+        if not _as_written(name):
+            raise _edited(name)
+    text = digest.hexdigest()[:16]
+    if _first_seen.setdefault(module, text) != text:
+        raise _edited(module)
+    return Sources(text, tuple(sorted(ours)))
+
+
+def _edited(module: str) -> ForeignError:
+    return ForeignError(
+        f"{_origin(module)} was edited after it was imported: start Python (or the workers) again"
+    )
+
+
+def _own_modules(module: str) -> set[str]:
+    """The module, the packages that it is in, and what they import from beside them."""
+    top = module.partition(".")[0]
+    here = _origin(top).parent == Path(os.getcwd())  # then what lies beside it counts as well
+    found: set[str] = set()
+    waiting = {module}
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        root = name.partition(".")[0]
+        try:
+            beside = here and _origin(root).parent in (Path(os.getcwd()), Path(os.getcwd(), root))
+            if root != top and not beside:
+                continue
+            _find(name)
+        except ForeignError:  # of a `from` import: not a module
+            continue
+        found.add(name)
+        waiting |= {name.rpartition(".")[0]} - {""}
+        waiting |= _imports(name)
+    return found
+
+
+def _imports(module: str) -> set[str]:
+    file = _origin(module)
+    if file.suffix != ".py" or not file.is_file():
+        return set()
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    return set(_named_in(file.read_bytes(), package))
+
+
+@cache
+def _named_in(source: bytes, package: str) -> tuple[str, ...]:
+    """The modules that import statements may mean."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            above = parts[: len(parts) - node.level + 1] if node.level else []
+            base = ".".join([*above, node.module] if node.module else above)
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in names if name)
+
+
+def _as_written(module: str) -> bool:
+    """Whether the functions in memory are those that the file has now."""
+    there, file = sys.modules.get(module), _origin(module)
+    if there is None or file.suffix != ".py":
+        return True
+    written = _written(file.read_bytes(), str(file))
+    return all(code in written for code in _in_memory(there) if Path(code.co_filename) == file)
+
+
+@cache
+def _written(source: bytes, file: str) -> frozenset[CodeType]:
+    return frozenset(_codes(compile(source, file, "exec", dont_inherit=True)))
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _in_memory(module: Any) -> Iterator[CodeType]:
+    values = list(vars(module).values())
+    for value in values:
+        if inspect.isclass(value) and value.__module__ == module.__name__:
+            values += vars(value).values()
+        function = inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
+        function = getattr(function, "py_func", function)
+        if isinstance(function, FunctionType) and function.__module__ == module.__name__:
+            yield function.__code__

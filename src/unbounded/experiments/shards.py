@@ -1,0 +1,140 @@
+"""Shards: a grid cut into parts that need nothing of one another but a directory.
+
+Which replicates a shard has follows from the experiment alone, not from what is stored: shards that
+start at different times agree on it without talking to one another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from unbounded.experiments.experiment import ConfigError
+from unbounded.experiments.grid import Cell
+from unbounded.experiments.task import Span
+
+SHARDS = "shards"
+"""Where the results of shards are, in the directory of an experiment."""
+
+_MOST = 10**6
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part ``number`` of ``count``, from 1.
+
+    Examples
+    --------
+    >>> from unbounded.experiments.shards import Shard
+    >>> str(Shard(7, 100)), Shard(7, 100).directory
+    ('7/100', '7-of-100')
+    """
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    @property
+    def directory(self) -> str:
+        """Of its results, in ``SHARDS``."""
+        return f"{self.number}-of-{self.count}"
+
+
+def shard_of(text: str) -> Shard:
+    """The shard that "7/100" means.
+
+    Examples
+    --------
+    >>> from unbounded.experiments.shards import shard_of
+    >>> shard_of("7/100")
+    Shard(number=7, count=100)
+    >>> shard_of("101/100")
+    Traceback (most recent call last):
+    unbounded.experiments.experiment.ConfigError: there is no shard 101 of 100: they are
+    numbered 1 .. 100
+    """
+    form = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+    if not form:
+        raise ConfigError(f"a shard is written as NUMBER/COUNT, such as 7/100; got {text[:60]!r}")
+    number, count = int(form[1]), int(form[2])
+    if not 1 <= count <= _MOST:
+        raise ConfigError(f"an experiment can be cut into 1 .. {_MOST} shards, not {count}")
+    if not 1 <= number <= count:
+        raise ConfigError(f"there is no shard {number} of {count}: they are numbered 1 .. {count}")
+    return Shard(number, count)
+
+
+def share_of(shard: Shard | None, plan: Sequence[Cell], replicates: int) -> list[Span]:
+    """The replicates that a shard has of each cell; without a shard, all of them.
+
+    Of R replicates of the cell at position p, shard j = 0 .. N - 1 has
+    floor(R (j + p + 1) / N) - floor(R (j + p) / N), one after the other. That telescopes over j, so
+    every replicate has one shard, and over p, so that two shards differ by at most one replicate
+    in any stretch of cells. Cells that should take the same time stand together: every shard has
+    its part of what is slow.
+
+    Examples
+    --------
+    >>> from unbounded.experiments import config, grid
+    >>> from unbounded.experiments.shards import Shard, share_of
+    >>> e = config.experiment({
+    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
+    ...     "arms": [3, 5], "rounds": 100})
+    >>> share_of(Shard(2, 4), grid.cells(e), e.replicates)
+    [Span(cell=0, first=2, replicates=3), Span(cell=1, first=3, replicates=2)]
+    """
+    if shard is None:
+        return [Span(i, 0, replicates) for i in range(len(plan))]
+    order = sorted(range(len(plan)), key=lambda i: (_likeness(plan[i]), i))
+    j, count = shard.number - 1, shard.count
+    spans = []
+    for position, i in enumerate(order):
+        before = replicates * position // count
+        first = replicates * (position + j) // count - before
+        end = replicates * (position + j + 1) // count - before
+        if first < end:
+            spans.append(Span(i, first, end - first))
+    return sorted(spans)
+
+
+def _likeness(cell: Cell) -> tuple[str, ...]:
+    """Equal for cells that should take the same time."""
+    s = cell.settings
+    return s.learner, cell.learner_settings, str(s.size), str(s.rounds)
+
+
+def of_share(spans: Sequence[Span], share: Sequence[Span]) -> list[Span]:
+    """What of some spans is in a share, which has at most one span of each cell.
+
+    Examples
+    --------
+    >>> from unbounded.experiments.shards import of_share
+    >>> from unbounded.experiments.task import Span
+    >>> of_share([Span(0, 0, 4), Span(0, 6, 9), Span(1, 0, 2)], [Span(0, 3, 5)])
+    [Span(cell=0, first=3, replicates=1), Span(cell=0, first=6, replicates=2)]
+    """
+    owned = {span.cell: span for span in share}
+    found = []
+    for span in spans:
+        own = owned.get(span.cell)
+        if own is not None:
+            first = max(span.first, own.first)
+            end = min(span.first + span.replicates, own.first + own.replicates)
+            if first < end:
+                found.append(Span(span.cell, first, end - first))
+    return found
+
+
+def rows_of_share(frame: pl.DataFrame, plan: Sequence[Cell], share: Sequence[Span]) -> pl.DataFrame:
+    """The rows of the replicates of a share, in their order."""
+    key = pl.col("cell").cast(pl.String)
+    owned = {plan[span.cell].key: span for span in share}
+    first = {cell: span.first for cell, span in owned.items()}
+    end = {cell: span.first + span.replicates for cell, span in owned.items()}
+    from_, to = (key.replace_strict(one, default=-1, return_dtype=pl.Int64) for one in (first, end))
+    return frame.filter(pl.col("replicate").is_between(from_, to, closed="left"))

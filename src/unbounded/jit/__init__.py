@@ -1,0 +1,1 @@
+"""Compile kernels, cache them for later processes, and interpret them until then."""

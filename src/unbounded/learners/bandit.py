@@ -1,0 +1,426 @@
+"""Bandit learners: ask for an arm, tell its loss."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import PCG64
+from numpy.typing import ArrayLike
+
+from unbounded.core.arrays import Vector
+from unbounded.jit.interpreter import interpreted
+from unbounded.jit.steps import steps_of
+from unbounded.learners import persistence as documents
+from unbounded.learners.bandit_steps import entries
+from unbounded.learners.base import AskTell
+from unbounded.learners.scale_warning import SETTLED, ScaleWarning
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
+from unbounded.learners.tickets import Ticket
+from unbounded.validation import checked_loss, checked_losses
+
+_PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
+_LEAST = 2.0**-200  # a probability that is never drawn
+_MOST_MEMO = 2.0**200
+_ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
+
+
+class Choice(Ticket):
+    """A ticket for one decision: what was chosen, with what probability.
+
+    It can be used as an index: ``servers[choice]``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB
+    >>> choice = SCB(n_arms=4, seed=0).ask()
+    >>> choice
+    Choice(arm=0, probability=0.25, id=0)
+    >>> ["north", "east", "south", "west"][choice]
+    'north'
+    """
+
+    __slots__ = ("arm", "probability")
+
+    def __init__(self, arm: int, probability: float, number: int, learner: str) -> None:
+        self.arm = arm
+        self.probability = probability
+        self.id = number
+        self._learner = learner
+
+    def __index__(self) -> int:
+        return self.arm
+
+    def __repr__(self) -> str:
+        return f"Choice(arm={self.arm}, probability={self.probability:.4g}, id={self.id})"
+
+
+class Learner(AskTell[Choice]):
+    """Base of every bandit learner: ask for an arm, tell its loss.
+
+    Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
+    action for other threads, and a lock guards what takes more than one.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCB
+    >>> learner = CostSCB(n_arms=3, seed=0)
+    >>> first, second = learner.ask(), learner.ask()
+    >>> learner.tell(second, 0.2)
+    >>> learner.tell(first, reward=-1.5)
+    >>> learner.rounds, learner.scale, len(learner.outstanding)
+    (2, 1.5, 0)
+    """
+
+    spec: ClassVar[BanditSpec]
+    _variant: BanditSpec  # the same, as it is compiled for a learner of this size
+    _noun = "choice"
+    _counts = False  # whether asks change the state
+    _example = "SCB"
+    _remedy = ""  # where one huge loss spoils the scale: what to do about it
+
+    def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
+        super()._start(params, arguments, seed)
+        self._choose_steps()
+        self._delayed = self.spec.delayed
+        full = self.spec.feedback == "full"
+        self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
+        self._least = -self._limit  # of learners that are told the least possible loss: that
+        self._low, self._high = self._least, self._limit  # what is between needs no second look
+        self._watching = not self._remedy  # for losses that spoil the scale; or no need to
+        self._forgotten = 0  # asks = tells + forgotten + outstanding
+        self._telling: tuple[Any, ...] | None = None  # the record whose tell began last
+
+    def _choose_steps(self) -> bool:
+        """Use the compiled steps, if they are ready; else interpreted ones."""
+        steps = self._steps
+        if steps.ready:
+            self._ask, self._tell, self._look, self._scale, counting = steps.compiled
+            if self._counts:
+                self._ask = counting
+            return True
+        self._ask, self._tell = self._ask_interpreted, self._tell_interpreted
+        self._look, self._scale = steps.interpreted.look, steps.interpreted.scale
+        return False
+
+    def _ask_interpreted(self, _: Vector) -> tuple[int, float, float, int]:
+        with self._lock:
+            if self._choose_steps():
+                return self._ask(self._buffer)
+            began = time.perf_counter()
+            steps = self._steps.interpreted
+            ask = steps.ask_and_count if self._counts else steps.ask
+            after = self._buffer.copy()
+            arm, probability, memo, number = ask(after)
+            self._buffer = after
+            self._steps.spend(time.perf_counter() - began)
+            return int(arm), float(probability), float(memo), int(number)
+
+    def _tell_interpreted(self, _: Vector, arm: int, memo: float, number: int, loss: Any) -> None:
+        """On a copy of the buffer, which then takes its place at once: whenever it is interrupted,
+        the loss was learned or it was not."""
+        with self._lock:
+            if self._choose_steps():
+                self._tell(self._buffer, arm, memo, number, loss)
+                return
+            began = time.perf_counter()
+            after = self._buffer.copy()
+            self._steps.interpreted.tell(after, arm, memo, number, loss)
+            self._buffer = after
+            self._steps.spend(time.perf_counter() - began)
+
+    def _rehearse(self) -> None:
+        """Run every step once."""
+        choice = self.ask()
+        if self.spec.feedback == "full":
+            self.tell(choice, losses=np.zeros(self.n_arms))
+        else:
+            self.tell(choice, max(0.0, self._least))
+        self.probabilities()
+        _ = self.scale
+
+    def _fresh(self) -> Vector:
+        state = interpreted(self.spec.init)(self._params)
+        buffer = self.spec.packing.new(self._params, state)
+        buffer[TOLD : TOLD + RING] = -1.0
+        self._variant = self.spec.lacking(buffer)
+        self._steps = steps_of(type(self), self._variant, self._settings, entries)
+        return buffer
+
+    # ------------------------------------------------------------------ playing
+
+    def ask(self) -> Choice:
+        """Choose an arm.
+
+        Returns
+        -------
+        Choice
+            The ticket to give back with the loss. Several may be outstanding, unless the
+            algorithm says otherwise.
+        """
+        if not self._delayed:
+            return self._ask_alone()
+        record = self._ask(self._buffer)
+        arm, probability, _, number = record
+        if arm < 0:
+            with self._lock:
+                self._draw_words()
+            return self.ask()
+        self._records[number] = record
+        return Choice(arm, probability, number, self._identity)
+
+    def _ask_alone(self) -> Choice:
+        with self._lock:
+            self._refuse_second()
+            self._draw_words()
+            record = self._ask(self._buffer)
+            arm, probability, _, number = record
+            self._records[number] = record
+            return Choice(arm, probability, number, self._identity)
+
+    def _draw_words(self) -> None:
+        """Draw random words for the next WORDS asks, if none are left."""
+        buffer = self._buffer
+        if buffer[ASKED] == buffer[DRAWN]:
+            words = buffer.view(np.uint64)[FIRST_WORD : FIRST_WORD + WORDS]
+            words[:] = self._bits.random_raw(WORDS)
+            buffer[DRAWN] += WORDS
+            self._watch_if_settled()
+
+    def _watch_if_settled(self) -> None:
+        if not self._watching and self._buffer[DRAWN] >= SETTLED:
+            self._watching = True
+            self._watch()
+
+    def tell(
+        self,
+        choice: Choice,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+        losses: ArrayLike | None = None,
+    ) -> None:
+        """Report the loss of a choice; late and out of order is fine.
+
+        Parameters
+        ----------
+        choice : Choice
+            What `ask` returned.
+        loss : float
+            Any finite number; lower is better.
+        reward : float
+            Instead of ``loss``: higher is better.
+        losses : array_like of shape (n_arms,)
+            Instead of ``loss``, for full-information learners: the losses of all the arms.
+        """
+        value: Any
+        if type(loss) is float and self._low <= loss <= self._high and reward is losses is None:
+            value = loss  # the usual case, at the least cost
+        else:
+            value = self._checked_feedback(loss, reward, losses)
+        record = None
+        if type(choice) is Choice and choice._learner == self._identity:  # the usual case again
+            record = self._records.get(choice.id)
+        if record is None:
+            _, record = self._held(choice)
+        arm, _, memo, number = record
+        self._telling = record
+        try:
+            found = self._records.pop(number, None)
+            if found is not None:
+                self._tell(self._buffer, arm, memo, number, value)
+        except BaseException:  # an interrupt, before the compiled step or after it
+            if self._buffer[TOLD + number % RING] != number:
+                self._records[number] = record
+            raise
+        if found is None:  # another thread was faster
+            self._telling = None
+            raise self._not_outstanding(choice)
+
+    def _drop(self, number: int) -> None:
+        if self._records.pop(number, None) is not None:
+            self._forgotten += 1
+
+    def _checked_feedback(self, loss: object, reward: object, losses: ArrayLike | None) -> Any:
+        if self.spec.feedback == "full":
+            return self._checked_losses(loss, reward, losses)
+        if losses is not None:
+            raise TypeError(
+                f"{self.spec.name} learns from the loss of the arm that was played: "
+                "pass loss= or reward=, not losses="
+            )
+        if reward is None:
+            value = self._checked("loss", loss)
+        elif loss is not None:
+            raise TypeError("pass either loss or reward, not both")
+        else:
+            value = -self._checked("reward", reward)
+        if not self._low <= value <= self._high:
+            self._look_twice(value)
+        return value
+
+    def _look_twice(self, loss: float) -> None:
+        """Warn of a loss below the least possible one, and of one that spoils the scale."""
+        if loss < self._least:
+            if self._scalar("below") == 0.0:
+                self._warn(
+                    f"a loss of {loss:g} is below the least possible one, {self._least:g}, and is "
+                    "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            return
+        low, high = self._tenfold()
+        if self.rounds < SETTLED or self.scale == 0.0 or low <= loss <= high:
+            self._watch()  # the scale has grown since
+            return
+        self._low, self._high = self._least, self._limit
+        self._warn(
+            f"a loss of {loss:g} makes the scale of {self.spec.name}, {self.scale:g} after "
+            f"{self.rounds} rounds, more than ten times that, and losses of the usual size will "
+            f"hardly count any more: {self._remedy} (said once)",
+            ScaleWarning,
+            stacklevel=4,
+        )
+
+    def _watch(self) -> None:
+        """Look twice at losses that would make the scale more than ten times what it is now."""
+        low, high = self._tenfold()
+        self._low, self._high = max(self._least, low), min(self._limit, high)
+
+    def _tenfold(self) -> tuple[float, float]:
+        """Losses beyond these make the scale more than ten times what it is."""
+        return -math.inf, math.inf
+
+    def _checked(self, name: str, value: object) -> float:
+        if value is None:
+            raise TypeError("tell() needs loss= or reward=")
+        number = checked_loss(name, value)
+        if abs(number) > self.spec.largest_loss:
+            raise ValueError(
+                f"{self.spec.name} squares its losses and takes at most "
+                f"{self.spec.largest_loss:g}, got {value!r}; rescale, or use SCB"
+            )
+        return number
+
+    def _checked_losses(self, loss: object, reward: object, losses: ArrayLike | None) -> Vector:
+        if losses is None or loss is not None or reward is not None:
+            raise TypeError(f"{self.spec.name} learns from all the losses: pass losses=vector")
+        vector = checked_losses("losses", losses, self.n_arms, "arm")
+        for value in vector[abs(vector) > self.spec.largest_loss]:
+            self._checked("losses", float(value))  # an error
+        return vector
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def n_arms(self) -> int:
+        """The number of arms."""
+        return int(self._params.n)
+
+    def probabilities(self) -> Vector:
+        """The distribution that the next `ask` samples from, an array of shape (n_arms,)."""
+        q = np.empty(self.n_arms)
+        self._look(self._buffer, q)
+        return q
+
+    @property
+    def rounds(self) -> int:
+        """How many losses have been told."""
+        return int(self._scalar("t")) - 1
+
+    @property
+    def scale(self) -> float:
+        """The scale that the learner now works with: its clipping threshold, or its range."""
+        return float(self._scale(self._buffer))
+
+    # ------------------------------------------------------------------ keeping
+
+    @property
+    def _asked(self) -> int:
+        return int(self._buffer[ASKED])
+
+    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Choice:
+        arm, probability, _, _ = record
+        return Choice(arm, probability, number, issuer)
+
+    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
+        """Asks and tells take no lock, so a copy may show one of them half done. Then something is
+        missing. It is what this thread was telling when a signal came, and has not been learned; or
+        what another thread will have finished in a moment; or an ask that an interrupt ended."""
+        counters = [ASKED, self.spec.packing.slot("t")]
+        patience = time.monotonic() + (_PATIENCE if threading.active_count() > 1 else 0.0)
+        while True:
+            buffer, records, telling = self._buffer.copy(), dict(self._records), self._telling
+            asked, t = buffer[counters]
+            missing = int(asked - (t - 1) - self._forgotten - len(records))
+            if missing == 1 and telling is not None:
+                number = telling[3]
+                if number not in records and buffer[TOLD + number % RING] != number:
+                    records[number] = telling
+                    missing = 0
+            if np.array_equal(self._buffer[counters], buffer[counters]):
+                if missing == 0:
+                    buffer[TOLD : TOLD + RING] = -1.0  # nothing is in question any more
+                    return buffer, records
+                if missing < 0 or time.monotonic() >= patience:
+                    self._forgotten += missing  # nobody has the ticket of an interrupted ask
+                    continue
+            time.sleep(0.0)
+
+    def _asked_at(self, buffer: Vector) -> int:
+        return int(buffer[ASKED])
+
+    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
+        arm, probability, memo, _ = record
+        return [arm, probability, memo]
+
+    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
+        arm, probability, memo = kept
+        documents.whole_number(arm, self.n_arms)
+        if not (type(probability) is type(memo) is float and _LEAST <= probability <= 1.0):
+            raise ValueError(f"choice {number} has probability {probability!r}")
+        # The package's algorithms divide by the memo; what a user's may mean is not known.
+        ours = self.spec.module.partition(".")[0] == "unbounded"
+        if not (probability if ours else -_MOST_MEMO) <= memo <= _MOST_MEMO:
+            raise ValueError(f"choice {number} remembers {memo!r}")
+        return arm, probability, memo, number
+
+    @classmethod
+    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
+        kept = [n for n in map(settings.get, ("outliers", "trim")) if isinstance(n, int)]
+        return sum(documents.whole_number(n, 2**48) for n in [settings["n_arms"], *kept])
+
+    def _check_state(self) -> None:
+        asked, drawn = self._buffer[[ASKED, DRAWN]].tolist()
+        if not (0.0 <= asked <= drawn < 2.0**53 and drawn - asked <= WORDS and drawn % WORDS == 0):
+            raise ValueError("its random words are not where they should be")
+        if asked != int(asked) or np.any(self._buffer[TOLD : TOLD + RING] != -1.0):
+            raise ValueError("its tickets are not numbered as they should be")
+
+    def _check_counts(self) -> None:
+        asked, t = self._asked, self._scalar("t")
+        self._forgotten = int(asked - (t - 1) - len(self._records))
+        if t < 1.0 or self._forgotten < 0 or self.clipped < 0:
+            raise ValueError("more was told than asked")
+        q = self.probabilities()
+        if not (np.all(q >= 0.0) and abs(q.sum() - 1.0) <= _ROUNDING):
+            raise ValueError("it would not play a distribution")
+        self._watch_if_settled()
+
+    def _renew_stream(self, bits: PCG64) -> None:
+        self._forgotten += len(self._records)
+        super()._renew_stream(bits)
+        if self._buffer[ASKED] < self._buffer[DRAWN]:
+            words = self._buffer.view(np.uint64)[FIRST_WORD : FIRST_WORD + WORDS]
+            words[:] = bits.random_raw(WORDS)
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._ask = self._tell = lambda *_: self._refuse_fork()

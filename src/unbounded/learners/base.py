@@ -1,0 +1,415 @@
+"""What every learner does between ask and tell: tickets, settings, copies, and how it is kept."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import warnings
+import weakref
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
+from inspect import signature
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Self, SupportsIndex
+
+import numpy as np
+from numpy.random import PCG64, SeedSequence
+
+from unbounded.core.arrays import Vector
+from unbounded.jit.steps import declaring
+from unbounded.learners import persistence as documents
+from unbounded.learners.repeatable import Repeatable
+from unbounded.learners.seeds import Seed, bit_generator
+from unbounded.learners.tickets import Outstanding, T
+from unbounded.validation import checked_count
+
+_MOST = 2**53  # counts are kept in floats
+
+
+class AskTell(Repeatable, Generic[T]):
+    """Base of the learners: tickets, settings, seed, copies, save and load.
+
+    A subclass of this adds what is asked and told, and an algorithm's class adds its settings.
+
+    What `tell` learns from is the record that `ask` kept, not the ticket in the user's hands. A
+    ticket bears the identity of the learner that issued it. A copy has a new identity and inherits
+    the outstanding records with theirs, so that it takes the tickets of before, and none that the
+    original issues later.
+    """
+
+    spec: ClassVar[Any]
+    _noun: ClassVar[str]  # what a ticket is called
+    _example: ClassVar[str]  # of a learner, for the error message
+
+    _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
+
+    def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
+        raise TypeError(
+            f"{type(self).__name__} is the base of the learners: make an {self._example}, "
+            "for example"
+        )
+
+    def _start(self, params: Any, arguments: Mapping[str, Any], seed: Seed) -> None:
+        """Begin with ``params``, made from the constructor's ``arguments``: its ``locals()``, with
+        the checked values, which become the settings."""
+        self._params = params
+        self._settings = _settings(type(self), arguments)
+        self._buffer = self._fresh()
+        self._bits = bit_generator(seed)
+        self._seed = seed
+        self._spawned = 0
+        self._records = {}
+        self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
+        self._identity = secrets.token_hex(8)
+        self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
+        self._forked = False
+        self._replaying = False  # a journal: who told it then was warned
+        _alive[id(self)] = self
+
+    # What subclasses fill in.
+
+    def _fresh(self) -> Vector:
+        """The buffer of a learner that knows nothing yet."""
+        raise NotImplementedError
+
+    @classmethod
+    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
+        """How many entries the buffer of a learner with these settings has at least."""
+        raise NotImplementedError
+
+    def _fit(self, size: int) -> None:
+        """Make the buffer one of ``size`` entries, if it can grow to that."""
+
+    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> T:
+        """The ticket of an outstanding record."""
+        raise NotImplementedError
+
+    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
+        """Buffer and outstanding records, both of one moment."""
+        raise NotImplementedError
+
+    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
+        """A record as JSON, for `_record_of`."""
+        raise NotImplementedError
+
+    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
+        """The record that was kept, or a ValueError."""
+        raise NotImplementedError
+
+    def _more(self) -> dict[str, Any]:
+        """What `save` keeps of a learner that is more than its buffer."""
+        return {}
+
+    def _take_more(self, fields: Mapping[str, Any]) -> None:
+        """Become what `_more` was taken of, or a ValueError."""
+
+    def _check_state(self) -> None:
+        """Refuse a loaded state that no learner can have."""
+
+    def _check_counts(self) -> None:
+        """Refuse asks, tells and outstanding tickets that do not fit together."""
+        raise NotImplementedError
+
+    def _renew_stream(self, bits: PCG64) -> None:
+        """Draw from ``bits`` from now on, and give up all that is outstanding."""
+        self._bits = bits
+        self._records.clear()
+        self._inherited.clear()
+
+    # ------------------------------------------------------------------ tickets
+
+    def _held(self, ticket: T) -> tuple[int, tuple[Any, ...]]:
+        """The number and the record of an outstanding ticket, or an error that says why not."""
+        try:
+            number, issuer = ticket.id, ticket._learner
+        except AttributeError:
+            raise TypeError(
+                f"{self._noun} must be what ask() returned, not {ticket!r}; for a ticket's number "
+                "use learner.outstanding[number]"
+            ) from None
+        if issuer != self._identity and self._inherited.get(number) != issuer:
+            raise ValueError(
+                f"{ticket!r} was issued by another learner; tell it to the learner that was asked"
+            )
+        record = self._records.get(number)
+        if record is None:
+            raise self._not_outstanding(ticket)
+        return number, record
+
+    def _not_outstanding(self, ticket: T) -> ValueError:
+        return ValueError(
+            f"{ticket!r} is not outstanding: it was told or forgotten before; "
+            f"ask() again for a new {self._noun}"
+        )
+
+    def _refuse_second(self) -> None:
+        """For learners that can wait for one ticket only."""
+        for ticket in self.outstanding.values():
+            raise RuntimeError(
+                f"{self.spec.name} needs to know of {ticket!r} before it can choose again: tell() "
+                "or forget() it first"
+            )
+
+    def _warn(self, text: str, category: type[Warning], stacklevel: int) -> None:
+        if not self._replaying:
+            warnings.warn(text, category, stacklevel=stacklevel + 1)
+
+    @property
+    def outstanding(self) -> Mapping[int, T]:
+        """The tickets that have not been told, by ``ticket.id``."""
+        return Outstanding(self)
+
+    def forget(self, ticket: T) -> None:
+        """Drop a ticket whose feedback will never come; nothing is learned from it."""
+        with self._lock:
+            number, _ = self._held(ticket)
+            self._drop(number)
+
+    def expire(self, older_than: SupportsIndex) -> int:
+        """Forget the outstanding tickets that were followed by so many newer ones.
+
+        A service whose feedback sometimes never comes calls this now and then, so that what is
+        outstanding does not grow for ever.
+
+        Parameters
+        ----------
+        older_than : int
+            Tickets are kept that are among the last so many asks.
+
+        Returns
+        -------
+        int
+            How many were forgotten.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> learner = SCB(n_arms=2, seed=0)
+        >>> choices = [learner.ask() for _ in range(10)]
+        >>> learner.expire(older_than=3), sorted(learner.outstanding)
+        (7, [7, 8, 9])
+        """
+        limit = self._asked - checked_count("older_than", older_than, least=0)
+        with self._lock:
+            old = [number for number in list(self._records) if number < limit]
+            for number in old:
+                self._drop(number)
+        return len(old)
+
+    def _drop(self, number: int) -> None:
+        self._records.pop(number, None)
+
+    @property
+    def _asked(self) -> int:
+        """How many tickets were issued, which is the number of the next."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The arguments that make an equal fresh learner, the seed apart."""
+        return MappingProxyType(deepcopy(self._settings))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """`settings` and the seed, which a learner from a file or from `spawn` has not (None)."""
+        return {**deepcopy(self._settings), "seed": self._seed}
+
+    @property
+    def clipped(self) -> int:
+        """How many losses were clipped, because they exceeded what had been seen before them
+        (or, for a learner with a fixed range, because they were outside it)."""
+        return int(self._scalar("clipped"))
+
+    def _scalar(self, field: str) -> float:
+        """A scalar of the state."""
+        return float(self._buffer[self.spec.packing.slot(field)])
+
+    def _state(self) -> Any:
+        """The state; its vectors are views into the buffer."""
+        return self.spec.packing.python.state(self._buffer)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings.items())
+        return f"{self.spec.name}({settings})"
+
+    # ------------------------------------------------------------------ keeping
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Everything that the learner knows, its generator and outstanding tickets included.
+
+        Parameters
+        ----------
+        path : path, optional
+            A file to write it to as well, all or nothing.
+
+        Returns
+        -------
+        str
+            JSON, for `load`: the algorithm and its settings, the buffer (base64 of little-endian
+            float64, compressed by zlib if it is long), the generator, the outstanding tickets by
+            who issued them, and a digest.
+        """
+        with self._lock:
+            buffer, records = self._snapshot()
+            generator = documents.generator_fields(self._bits)
+            inherited = dict(self._inherited)
+            more = self._more()
+        outstanding: dict[str, list[Any]] = {}
+        for number, record in records.items():
+            issuer = inherited.get(number, self._identity)
+            outstanding.setdefault(issuer, []).append([number, *self._kept(record)])
+        self.spec.packing.clear_room(buffer)
+        text = documents.written(
+            self.spec.name,
+            {
+                "settings": documents.shortened(self._settings),
+                "buffer": documents.encoded(buffer),
+                "asked": self._asked_at(buffer),
+                "generator": generator,
+                "spawned": self._spawned,
+                "outstanding": outstanding,
+                **more,
+            },
+        )
+        if path is not None:
+            documents.write_whole(Path(path), text)
+        return text
+
+    def _asked_at(self, buffer: Vector) -> int:
+        """How many tickets had been issued when ``buffer`` was copied."""
+        return self._asked
+
+    @classmethod
+    def load(cls, saved: str | os.PathLike[str]) -> Self:
+        """Restore a learner from what `save` returned, or from the file that it wrote.
+
+        The restored learner continues exactly where the saved one stood, and takes the tickets
+        that were outstanding then: ``learner.outstanding``. Whatever else is wrong with a file that
+        can be opened, the error is a ValueError.
+        """
+        try:
+            text = documents.text_of(saved)
+            return cls._restored(documents.read(text, cls.spec.name))
+        except OSError:
+            raise
+        except Exception as error:  # whatever damage can bring about, MemoryError included
+            what = f"it has no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"this is not a saved {cls.spec.name}: {what}") from error
+
+    @classmethod
+    def _restored(cls, fields: dict[str, Any]) -> Self:
+        settings, packing = documents.lengthened(fields["settings"]), cls.spec.packing
+        buffer = documents.decoded(fields["buffer"])
+        if buffer.size < cls._fewest_entries(settings):  # before anything of that size is made
+            raise ValueError("its state does not fit its settings")
+        learner = cls(**settings, seed=0)
+        learner._seed = None
+        learner._fit(buffer.size)
+        packing.check(buffer, like=learner._buffer)
+        packing.clear_room(buffer)
+        learner._buffer[:] = buffer
+        learner._params = packing.python.params(learner._buffer)
+        documents.restore_generator(learner._bits, fields["generator"])
+        learner._spawned = documents.whole_number(fields["spawned"], _MOST)
+        learner._restore_asked(documents.whole_number(fields["asked"], _MOST))
+        learner._take_more(fields)
+        learner._check_state()  # before anything compiled sees it
+        for issuer, kept in fields["outstanding"].items():
+            for entry in kept:
+                number = documents.whole_number(entry[0], learner._asked)
+                if number in learner._records:
+                    raise ValueError(f"it has two tickets of number {number}")
+                learner._records[number] = learner._record_of(number, entry[1:])
+                learner._inherited[number] = issuer
+        learner._check_counts()
+        return learner
+
+    def _restore_asked(self, asked: int) -> None:
+        if asked != self._asked:
+            raise ValueError(f"{self._asked} tickets were issued, and not {asked}")
+
+    # ------------------------------------------------------------------ copies
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """pickle, copy and deepcopy: an independent learner with the same future.
+
+        Public attributes that a user gave it go along.
+        """
+        own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        own.pop("layers", None)
+        own |= {"_seed": self._seed} if self._seed is not None else {}
+        return type(self).load, (self.save(),), own or None
+
+    def spawn(self, n: SupportsIndex) -> list[Self]:
+        """Copies for ``n`` workers: they know what this learner knows, and draw independently.
+
+        A plain copy (``copy``, ``pickle``, `load`) has the same future as the original: the same
+        choices, if it is told the same. Those of `spawn` have streams of random numbers of their
+        own, which follow from this learner's seed, and nothing outstanding.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> workers = SCB(n_arms=10, seed=0).spawn(3)
+        >>> [worker.ask().arm for worker in workers]
+        [6, 0, 5]
+        """
+        count = checked_count("n", n)
+        with self._lock:
+            text, state = self.save(), self._bits.state["state"]
+            first = self._spawned
+            self._spawned += count
+        children = []
+        for i in range(first, first + count):
+            child = type(self).load(text)
+            child._renew_stream(bit_generator(SeedSequence([state["state"], state["inc"], i])))
+            child._spawned = 0
+            children.append(child)
+        return children
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise RuntimeError(
+                f"this {self.spec.name} came here by a fork, and what it learns here would be lost "
+                "to the process that made it: play with learner.spawn(n)[i] in child i of n, or "
+                f"with {self.spec.name}.load(learner.save()) for the same choices"
+            )
+
+    def _after_fork(self) -> None:
+        """In a child: who held the lock may be gone, and the random numbers are the parent's."""
+        self._lock = threading.RLock()
+        self._forked = True
+
+
+# By their ids: a subclass may compare its learners as it likes.
+_alive: weakref.WeakValueDictionary[int, AskTell[Any]] = weakref.WeakValueDictionary()
+
+
+def _after_fork_in_child() -> None:
+    for learner in list(_alive.values()):
+        learner._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+@cache
+def _setting_names(cls: type) -> tuple[str, ...]:
+    """Arguments of the constructor of the class that declares the algorithm, the seed apart."""
+    return tuple(name for name in signature(declaring(cls)).parameters if name != "seed")
+
+
+def _settings(cls: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What `save` keeps: JSON knows neither tuples nor NumPy's numbers."""
+    return {name: _plain(arguments[name]) for name in _setting_names(cls)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value

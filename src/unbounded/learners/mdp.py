@@ -1,0 +1,437 @@
+"""Learners for layered MDPs: ask for the policy of an episode, tell what happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.solver.outcome import SolverWarning
+from unbounded.jit.interpreter import interpreted, interpreted_pointer
+from unbounded.jit.kernel import borrowed
+from unbounded.jit.steps import steps_of
+from unbounded.learners import persistence as documents
+from unbounded.learners.base import AskTell
+from unbounded.learners.early_ends import check_end, completed
+from unbounded.learners.full_information import all_losses, is_tables
+from unbounded.learners.learner_kwargs import arguments_for
+from unbounded.learners.plan import Plan
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import NO_SOLVES, MDPSpec, Solves
+from unbounded.validation import (
+    checked_count,
+    checked_flag,
+    checked_losses,
+    checked_numbers,
+    checked_sizes,
+)
+
+if TYPE_CHECKING:
+    from unbounded.core.occupancy.mdp import LayeredMDP
+
+
+class Entries(NamedTuple):
+    """An algorithm's steps over its buffer, compiled."""
+
+    look: Any  # buffer, lay, P, cache, q
+    ask: Any  # buffer, lay, word, pi -> memo
+    tell: Any  # buffer, lay, solver, memo, states, actions, losses -> told, room for another
+
+
+@cache
+def entries(spec: MDPSpec) -> Entries:
+    """The compiled entries of an algorithm; made on first use."""
+    params_of, state_of, pack = spec.packing.compiled
+    distribution, act, update, room = spec.distribution, spec.act, spec.update, spec.room
+
+    def look(owner: Any, lay: Any, P: Any, cache: Any, q: Any) -> None:
+        buffer = borrowed(owner)
+        distribution(lay, params_of(buffer), state_of(buffer), P, cache, q)
+
+    def ask(owner: Any, lay: Any, word: Any, pi: Any) -> int:
+        buffer = borrowed(owner)
+        return act(lay, params_of(buffer), state_of(buffer), word, pi)
+
+    def tell(
+        owner: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
+    ) -> tuple[bool, bool]:
+        buffer = borrowed(owner)
+        params, state = params_of(buffer), state_of(buffer)
+        if not room(state):
+            return False, False
+        state = update(lay, params, state, solver, memo, states, actions, losses)
+        pack(buffer, state)
+        return True, room(state)
+
+    return Entries(*(spec.entry(step) for step in (look, ask, tell)))
+
+
+class MDPLearner(AskTell[Plan]):
+    """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
+
+    One plan may be outstanding at a time.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCBRL
+    >>> learner = CostSCBRL(layers=[1, 2], n_actions=2, seed=0)
+    >>> plan = learner.ask()
+    >>> actions = [plan.act(0, 0), plan.act(1, 1)]  # the world led to state 1 of layer 1
+    >>> learner.tell(plan, states=[0, 1], actions=actions, losses=[3.0, 250.0])
+    """
+
+    spec: ClassVar[MDPSpec]
+    layers: Layers
+    _noun = "plan"
+    _example = "SCBRL"
+    _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
+    _said_unsolved = False
+    _least: Vector | None = None  # of learners that are told the least possible losses: those
+
+    def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
+        """As `_start`, for an MDP of this shape."""
+        self.layers = layers
+        self._asks = 0
+        shape = {
+            "layers": list(layers.sizes), "n_actions": layers.n_actions, "ends": layers.ends,
+            "allowed": [table.tolist() for table in layers.allowed] if layers.n_forbidden else None,
+        }  # fmt: skip
+        self._start(params, {**arguments, **shape}, seed)
+
+    def _fresh(self) -> Vector:
+        self._steps = steps_of(type(self), self.spec, self._settings, entries)
+        init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
+        return self.spec.packing.new(self._params, init(self.layers, self._params))
+
+    def _rehearse(self) -> None:
+        """Run every step once."""
+        plan, H = self.ask(), self.layers.horizon
+        actions = [plan.act(h, 0) for h in range(H)]
+        losses: Any = np.zeros(H) if self._least is None else np.maximum(0.0, self._least)
+        if self.spec.feedback == "full":
+            losses = self.layers.unpack_pairs(np.zeros(self.layers.n_pairs))
+        self.tell(plan, [0] * H, actions, losses)
+
+    @classmethod
+    def for_mdp(
+        cls,
+        mdp: LayeredMDP,
+        episodes: SupportsIndex | None = None,
+        *,
+        seed: Seed = None,
+        **settings: Any,
+    ) -> Self:
+        """A learner for the shape of an MDP: its layers, its actions, and whether episodes end.
+
+        Transitions stay unknown, but to learners that need to be told (``transitions``).
+
+        Parameters
+        ----------
+        mdp : LayeredMDP
+        episodes : int, optional
+            As the learner's own argument ``episodes``, if it has one.
+        seed : int or SeedSequence, optional
+        **settings
+            Others of the learner's own arguments.
+
+        Examples
+        --------
+        >>> from unbounded import SCBRL, LayeredMDP
+        >>> mdp = LayeredMDP.from_arrays([[[1.0]]], [1.0], horizon=3, ends=[[0.0]])
+        >>> SCBRL.for_mdp(mdp, 100, clip="scale", seed=0).layers
+        Layers(sizes=(1, 2, 2), n_actions=1, ends=True)
+        """
+        return cls(**arguments_for(cls, mdp, episodes, settings), seed=seed)
+
+    # ------------------------------------------------------------------ playing
+
+    def ask(self) -> Plan:
+        """Choose the policy of the next episode."""
+        with self._lock:
+            self._refuse_fork()
+            self._settle()
+            self._refuse_second()
+            self._warn_if_over(self.episodes_told + 1)
+            words = self._bits.random_raw(1 + self.layers.horizon)
+            record = self._planned(words)
+            number = self._asks
+            self._asks += 1  # an interrupt here leaves a number that nobody has
+            self._records[number] = record
+            return self._ticket(number, record, self._identity)
+
+    def _warn_if_over(self, episodes: int) -> None:
+        T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
+        if T is not None and episodes > T:
+            self._warn(
+                f"{self.spec.name} was made for {T} episodes: it goes on, but its rates and its "
+                "guarantee are for that many",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _planned(self, words: Any) -> tuple[Any, ...]:
+        """What is kept of a plan: memo, policy, random words, and the episodes told before it."""
+        pi = np.empty(self.layers.n_pairs)
+        steps = self._steps.compiled if self._steps.ready else self._steps.interpreted
+        memo = int(steps.ask(self._buffer, self.layers.table, words[0], pi))
+        pi.flags.writeable = False
+        return memo, pi, words, self.episodes_told
+
+    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Plan:
+        memo, pi, words, _ = record
+        return Plan(self.layers, pi, memo, words, number, issuer)
+
+    @property
+    def outstanding(self) -> Mapping[int, Plan]:
+        """The plan that has not been told, by ``plan.id``."""
+        with self._lock:
+            self._settle()
+        return super().outstanding
+
+    def _settle(self) -> None:
+        """Drop a plan that was told before an interrupt could be seen."""
+        for number, record in list(self._records.items()):
+            if record[3] != self.episodes_told:
+                del self._records[number]
+
+    def tell(
+        self,
+        plan: Plan,
+        states: npt.ArrayLike,
+        actions: npt.ArrayLike,
+        losses: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+        *,
+        rewards: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
+    ) -> None:
+        """Report the episode that was played with ``plan``.
+
+        Parameters
+        ----------
+        plan : Plan
+            What `ask` returned.
+        states, actions : array_like of int, shape (H,)
+            Visited states, numbered within their layers, and actions. Of a learner that was told
+            that episodes may end early (``ends=True``): as many as there were, at most H.
+        losses : array_like of float, shape (H,)
+            Any finite numbers; lower is better. As many as states. For full-information learners:
+            the losses of all pairs, one table of shape (n_h, A) per layer.
+        rewards : array_like of float, shape (H,)
+            Instead of ``losses``: higher is better.
+        """
+        if (losses is None) == (rewards is None):
+            raise TypeError("tell() needs either losses= or rewards=")
+        said = losses if losses is not None else rewards
+        full = self.spec.feedback == "full"
+        states, actions, paid = completed(self.layers, states, actions, None if full else said)
+        s = checked_numbers("states", states, self.layers.sizes)
+        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
+        name = "losses" if losses is not None else "rewards"
+        if full:
+            values = self._checked_tables(name, said)
+        else:
+            values = self._checked(name, paid)
+        if losses is None:
+            values = 0.0 - values  # 0, never -0
+        if self.layers.ends:
+            check_end(self.layers, s, np.zeros(s.size) if full else values)
+        if self._least is not None:
+            self._warn_if_below(values, self._least)
+        with self._lock:
+            self._refuse_fork()
+            self._settle()
+            number, (memo, pi, _, _) = self._held(plan)
+            self._check_actions(pi, s, a)
+            if not self._learn(memo, s, a, values):
+                self._grow()
+                self._learn(memo, s, a, values)
+            del self._records[number]
+        self._warn_if_unsolved()
+
+    def _warn_if_below(self, losses: Vector, least: Vector) -> None:
+        """Once, when a loss is below what was said to be the least possible one."""
+        low = np.flatnonzero(losses < least)
+        if low.size and self._scalar("below") == 0.0:
+            h = low[0]
+            self._warn(
+                f"a loss of {losses[h]:g} is below the least possible one, {least[h]:g}, and is "
+                "taken as that: tell the learner a lower one (said once; learner.below counts)",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_if_unsolved(self) -> None:
+        """Once, when a solve has failed."""
+        slot = self.spec.unsolved
+        if slot is None or self._said_unsolved or not self._buffer[slot]:
+            return
+        self._said_unsolved = True
+        tally = self.certificate
+        self._warn(
+            unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
+        )
+
+    def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
+        """Run the algorithm's update; False if there is no room for it."""
+        steps, lay = self._steps, self.layers.table
+        if steps.ready:
+            solver = self.spec.solver()
+            return steps.compiled.tell(self._buffer, lay, solver, memo, states, actions, losses)[0]
+        began = time.perf_counter()
+        after = self._buffer.copy()  # it takes the place of the buffer at once, or not at all
+        solver = interpreted_pointer(self.spec.solver)
+        told, _ = steps.interpreted.tell(after, lay, solver, memo, states, actions, losses)
+        self._buffer = after
+        steps.spend(time.perf_counter() - began)
+        return bool(told)
+
+    def _check_actions(self, pi: Vector, states: Integers, actions: Integers) -> None:
+        first = self.layers.table[PAIR, 1:-1]
+        chances = pi[first + states * self.layers.n_actions + actions]
+        if not np.all(chances > 0.0):
+            h = int(np.argmin(chances))
+            raise ValueError(
+                f"the plan never takes action {actions[h]} in state {states[h]} of layer {h}: "
+                "play what plan.act says, or tell the actions that were played"
+            )
+
+    def _checked(self, name: str, values: Any) -> Vector:
+        try:
+            return checked_losses(name, values, self.layers.horizon, "layer")
+        except (TypeError, ValueError):
+            if not is_tables(values):
+                raise
+        raise TypeError(
+            f"{self.spec.name} learns from the {name} of the pairs that were visited: tell one "
+            "number per layer, not tables"
+        )
+
+    def _checked_tables(self, name: str, values: Any) -> Vector:
+        """The same with full information: flat over pairs."""
+        return all_losses(self.layers, self.spec.name, name, values)
+
+    def _grow(self) -> None:
+        """Move the state to a buffer with more room."""
+        if self.spec.grown is None:
+            raise ValueError(f"the state of {self.spec.name} does not grow")
+        self._buffer = self.spec.packing.new(self._params, self.spec.grown(self._state()))
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def episodes_told(self) -> int:
+        """How many episodes have been told."""
+        return int(self._scalar("t")) - 1
+
+    @property
+    def made_for(self) -> int | None:
+        """How many episodes the learner was told to expect; None if any number will do."""
+        T = self._settings.get("episodes")
+        if T is None:
+            return None
+        return int(T) * (sum(self.layers.sizes) if self.spec.per_state else 1)
+
+    @property
+    def certificate(self) -> Solves:
+        """How well programs over occupancy measures have been solved so far, if there are any."""
+        return attrgetter(self.spec.solves)(self._state()) if self.spec.solves else NO_SOLVES
+
+    @property
+    def episodes_explored(self) -> int:
+        """How many episodes were exploration, in learners that have such a phase."""
+        return 0
+
+    def explorers(self) -> dict[tuple[int, int], Mixture]:
+        """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that was explored."""
+        return {}
+
+    def policy(self) -> Markov:
+        """The learner's own policy now, without exploration."""
+        return Markov(self.layers, self.spec.policy(self._state()))
+
+    def __repr__(self) -> str:
+        rest = {k: v for k, v in self._settings.items() if k not in ("allowed", "ends")}
+        parts = [f"{name}={value!r}" for name, value in rest.items()]
+        parts += [f"{self.layers.n_forbidden} not allowed"] if self.layers.n_forbidden else []
+        parts += ["ends=True"] if self.layers.ends else []
+        return f"{self.spec.name}({', '.join(parts)})"
+
+    # ------------------------------------------------------------------ keeping
+
+    @property
+    def _asked(self) -> int:
+        return self._asks
+
+    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
+        self._settle()
+        return self._buffer.copy(), dict(self._records)
+
+    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
+        return [int(word) for word in record[2]]
+
+    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
+        words = [documents.whole_number(word, 2**64) for word in kept]
+        if len(words) != 1 + self.layers.horizon:
+            raise ValueError("its outstanding plan does not fit its settings")
+        return self._planned(np.array(words, dtype=np.uint64))
+
+    @classmethod
+    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
+        sizes = [documents.whole_number(n, 2**48) for n in settings["layers"]]
+        n_actions = documents.whole_number(settings["n_actions"], 2**48)
+        fewest = 1 + n_actions * sum(sizes)
+        outliers = settings.get("outliers")
+        if isinstance(outliers, int):
+            fewest += len(sizes) * documents.whole_number(outliers, 2**48)
+        if cls._keeps_transitions:
+            fewest = max(fewest, sizes[0] + n_actions * sum(n * m for n, m in pairwise(sizes)))
+        if cls.spec.grown is not None:  # a library of policies, one for each state at least
+            fewest = max(fewest, sum(sizes) ** 2)
+        return fewest
+
+    def _fit(self, size: int) -> None:
+        while self._buffer.size < size:
+            self._grow()
+
+    def _restore_asked(self, asked: int) -> None:
+        self._asks = asked
+
+    def _check_state(self) -> None:
+        barred = list(self.layers.forbidden)
+        state = self._state()
+        kept = all(np.all(np.isinf(attrgetter(v)(state)[barred])) for v in self.spec.infinite)
+        if not kept or np.any(self.policy().pi[barred] > 0.0):
+            raise ValueError("it takes actions that are not allowed")
+
+    def _check_counts(self) -> None:
+        told, outstanding = self.episodes_told, len(self._records)
+        if told < 0 or self._asks < told + outstanding or outstanding > 1 or self.clipped < 0:
+            raise ValueError("more was told than asked")
+
+
+def unsolved(name: str, failed: int, solves: int) -> str:
+    """What to say about solves that failed."""
+    return (
+        f"{name} could not solve {failed} of {solves} programs over occupancy "
+        "measures to its tolerance and played the best policy that it could certify: say "
+        "tolerance= to accept more, and see learner.certificate"
+    )
+
+
+def checked_layers(
+    layers: Sequence[int],
+    n_actions: SupportsIndex,
+    allowed: Sequence[npt.ArrayLike] | None = None,
+    ends: bool = False,
+) -> Layers:
+    """`Layers` from what the user gave, or a clear error."""
+    sizes, n_actions = checked_sizes("layers", layers), checked_count("n_actions", n_actions)
+    return Layers(sizes, n_actions, allowed, checked_flag("ends", ends))

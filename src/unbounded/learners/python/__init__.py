@@ -1,0 +1,1 @@
+"""Learners whose steps are Python methods of the user."""

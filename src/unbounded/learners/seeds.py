@@ -1,0 +1,47 @@
+"""Seeds: what learners, adversaries and replicates draw their random words from.
+
+A seed is the root of a tree. Learners draw from a branch of their own, so that an environment made
+with the same seed is independent of their choices; each replicate of a simulation has one branch
+for the learner's choices and one for everything outside of the learner.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import PCG64, SeedSequence
+
+from unbounded.validation import checked_count
+
+Seed = int | SeedSequence | None
+
+CHOICES, OUTSIDE = 0, 1  # the branches of a replicate
+_LEARNERS = 0x5CB  # the branch that every learner draws from
+
+
+def root_of(seed: Seed) -> SeedSequence:
+    """The root of the tree of ``seed``."""
+    if seed is None or isinstance(seed, SeedSequence):
+        return seed or SeedSequence()
+    return SeedSequence(checked_count("seed", seed, least=0, below=None))
+
+
+def bit_generator(seed: Seed) -> PCG64:
+    """The generator of a learner's choices.
+
+    It is not ``PCG64(seed)``: an environment that draws its losses from
+    ``np.random.default_rng(seed)`` with the learner's seed would otherwise be correlated with the
+    choices, and a good arm could look bad.
+    """
+    root = root_of(seed)
+    return PCG64(SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _LEARNERS)))
+
+
+def replicate_seed(root: SeedSequence, replicate: int, branch: int) -> SeedSequence:
+    """The seed of one ``branch`` of a replicate: CHOICES or OUTSIDE."""
+    return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, branch))
+
+
+def replicate_key(root: SeedSequence, replicate: int) -> int:
+    """What an adversary's losses are a function of: a whole number below 2^53."""
+    word = replicate_seed(root, replicate, OUTSIDE).generate_state(1, np.uint64)[0]
+    return int(word) >> 11

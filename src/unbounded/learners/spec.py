@@ -1,0 +1,281 @@
+"""The contract of an algorithm: what its file defines, and what it says of itself.
+
+An algorithm is a file with ``Params`` (never changes), ``State`` (everything that changes),
+``init`` and three kernels, for bandits and for MDPs alike (bandits also say their ``scale``):
+
+============  =================================================  ==========================
+step          bandits                                            MDPs
+============  =================================================  ==========================
+init          params -> State                                    layers, params -> State
+distribution  fills q_t, the distribution over the arms          ... the occupancy measure
+act           word -> arm, probability, memo                     word -> policy, memo
+update        arm, memo, loss -> State                           episode, memo -> State
+============  =================================================  ==========================
+
+``act`` changes nothing; ``update`` is the only place where t advances. Scalars of the state change
+by returning a new ``State``, vectors in place. The interactive learner and the simulator run these
+same steps.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numba
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.jit.kernel import kernel
+from unbounded.learners.buffer import Packing
+
+WORDS = 256  # random words that the buffer of a bandit holds
+# Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
+# stream of random words; the position up to which words have been drawn; the last WORDS words; and
+# which tickets were told, as far as that is still in question: number k at TOLD + k % RING.
+ASKED, DRAWN, FIRST_WORD = range(3)
+TOLD, RING = FIRST_WORD + WORDS, 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spec:
+    """What an algorithm's file declares about itself, whatever it is for.
+
+    Parameters
+    ----------
+    module, name : str
+        Where the algorithm is defined, and the name of its public class.
+    reference : str
+        Where the algorithm was published.
+    Params, State : type
+        NamedTuples; see `unbounded.learners.buffer.Packing` for what their fields may be. ``State``
+        has ``t`` (tells + 1) and ``clipped``.
+    init : callable
+        In Python: the first ``State``.
+    distribution, act, update : kernel
+        The steps of a round or of an episode.
+    scale_free : bool
+        What is claimed; the shared tests verify it, and verify the opposite too.
+    examples : tuple of dict
+        Settings of the public class that the shared tests run.
+    in_python : bool
+        Whether the steps are methods of the learner, which nothing compiles.
+    """
+
+    steps: ClassVar[tuple[str, ...]] = (
+        "Params", "State", "init", "distribution", "act", "update",
+    )  # fmt: skip
+
+    module: str
+    name: str
+    reference: str
+    Params: Any
+    State: Any
+    init: Callable[..., Any]
+    distribution: Callable[..., None]
+    act: Callable[..., Any]
+    update: Callable[..., Any]
+    scale_free: bool = False
+    examples: tuple[Mapping[str, Any], ...] = ({},)
+    in_python: bool = False
+    absent: tuple[str, ...] = ()  # vectors without which its steps are compiled: see `lacking`
+
+    @classmethod
+    def of(cls, module: str, **claims: Any) -> Self:
+        """The spec of a module that defines ``cls.steps`` under these names, with its claims.
+
+        A step that is defined elsewhere is given as a claim.
+        """
+        defined = vars(sys.modules[module])
+        wanted = [step for step in cls.steps if step not in claims]
+        missing = [step for step in wanted if step not in defined]
+        if missing:
+            raise TypeError(f"{module} must define {', '.join(missing)} for {claims.get('name')}")
+        found = {step: defined[step] for step in wanted}
+        return cls(module=module, **found, **claims)
+
+    @cached_property
+    def packing(self) -> Packing:
+        """The layout of the learner's buffer."""
+        reserved, absent = self._reserved, self.absent
+        return Packing(self.name, self.module, self.Params, self.State, reserved, absent)
+
+    def lacking(self, buffer: Vector) -> Self:
+        """The same for learners without the vectors that are None in this buffer: code of its own,
+        with nothing of what those are for."""
+        absent = self.packing.lacks(buffer)
+        if absent == self.absent:
+            return self
+        if absent not in self._lacking:
+            self._lacking[absent] = replace(self, absent=absent)
+        return self._lacking[absent]
+
+    @cached_property
+    def _lacking(self) -> dict[tuple[str, ...], Self]:
+        return {}
+
+    @property
+    def _reserved(self) -> int:
+        """Slots at the front of the buffer that are not the algorithm's."""
+        return 0
+
+    def entry(self, function: Callable[..., Any], *, nogil: bool = False) -> Any:
+        """Compile ``function``, made for this algorithm from its steps.
+
+        Under the GIL it is one indivisible action for other threads.
+        """
+        function.__module__ = self.module
+        function.__qualname__ = f"{self.name}.{function.__name__}"
+        if numba.config.DISABLE_JIT:  # compiled code does not warn of what it is meant to do
+            return np.errstate(all="ignore")(function)
+        return kernel(function, nogil=nogil)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BanditSpec(Spec):
+    """What the file of a bandit algorithm declares about itself.
+
+    Parameters
+    ----------
+    guarantee : str
+        The regret bound that is claimed for it, in words.
+    init : callable
+        ``init(params) -> State``.
+    distribution : kernel
+        ``distribution(params, state, q)`` fills ``q`` with q_t.
+    act : kernel
+        ``act(params, state, word) -> (arm, probability, memo)``.
+    update : kernel
+        ``update(params, state, arm, memo, loss) -> State``.
+    scale : kernel
+        ``scale(params, state) -> float``: the scale that the algorithm now works with.
+    asked : kernel, optional
+        ``asked(params, state) -> State``, for learners that count what is outstanding: after
+        every `ask`. The simulator, in which nothing is outstanding, does without it.
+    feedback : {"bandit", "full"}
+        Whether ``update`` takes the loss of the arm or the vector of all losses.
+    delayed : bool
+        Whether several asks may be outstanding.
+    shift_free : bool
+        As ``scale_free``.
+    largest_loss : float
+        The largest absolute loss that is legal.
+    bound : callable, optional
+        ``bound(n, T)``: the theorem's bound on mean regret, in units of ``bound_unit``.
+    bound_unit : {"scale", "range"}
+        Whether ``bound`` multiplies the largest absolute loss or the range of the losses.
+    """
+
+    steps = (*Spec.steps, "scale")
+
+    guarantee: str
+    scale: Callable[..., float]
+    asked: Callable[..., Any] | None = None
+    feedback: Literal["bandit", "full"] = "bandit"
+    delayed: bool = True
+    shift_free: bool = False
+    largest_loss: float = math.inf
+    bound: Callable[[int, int], float] | None = None
+    bound_unit: Literal["scale", "range"] = "range"
+
+    @property
+    def _reserved(self) -> int:
+        return TOLD + RING
+
+
+class Solves(NamedTuple):
+    """What is proved about the solves so far, of learners that solve programs."""
+
+    solves: int
+    worst_gap: float  # largest certified gap, over the smallest weight of its solve
+    fallbacks: int  # warm starts that needed the interior-point method
+    unsolved: int  # solves whose gap exceeds the tolerance times the largest weight
+    newton_steps: int
+
+
+NO_SOLVES = Solves(0, 0.0, 0, 0, 0)
+
+
+class Cache(NamedTuple):
+    """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
+
+    explorers: Vector  # (n_pairs,): occupancy of a finished library of exploration policies
+    known: Vector  # (1,): which library it is of; 0: none
+    pi: Vector  # (n_pairs,): scratch
+    mass: Vector  # (n_states,): scratch
+
+
+@kernel
+def _any_losses(params: Any, losses: Vector) -> bool:
+    return True
+
+
+@kernel
+def _always(state: Any) -> bool:
+    return True
+
+
+def _nothing() -> Any:
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MDPSpec(Spec):
+    """What the file of an algorithm for MDPs declares about itself.
+
+    ``State`` also has ``version``, which changes when what the learner plays changes. ``lay`` is
+    ``Layers.table``; policies and losses are flat over pairs.
+
+    Parameters
+    ----------
+    init : callable
+        ``init(layers, params) -> State``.
+    distribution : kernel
+        ``distribution(lay, params, state, P, cache, q)`` fills ``q`` with q_t, the occupancy
+        measure under the transitions ``P`` of what ``act`` will play.
+    act : kernel
+        ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode.
+    update : kernel
+        ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
+    feedback : {"bandit", "full"}
+        Whether ``losses`` are those of the visited pairs, one per layer, or of all, flat.
+    policy : callable
+        From the state to the policy that the learner would play now, without explorers.
+    solves : str
+        Which field of the state has its `Solves`; empty if it solves nothing.
+    solver : callable
+        Returns what ``update`` gets as ``solver``.
+    takes : kernel
+        ``takes(params, losses) -> bool``: whether the losses of an episode are legal.
+    room : kernel
+        ``room(state) -> bool``: whether one more ``update`` fits into the state.
+    grown : callable, optional
+        From a state without room to an equal one with more.
+    per_state : bool
+        Whether the learner's ``episodes`` are those for one state, and not those of the run.
+    told_episodes : bool
+        Whether experiments tell the learner their number of episodes, though it need not know it.
+    infinite : tuple of str
+        Which vectors over pairs of the state are infinite where an action is not allowed.
+    """
+
+    feedback: Literal["bandit", "full"] = "bandit"
+    policy: Callable[[Any], Vector] = attrgetter("pi")
+    solves: str = ""
+    solver: Callable[[], Any] = _nothing
+    takes: Callable[[Any, Any], bool] = _any_losses
+    room: Callable[[Any], bool] = _always
+    grown: Callable[[Any], Any] | None = None
+    per_state: bool = False
+    told_episodes: bool = False
+    infinite: tuple[str, ...] = ()
+
+    @cached_property
+    def unsolved(self) -> int | None:
+        """Where the buffer counts the solves that failed, if there are any solves."""
+        return self.packing.slot(f"{self.solves}.unsolved") if self.solves else None

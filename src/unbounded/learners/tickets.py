@@ -1,0 +1,66 @@
+"""Tickets: what `ask` hands out and `tell` takes back once."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from unbounded.learners.base import AskTell
+
+
+class Ticket:
+    """What `ask` hands out, and `tell` takes back once."""
+
+    __slots__ = ("_learner", "id")
+
+    id: int
+    _learner: str
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same ticket, perhaps that of a copy or of a restored learner."""
+        if not isinstance(other, Ticket):
+            return NotImplemented
+        return (self.id, self._learner) == (other.id, other._learner)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self._learner))
+
+
+T = TypeVar("T", bound=Ticket)
+
+
+class Outstanding(Mapping[int, T]):
+    """A learner's outstanding tickets, made anew from its records."""
+
+    def __init__(self, learner: AskTell[T]) -> None:
+        self._learner = learner
+
+    def __getitem__(self, number: int) -> T:
+        return self._ticket(number, self._learner._records[number])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(list(self._learner._records))
+
+    # Of one moment, although other threads ask and tell.
+
+    def values(self) -> ValuesView[T]:
+        return self._now().values()
+
+    def items(self) -> ItemsView[int, T]:
+        return self._now().items()
+
+    def _now(self) -> dict[int, T]:
+        records = dict(self._learner._records)
+        return {number: self._ticket(number, record) for number, record in records.items()}
+
+    def _ticket(self, number: int, record: tuple[Any, ...]) -> T:
+        learner = self._learner
+        issuer = learner._inherited.get(number, learner._identity)
+        return learner._ticket(number, record, issuer)
+
+    def __len__(self) -> int:
+        return len(self._learner._records)
+
+    def __repr__(self) -> str:
+        return repr(self._now())

@@ -1,0 +1,1 @@
+"""Learners for layered MDPs to compare with: one file each."""

@@ -1,0 +1,85 @@
+"""Uniform play: a control that does not learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy.typing as npt
+
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import Layers
+from unbounded.core.occupancy.policies import Markov
+from unbounded.jit.kernel import kernel
+from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.seeds import Seed
+from unbounded.learners.spec import MDPSpec
+from unbounded.mdps.steps import markov_play
+
+
+class Params(NamedTuple):
+    n_actions: int
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    version: int
+    pi: Vector
+
+
+def init(layers: Layers, params: Params) -> State:
+    """Uniform actions."""
+    return State(1, 0, 0, Markov.uniform(layers).pi)
+
+
+@kernel
+def update(
+    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    states: Integers, actions: Integers, losses: Vector,
+) -> State:  # fmt: skip
+    """Count the episode."""
+    return State(state.t + 1, 0, 0, state.pi)
+
+
+class UniformPolicy(MDPLearner):
+    """Every action with the same probability, for ever.
+
+    Parameters
+    ----------
+    layers : sequence of int
+    n_actions : int
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
+    seed : int or SeedSequence, optional
+
+    Examples
+    --------
+    >>> UniformPolicy([1, 2], n_actions=2, seed=0).ask().policy[0].tolist()
+    [[0.5, 0.5]]
+    """
+
+    _keeps_transitions = False
+
+    spec = MDPSpec.of(
+        __name__,
+        name="UniformPolicy",
+        reference="",
+        act=markov_play.act,
+        distribution=markov_play.distribution,
+        scale_free=True,
+    )
+
+    def __init__(
+        self,
+        layers: Sequence[int],
+        n_actions: int,
+        *,
+        allowed: Sequence[npt.ArrayLike] | None = None,
+        ends: bool = False,
+        seed: Seed = None,
+    ) -> None:
+        shape = checked_layers(layers, n_actions, allowed, ends)
+        self._begin(shape, Params(shape.n_actions), locals(), seed)

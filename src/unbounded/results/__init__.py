@@ -1,0 +1,1 @@
+"""What a simulation returns: numbers, tables, summaries and plots."""

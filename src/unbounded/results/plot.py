@@ -1,0 +1,64 @@
+"""Regret over time, by matplotlib, in the colours of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbounded.results import line_styles as looks
+from unbounded.results.intervals import mean_interval
+from unbounded.results.results import Played
+from unbounded.validation import checked_flag
+
+
+def drawn(
+    named: Mapping[str, Played], ax: Any, *, relative: bool, log: bool | None, interval: bool
+) -> Any:
+    """A line for each learner, on ``ax`` or on axes of their own."""
+    checked_flag("relative", relative)
+    checked_flag("interval", interval)
+    log = None if log is None else checked_flag("log", log)
+    ax = _own_axes() if ax is None else ax
+    before = len(ax.get_lines())  # more calls on the same axes get other looks
+    first = next(iter(named.values()))
+    column = f"relative_{first.shown.column}" if relative else first.shown.column
+    curves = {name: _intervals(one.columns()[column]) for name, one in named.items()}
+    if log is None:
+        log = looks.wants_log(np.concatenate([means for means, _, _ in curves.values()]))
+    for k, (name, (mean, low, high)) in enumerate(curves.items(), before):
+        rounds, look = named[name].checkpoints, looks.line(k)
+        ax.plot(rounds, mean, label=name, zorder=3, **look)
+        if interval:
+            ax.fill_between(rounds, low, high, color=look["color"], alpha=0.12, linewidth=0)
+    ax.set_xscale("log" if log else "linear")
+    ax.set_yscale("log" if log else "linear")
+    if log:  # an interval may reach below zero: the axis is made for the means
+        means = np.concatenate([mean for mean, _, _ in curves.values()])
+        lowest = min(0.7 * means[means > 0.0].min(initial=np.inf), *_bottom(ax, before))
+        ax.set_ylim(bottom=lowest if np.isfinite(lowest) else None)
+    ax.set_xlabel(first.length.removesuffix("s"))
+    ax.set_ylabel(f"{first.shown.name} / {first.shown.unit}" if relative else first.shown.name)
+    ax.legend(frameon=False, handlelength=3.0)
+    return ax
+
+
+def _bottom(ax: Any, before: int) -> list[float]:
+    return [ax.get_ylim()[0]] if before and ax.get_ylim()[0] > 0.0 else [np.inf]
+
+
+def _own_axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ModuleNotFoundError("plot needs matplotlib: pip install 'unbounded[plot]'") from None
+    _, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="#e6e8ea", linewidth=0.6)
+    return ax
+
+
+def _intervals(values: NDArray[np.float64]) -> Any:
+    return np.array([mean_interval(column) for column in values.T]).T

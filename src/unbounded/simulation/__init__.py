@@ -1,0 +1,1 @@
+"""Play learners against adversaries, and add up regret."""

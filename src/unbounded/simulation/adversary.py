@@ -1,0 +1,263 @@
+"""What an adversary is, and how the simulators call one.
+
+**Bandits.** An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that
+writes the losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and
+including q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
+
+An adversary that looks at nothing may also have a kernel ``entry(params, state, t, k)`` that
+returns the loss of one arm, the same as ``fill`` would write, and changes nothing. With it, a
+simulation need not touch every arm in every round.
+
+**MDPs.** The kernel is ``fill(params, t, q, lay, out)``: it writes the losses of episode t (t = 1,
+2, ...) into ``out``, flat over pairs, with ``out[0] = 0`` for the dummy pair. It may look at the
+learner's occupancy measure q_t, but not at what happens in episode t. ``params`` begins with the
+scale, the number of episodes and the key of the random numbers; from ``OWN`` on it is the
+adversary's own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from unbounded.core.arrays import Integers, Vector
+from unbounded.jit.kernel import Pointer, kernel
+from unbounded.validation import checked_finite, checked_real, shown
+
+if TYPE_CHECKING:  # a bandit should not wait for the MDPs
+    from unbounded.core.occupancy.layout import Layers
+    from unbounded.core.occupancy.mdp import LayeredMDP
+
+SCALE, EPISODES, KEY, OWN = range(4)  # slots of the params of an adversary for MDPs
+
+_V = types.float64[::1]
+_ENTRY = types.float64(_V, _V, types.int64, types.int64)
+_FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
+_FILL_PAIRS = types.void(_V, types.int64, _V, types.int64[:, ::1], _V)
+
+
+def _with_settings(self: Adversary | MDPAdversary) -> str:
+    settings = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_")
+    return f"{type(self).__name__}({settings})"
+
+
+class Adversary:
+    """Base of the adversaries of bandits.
+
+    Parameters
+    ----------
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import Uniform, simulate
+    >>> from unbounded.adversaries import Adversary
+    >>> class InTurn(Adversary):
+    ...     def fill(params, state, t, last_arm, q, out):
+    ...         out[:] = 0.0
+    ...         out[t % out.size] = 1.0
+    >>> result = simulate(Uniform(n_arms=2), InTurn(scale=3.0), rounds=10, seed=0)
+    >>> float(result.pseudo_regret[0, -1])
+    0.0
+    """
+
+    fill: ClassVar[Callable[..., None]]
+    entry: ClassVar[Callable[..., float] | None] = None
+    reference: ClassVar[str] = ""
+    """Where it was published, if it was."""
+    looks: ClassVar[bool] = False
+    """Whether ``fill`` uses ``q`` or ``last_arm``; if not, many rounds are filled at once."""
+
+    def __init__(self, *, scale: float = 1.0, shift: float = 0.0) -> None:
+        self.scale = checked_finite("scale", scale)
+        self.shift = checked_finite("shift", shift)
+
+    def params(self, n: int, rounds: int) -> Any:
+        """What ``fill`` gets as ``params``, for ``n`` arms and ``rounds`` rounds."""
+        return ()
+
+    def state(self, n: int, rounds: int, key: int) -> Any:
+        """What ``fill`` gets as ``state`` and may change; ``key`` is random, below 2^53."""
+        return (key,)
+
+    def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
+        """Both, as the arrays that `rows` takes."""
+        params = np.concatenate([(self.scale, self.shift), self.params(n, rounds)])
+        return params, np.array(self.state(n, rounds, key), dtype=np.float64)
+
+    @classmethod
+    def rows(cls) -> Pointer:
+        """A pointer to what fills several rows of losses."""
+        return _rows(cls.fill)
+
+    @classmethod
+    def loss_of(cls) -> Pointer:
+        """A pointer to the loss of one arm."""
+        if cls.entry is None:
+            raise TypeError(
+                f"{cls.__name__} cannot tell the loss of one arm (it has no kernel `entry`): "
+                "simulate against all arms, without comparators="
+            )
+        return _loss_of(cls.entry)
+
+    __repr__ = _with_settings
+
+
+class MDPAdversary:
+    """Base of the adversaries of layered MDPs.
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import MDPAdversary, UniformPolicy, simulate_mdp, worlds
+    >>> class FirstPair(MDPAdversary):
+    ...     def fill(params, t, q, lay, out):
+    ...         out[:] = 0.0
+    ...         out[1] = params[0]
+    >>> mdp = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([1, 2], 2), mdp, FirstPair(scale=3.0), 10, seed=0)
+    >>> result.high[0, -1].tolist()
+    [3.0, 0.0]
+    """
+
+    fill: ClassVar[Callable[..., None]]
+    looks: ClassVar[bool] = False
+    """Whether ``fill`` uses ``q``; if not, every learner meets the same losses."""
+    draws: ClassVar[bool] = True
+    """Whether the losses depend on the random ``key``."""
+
+    def __init__(self, *, scale: float = 1.0) -> None:
+        self.scale = checked_real("scale", scale)
+        if not math.isfinite(self.scale * self.largest):
+            raise ValueError(
+                f"the largest loss, {self.largest:g} times scale, must be finite; got "
+                f"scale={shown(scale)}"
+            )
+
+    @property
+    def largest(self) -> float:
+        """A bound on the absolute losses at scale 1, for the settings that it has."""
+        return 1.0
+
+    def fits(self, mdp: LayeredMDP, episodes: int) -> None:
+        """Refuse an MDP, or a number of episodes, that it is not for; before anything is played."""
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        """What ``fill`` gets in ``params`` from ``OWN`` on."""
+        return ()
+
+    def begin(self, mdp: LayeredMDP, episodes: int, key: int) -> Vector:
+        """The ``params`` of ``fill``; ``key`` is random, below 2^53."""
+        return np.concatenate([(self.scale, episodes, key), self.params(mdp, episodes)])
+
+    @classmethod
+    def losses(cls) -> Pointer:
+        """A pointer to ``fill``."""
+        return _losses(cls.fill)
+
+    __repr__ = _with_settings
+
+
+# What was made is remembered by the function that it was made of: another class of the same
+# name, or a class that is given another ``fill``, has its own.
+
+
+@cache
+def _rows(given: Any) -> Pointer:
+    fill = _as_kernel(given)
+
+    def rows(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+        scale, shift = params[0], params[1]
+        for row in range(out.shape[0]):
+            fill(params[2:], state, t + row, last_arm, q, out[row])
+            if scale != 1.0 or shift != 0.0:
+                for k in range(out.shape[1]):
+                    out[row, k] = scale * out[row, k] + shift
+
+    return Pointer(_made_for(given, rows), _FILL_ROWS)
+
+
+@cache
+def _loss_of(given: Any) -> Pointer:
+    entry = _as_kernel(given)
+
+    def loss_of(params: Any, state: Any, t: int, k: int) -> float:
+        loss = entry(params[2:], state, t, k)
+        scale, shift = params[0], params[1]
+        return scale * loss + shift if scale != 1.0 or shift != 0.0 else loss
+
+    return Pointer(_made_for(given, loss_of), _ENTRY)
+
+
+@cache
+def _losses(given: Any) -> Pointer:
+    fill = _as_kernel(given)
+
+    def losses(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
+        fill(params, t, q, lay, out)
+
+    return Pointer(_made_for(given, losses), _FILL_PAIRS)
+
+
+def _as_kernel(given: Any) -> Any:
+    return given if hasattr(given, "py_func") else kernel(given)
+
+
+def _made_for(given: Any, function: Any) -> Any:
+    function.__module__ = given.__module__
+    function.__qualname__ = f"{given.__qualname__}.{function.__name__}"
+    return function
+
+
+PythonMDPAdversary = Callable[
+    [int, tuple[Integers, Integers] | None, list[Vector], np.random.Generator],
+    Sequence[npt.ArrayLike],
+]
+"""``losses = adversary(t, last, q, rng)``; see `unbounded.simulate_mdp`."""
+
+
+class PythonPlay(NamedTuple):
+    """An adversary of an MDP in Python, and what it sees of a play."""
+
+    adversary: PythonMDPAdversary
+    layers: Layers
+    rng: np.random.Generator
+    states: Integers  # of the last episode
+    actions: Integers
+
+
+def fill_python(play: PythonPlay, t: int, q: Vector, lay: Any, out: Vector) -> None:
+    """As ``fill``, by a call of the adversary; it gets copies of everything."""
+    last = None if t == 1 else (play.states.copy(), play.actions.copy())
+    given = play.adversary(t, last, play.layers.unpack_pairs(q.copy()), play.rng)
+    shapes = [(n, play.layers.n_actions) for n in play.layers.sizes]
+    try:
+        tables = [np.asarray(table, dtype=np.float64) for table in given]
+    except (TypeError, ValueError):
+        tables = []
+    if [table.shape for table in tables] != shapes:
+        got = [table.shape for table in tables] or repr(given)
+        raise ValueError(
+            f"the adversary must return one table of losses per layer, of shapes {shapes}; got "
+            f"{got} at t = {t}"
+        )
+    out[:] = play.layers.pack_pairs(tables)
+    out[play.layers.free] = 0.0  # whatever was said of it
+    for h, table in enumerate(play.layers.unpack_pairs(out)):
+        if not np.all(np.isfinite(table)):
+            raise ValueError(
+                f"the adversary must return finite losses, got {table.tolist()} in layer {h} at "
+                f"t = {t}"
+            )

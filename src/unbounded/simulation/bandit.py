@@ -1,0 +1,270 @@
+"""Full-speed simulation: one compiled loop over the steps of a learner and of an adversary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+
+from unbounded.core.scaled import LARGEST
+from unbounded.jit.pace import Pace, is_ours
+from unbounded.learners.bandit import Learner
+from unbounded.learners.seeds import CHOICES, replicate_seed, root_of
+from unbounded.results.results import BANDITS, Played, Shown, name_of
+from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.bandit_loops import (
+    Play,
+    PythonAdversary,
+    parts_of,
+    play_compiled,
+    play_python,
+)
+from unbounded.validation import checked_count, checked_function, recorded_rounds
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Played):
+    """What happened in each replicate at each checkpoint.
+
+    Arrays have shape (replicates, checkpoints) and refer to rounds 1 .. ``checkpoints[j]``.
+
+    Attributes
+    ----------
+    learner, adversary : str
+        Their names.
+    checkpoints : array of int, shape (checkpoints,)
+    low, high : array
+        The smallest and the largest loss of any arm so far.
+    clipped : array
+        How many losses the learner has clipped.
+    threshold : array
+        The learner's ``scale``: its clipping threshold or range, at most the largest float.
+
+    Examples
+    --------
+    >>> from unbounded import Uniform, simulate
+    >>> from unbounded.adversaries import StochasticGap
+    >>> result = simulate(Uniform(4), StochasticGap(gap=0.4), 1000, 50, seed=0, checkpoints=1)
+    >>> result.regret.shape, int(result.checkpoints[0])
+    ((50, 1), 1000)
+    >>> bool(280 < result.pseudo_regret.mean() < 320)  # 1000 x 0.4 x 3/4
+    True
+    """
+
+    shown: ClassVar[Shown] = BANDITS
+    length: ClassVar[str] = "rounds"
+
+    learner: str
+    adversary: str
+    checkpoints: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    clipped: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    # Sums in units of 1 / unit, so that none overflows.
+    _played: NDArray[np.float64]
+    _best: NDArray[np.float64]
+    _expected: NDArray[np.float64]
+    _unit: NDArray[np.float64]
+    _root: SeedSequence
+    _first: int
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """Realised regret: the loss of the arms played minus that of the best fixed arm."""
+        with np.errstate(over="ignore"):
+            return (self._played - self._best) / self._unit
+
+    @property
+    def pseudo_regret(self) -> NDArray[np.float64]:
+        """The same with <l_t, q_t> for the loss of the arm played; less noisy."""
+        with np.errstate(over="ignore"):
+            return (self._expected - self._best) / self._unit
+
+    @property
+    def largest_loss(self) -> NDArray[np.float64]:
+        """l_inf: the largest absolute loss of any arm so far."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
+    def loss_range(self) -> NDArray[np.float64]:
+        """The largest minus the smallest loss of any arm so far, at most the largest float."""
+        with np.errstate(over="ignore"):
+            return np.minimum(self.high - self.low, LARGEST)
+
+    def relative_regret(
+        self, to: Literal["scale", "range"] = "scale", *, pseudo: bool = False
+    ) -> NDArray[np.float64]:
+        """Regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
+
+        Finite at every scale, even where the regret itself exceeds float64.
+        """
+        if to == "scale":
+            size = self.largest_loss * self._unit
+        elif to == "range":
+            size = self.high * self._unit - self.low * self._unit
+        else:
+            raise ValueError(f"to must be 'scale' or 'range', got {to!r}")
+        regret = (self._expected if pseudo else self._played) - self._best
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(size > 0.0, regret / size, 0.0)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        columns: dict[str, NDArray[Any]] = {
+            "regret": self.regret,
+            "relative_regret": self.relative_regret("range"),
+            "low": self.low,
+            "high": self.high,
+            "clipped": self.clipped,
+            "threshold": self.threshold,
+        }
+        if not np.isnan(self._expected).all():  # it was followed
+            columns["pseudo_regret"] = self.pseudo_regret
+            columns["relative_pseudo_regret"] = self.relative_regret("range", pseudo=True)
+        return columns
+
+    def met(self) -> NDArray[np.float64]:
+        """The loss of the best arm: equal where losses are."""
+        with np.errstate(over="ignore"):
+            return self._best / self._unit
+
+    def seed(self, replicate: int) -> SeedSequence:
+        """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
+        return replicate_seed(self._root, self._first + replicate, CHOICES)
+
+
+def simulate(
+    learner: Learner,
+    adversary: Adversary | PythonAdversary,
+    rounds: int,
+    replicates: int = 1,
+    seed: int | SeedSequence | None = None,
+    *,
+    first_replicate: int = 0,
+    checkpoints: Sequence[int] | int = 60,
+    pseudo_regret: bool = True,
+    comparators: Sequence[int] | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Simulation:
+    """Play a learner against an adversary.
+
+    Parameters
+    ----------
+    learner : Learner
+        Of the package, or your own (`PythonLearner`). Taken as
+        settings: every replicate starts afresh, and ``learner`` is not changed.
+    adversary : Adversary or callable
+        A compiled adversary, or ``losses = adversary(t, last_arm, q, rng)`` in Python.
+    rounds, replicates : int
+        How long, and how often.
+    seed : int or SeedSequence, optional
+        Of the losses and of the choices. The losses do not depend on the learner, so that
+        learners simulated with equal seeds are paired (against adversaries that do not look).
+    first_replicate : int
+        The number of the first replicate: replicates 3 and 4 of a run of five are equal to
+        those of a run with ``first_replicate=3, replicates=2``.
+    checkpoints : int or sequence of int
+        At which rounds to record; an int means that many, log-spaced.
+    pseudo_regret : bool
+        Whether to follow pseudo-regret, which costs a pass over the arms per round.
+    comparators : sequence of int, optional
+        Follow only these arms beside the one that is played, so that a round costs nothing for
+        the others: for many arms, and adversaries that can tell the loss of one arm. Regret is
+        then against the best *of these* arms, ``low`` and ``high`` are over the losses of these
+        arms and of those played, and there is no pseudo-regret (nan). The play is the same.
+    workers : int, optional
+        Threads; all cores by default. Results do not depend on it.
+    progress : callable, optional
+        ``progress(done, replicates)`` after each replicate.
+
+    Returns
+    -------
+    Simulation
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import StochasticGap
+    >>> billions = StochasticGap(scale=1e9)
+    >>> result = simulate(SCB(n_arms=5), billions, rounds=2000, replicates=4, seed=1)
+    >>> bool((result.regret[:, -1] < 5e11).all())
+    True
+    """
+    rounds = checked_count("rounds", rounds)
+    replicates = checked_count("replicates", replicates)
+    first_replicate = checked_count("first_replicate", first_replicate, least=0)
+    cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
+    points = recorded_rounds(checkpoints, rounds)
+    root = root_of(seed)
+    if not isinstance(adversary, Adversary) and not callable(adversary):
+        raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
+    if not isinstance(adversary, Adversary):
+        checked_function("adversary", adversary, "t", "last_arm", "q", "rng")
+    followed: NDArray[np.int64] | None = None
+    if comparators is not None:
+        followed = _followed(comparators, learner, adversary)
+        pseudo_regret = False
+    total = rounds * replicates
+    play: Any
+    parts = parts_of(learner, adversary, on_demand=followed is not None)
+    others = isinstance(adversary, Adversary) and not (
+        is_ours(learner.spec.init) and is_ours(adversary.fill)
+    )
+    pace = Pace(parts, total, first=others)
+    if isinstance(adversary, Adversary) and not learner.spec.in_python:
+        play, pool_size = play_compiled, min(cores, replicates)
+    else:
+        play, pool_size = play_python, 1
+    common = Play(rounds, points, root, pseudo_regret, followed)
+    table = np.empty((8, replicates, points.size))
+    with ThreadPoolExecutor(pool_size) as pool:
+        tasks = [
+            pool.submit(play, learner, adversary, common, r, pace, row)
+            for r, row in enumerate(table.transpose(1, 0, 2), first_replicate)
+        ]
+        try:
+            for done, task in enumerate(as_completed(tasks), 1):
+                task.result()
+                if progress is not None:
+                    progress(done, replicates)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    played, best, expected, unit, low, high, clipped, threshold = table
+    if not pseudo_regret:
+        expected = np.full_like(expected, np.nan)
+    return Simulation(
+        learner=learner.spec.name, adversary=name_of(adversary),
+        checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
+        threshold=threshold, _played=played, _best=best, _expected=expected, _unit=unit,
+        _root=root, _first=first_replicate,
+    )  # fmt: skip
+
+
+def _followed(
+    comparators: Sequence[int], learner: Learner, adversary: Adversary | PythonAdversary
+) -> NDArray[np.int64]:
+    followed = np.array(comparators)
+    if followed.ndim != 1 or followed.size == 0 or followed.dtype.kind not in "iu":
+        raise ValueError(f"comparators must be arms to compare with, got {comparators!r}")
+    if followed.min() < 0 or followed.max() >= learner.n_arms:
+        raise ValueError(f"comparators must lie in 0 .. {learner.n_arms - 1}, got {comparators!r}")
+    if learner.spec.feedback == "full":
+        raise ValueError(
+            f"{learner.spec.name} learns from the losses of all arms: leave comparators out"
+        )
+    if not isinstance(adversary, Adversary):
+        raise TypeError("comparators need a compiled adversary with a kernel `entry`")
+    if learner.spec.in_python:
+        raise TypeError(
+            f"{learner.spec.name} is in Python, and its distribution() looks at all arms in any "
+            "case: leave comparators out"
+        )
+    return followed.astype(np.int64)

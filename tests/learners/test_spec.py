@@ -1,0 +1,79 @@
+"""What the files of the algorithms declare."""
+
+import sys
+import types
+
+import pytest
+
+from unbounded import bandits, mdps
+from unbounded.learners.spec import BanditSpec, MDPSpec
+
+ALL = {**bandits.algorithms(), **mdps.algorithms()}
+
+
+@pytest.fixture
+def module():
+    """A module that defines every step."""
+    made = types.ModuleType("algorithm_of_this_test")
+    for step in MDPSpec.steps:
+        setattr(made, step, f"the {step}")
+    sys.modules[made.__name__] = made
+    yield made
+    del sys.modules[made.__name__]
+
+
+def test_steps_are_those_of_the_module(module):
+    spec = MDPSpec.of(module.__name__, name="A", reference="B", scale_free=True)
+    assert [getattr(spec, step) for step in MDPSpec.steps] == [f"the {s}" for s in MDPSpec.steps]
+    assert (spec.module, spec.name, spec.scale_free) == (module.__name__, "A", True)
+
+
+def test_a_step_from_elsewhere_is_given(module):
+    del module.act
+    spec = MDPSpec.of(module.__name__, name="A", reference="", act="another act")
+    assert spec.act == "another act"
+    with pytest.raises(TypeError, match="must define act for A"):
+        MDPSpec.of(module.__name__, name="A", reference="")
+    with pytest.raises(TypeError, match="must define scale for A"):
+        BanditSpec.of(module.__name__, name="A", reference="", guarantee="", act="a")
+
+
+def test_what_an_mdp_algorithm_need_not_say(module):
+    spec = MDPSpec.of(module.__name__, name="A", reference="")
+    assert spec.solves == ""
+    assert spec.unsolved is None
+    assert spec.room(None) is True
+    assert spec.solver() == 0
+    assert spec.grown is None
+    assert not spec.per_state
+    assert not spec.scale_free
+    assert spec.policy(types.SimpleNamespace(pi="the policy")) == "the policy"
+    assert spec.examples == ({},)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_file_keeps_the_contract(name):
+    cls = ALL[name]
+    spec = cls.spec
+    assert spec.name == cls.__name__ == name
+    assert spec.module == cls.__module__
+    assert {"t", "clipped"} <= set(spec.State._fields)
+    assert spec.examples
+    if isinstance(spec, MDPSpec):
+        assert "version" in spec.State._fields
+    else:
+        assert spec.guarantee
+        assert "n" in spec.Params._fields
+        assert spec.feedback in ("bandit", "full")
+        assert spec.bound_unit in ("scale", "range")
+
+
+def test_compiled_entries_bear_the_name_of_their_algorithm():
+    def step(x):
+        return x
+
+    spec = ALL["SCB"].spec
+    entry = spec.entry(step)
+    assert entry.__module__ == "unbounded.bandits.scb"
+    assert entry.__qualname__ == "SCB.step"
+    assert entry(2) == 2

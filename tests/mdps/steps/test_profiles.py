@@ -1,0 +1,157 @@
+"""SCB-RL's constants: the rates of the paper, what limits them, what may be given instead."""
+
+import math
+
+import pytest
+
+from unbounded.core.occupancy.layout import Layers
+from unbounded.mdps import mvp, ucbvi
+from unbounded.mdps.steps import profiles
+from unbounded.mdps.steps.blocks import Span
+from unbounded.mdps.steps.profiles import PRACTICAL, THEORY, Constants, rates
+
+LAYERS = Layers([2, 3, 2], 2)  # S A = 14, H = 3
+UNSET = dict.fromkeys(Constants._fields)
+
+
+def of(T, constants=THEORY, cap=0.5, tight=False, delta=0.1, layers=LAYERS):
+    constants = constants._replace(exploration_cap=cap)
+    return rates(layers, Span(T, T, T, delta), constants, tight, sum(layers.sizes))
+
+
+def test_rates_are_the_papers_times_the_factors():
+    T, delta = 100_000, 0.1
+    eta = math.sqrt(3 * math.log(14 * T / delta) / (14 * T))
+    theory = of(T)
+    assert theory.eta == pytest.approx(eta, rel=1e-14)
+    assert theory.gamma == pytest.approx(eta, rel=1e-14)
+    assert theory.beta == pytest.approx(math.sqrt(14 / T), rel=1e-14)
+    assert math.ceil(math.sqrt(14 * T)) == theory.N
+    constants = THEORY._replace(rate=0.5, implicit=0.25, mixing=2.0, exploration=0.125)
+    other = of(T, constants)
+    assert other.eta == pytest.approx(0.5 * eta, rel=1e-14)
+    assert other.gamma == pytest.approx(0.25 * eta, rel=1e-14)
+    assert other.beta == pytest.approx(2.0 * math.sqrt(14 / T), rel=1e-14)
+    assert math.ceil(0.125 * math.sqrt(14 * T)) == other.N
+
+
+def test_e17_beta_is_at_most_one_half():
+    """The bound has 1/(1 - beta), which the printed "beta >= 1/2" would not keep bounded."""
+    for T in (1, 10, 14 * 4 - 1):
+        assert math.sqrt(14 / T) > 0.5  # what the rate would be
+        assert of(T).beta == 0.5
+    assert of(14 * 4 + 1).beta == pytest.approx(math.sqrt(14 / 57))  # below 1/2 by itself
+    assert of(10_000, THEORY._replace(mixing=1000.0)).beta == 0.5
+    assert of(10_000, THEORY._replace(mixing=0.0)).beta == 0.0
+
+
+@pytest.mark.parametrize("cap", [0.5, 0.1, 0.9])
+def test_e18_exploration_is_part_of_t_and_at_most_a_fraction_of_it(cap):
+    S = 7
+    for T in (100, 150, 1000):
+        found = of(T, cap=cap)
+        wanted = math.ceil(math.sqrt(14 * T))
+        assert max(1, min(wanted, math.floor(cap * T / S))) == found.N
+        assert cap * T >= S * found.N or found.N == 1
+        assert found.capped == (wanted > found.N)
+    assert S * math.ceil(math.sqrt(14 * 100)) > 100  # uncapped, there would be no time left
+    assert of(100, cap=cap).capped
+    assert not of(10_000_000, cap=cap).capped  # the cap does not bind for large T
+    assert of(8, cap=1e-6).N == 1  # each state takes at least one episode
+
+
+def test_e24_tight_exploration_is_for_the_widest_layer():
+    T = 100_000
+    assert math.ceil(math.sqrt(3 * 2 * T)) == of(T, tight=True).N
+    assert math.ceil(math.sqrt(7 * 2 * T)) == of(T, tight=False).N
+    assert of(T, tight=True)[:3] == of(T, tight=False)[:3]
+
+
+def test_e30_the_weight_is_a_constant_times_the_allowed_one():
+    """eta = gamma and beta <= 1/2: 2 eta/(1 - beta) is at most twice the allowed 2 gamma."""
+    for T in (20, 1000, 10**6, 10**9):
+        theory = of(T)
+        assert theory.eta == theory.gamma
+        assert 2 * theory.eta / (1 - theory.beta) <= 2 * (2 * theory.gamma)
+    # the remainder, 3/(1 - beta), is smaller in order than the printed 1/(2 gamma)
+    assert 3 / (1 - of(10**6).beta) < 0.1 / (2 * of(10**6).gamma)
+
+
+def test_e31_rates_need_t_and_delta():
+    assert of(1000)[:4] != of(2000)[:4]
+    one, other = of(1000, delta=0.1), of(1000, delta=0.01)
+    assert one.eta < other.eta
+    assert one.gamma < other.gamma
+    assert (one.beta, one.N) == (other.beta, other.N)
+
+
+def test_the_profiles():
+    theory = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
+    practical = Constants("range", 0.5, 0.3, 1.0, 0.05, 0.2, 0.3, 2, True, 0.75, 0.03, True, 1.0)
+    assert (theory, practical) == (THEORY, PRACTICAL)
+    assert profiles.chosen("theory", UNSET) == THEORY
+    assert profiles.chosen("practical", UNSET) == PRACTICAL
+    given = UNSET | {"rate": 2.0, "share_counts": True, "early_stop": 3, "bonus": 1.5}
+    expected = THEORY._replace(rate=2.0, share_counts=True, early_stop=3, bonus=1.5)
+    assert profiles.chosen("theory", given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rate": 0.0}, "rate must be above 0"),
+        ({"implicit": -1.0}, "implicit"),
+        ({"exploration": math.inf}, "exploration"),
+        ({"width": math.nan}, "width"),
+        ({"mixing": -0.5}, "mixing"),
+        ({"skip": -0.5}, "skip"),
+        ({"bonus": 0.0}, "bonus"),
+        ({"bonus": "papers"}, "bonus must be a number above 0 or 'paper'"),
+        ({"early_stop": -1}, "early_stop"),
+        ({"exploration_cap": 0.0}, "exploration_cap"),
+        ({"exploration_cap": 1.0}, "exploration_cap"),
+        ({"centre": -1.0}, "centre"),
+    ],
+)
+def test_what_cannot_be_given(given, message):
+    with pytest.raises(ValueError, match=message):
+        profiles.chosen("practical", UNSET | given)
+
+
+def test_other_mistakes():
+    with pytest.raises(ValueError, match="profile must be one of 'theory', 'practical'"):
+        profiles.chosen("best", UNSET)
+    with pytest.raises(TypeError, match="share_counts must be True or False"):
+        profiles.chosen("theory", UNSET | {"share_counts": 1})
+    none = profiles.chosen("theory", UNSET | {"mixing": 0.0, "skip": 0.0})
+    assert (none.mixing, none.skip) == (0.0, 0.0)
+
+
+def test_the_explorers_bonus():
+    def bonus(explorer, c):
+        return profiles.bonus(LAYERS, explorer, THEORY._replace(bonus=c), 300, 0.01)
+
+    assert bonus("mvp", "paper") == mvp.paper_bonus(LAYERS, 300, 0.01)
+    assert bonus("mvp", 0.4) == mvp.practical_bonus(LAYERS, 300, 0.01, 0.4)
+    assert bonus("ucbvi", "paper") == ucbvi.hoeffding_bonus(LAYERS, 300, 0.01)
+    assert bonus("ucbvi", 0.4) == ucbvi.hoeffding_bonus(LAYERS, 300, 0.01, 0.4)
+    assert bonus("oracle", 0.4) == bonus("mvp", 0.4)
+
+
+def test_few_explorers_have_a_budget_in_all():
+    few = THEORY._replace(few=True, exploration=0.01)
+    for T in (100, 10_000, 10**8):
+        found = of(T, few, cap=0.1)
+        assert found.budget == T // 10
+        wanted = math.ceil(0.01 * math.sqrt(14 * T))
+        assert wanted == found.N
+        assert found.capped == (7 * wanted > found.budget)
+    assert of(5, few, cap=0.1).budget == 1
+    assert math.ceil(math.sqrt(14 * 100)) > of(100, THEORY, cap=0.1).N  # the control
+
+
+def test_large_worlds_renew_lazily_in_the_practical_profile_only():
+    small, large = Layers([20, 20], 4), Layers([50, 50, 50], 10)
+    assert small.n_transitions < profiles.LARGE <= large.n_transitions
+    assert profiles.renewal("practical", small) == profiles.renewal("theory", large) == "epoch"
+    assert profiles.renewal("practical", large) == "lazy"
