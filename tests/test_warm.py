@@ -100,7 +100,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
 
 def test_the_command_says_so_too(tmp_path, monkeypatch, capsys):
     pytest.importorskip("polars")
-    from unbounded.cli.app import app as cli
+    from unbounded.cli import app as cli
 
     monkeypatch.setattr(_warm, "cache_directory", lambda: None)
     monkeypatch.setattr(_jit_files, "cache_directory", lambda: None)

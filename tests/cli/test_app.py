@@ -24,7 +24,7 @@ import psutil
 import experiment_helpers as helpers
 import unbounded
 from unbounded import experiments, settings
-from unbounded.cli.app import app as cli
+from unbounded.cli import app as cli
 from unbounded.experiments import config, grid, task
 from unbounded.experiments.names import known
 

@@ -17,8 +17,8 @@ pytest.importorskip("polars")
 
 import polars as pl
 
+from unbounded.cli import app as cli
 from unbounded.cli import looking
-from unbounded.cli.app import app as cli
 from unbounded.experiments import config, grid, task
 from unbounded.experiments.files import StoreError
 from unbounded.experiments.rows import SCHEMA, frame_of

@@ -325,14 +325,16 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
         "bandits/baselines/exp3.py",
     ]
     silent += [
-        f"lab/{file.name}" for file in (copy / "lab").glob("*.py") if file.name not in task._COLUMNS
+        f"experiments/{file.name}"
+        for file in (copy / "experiments").glob("*.py")
+        if file.name not in task._COLUMNS
     ]
     assert {"experiments/display.py", "experiments/store.py", "experiments/runner.py"} <= set(
         silent
     )
     assert edited(*silent) == first
     for name in (
-        *(f"lab/{name}" for name in task._COLUMNS),
+        *(f"experiments/{name}" for name in task._COLUMNS),
         "simulation/bandit.py",
         "core/random.py",
     ):

@@ -13,7 +13,7 @@ pytest.importorskip("polars")
 
 
 import report_helpers as helpers
-from unbounded.cli.app import app as cli
+from unbounded.cli import app as cli
 from unbounded.experiments import config
 from unbounded.report import report
 

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 import report_helpers as helpers
 from report_helpers import CLOSE
 from unbounded import experiments
-from unbounded.cli.app import app as cli
+from unbounded.cli import app as cli
 from unbounded.experiments import StoreError
 from unbounded.report import contents, report
 
