@@ -1,4 +1,4 @@
-"""Files of the laboratory: whole or not at all, and a sentence where there can be none."""
+"""Errors of the file system are sentences that name a remedy."""
 
 from __future__ import annotations
 
@@ -10,27 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiment_helpers import ENVIRONMENT
-from unbounded.experiments.files import StoreError, read_file, write_whole, writing
-
-
-def test_a_file_is_read_and_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "α file\nof two lines"
-    for content in (b"one", b"two"):
-        write_whole(path, content)
-        assert read_file(path) == content
-    link = tmp_path / "link"
-    link.symlink_to(path)
-    assert read_file(link) == b"two"
-    assert sorted(tmp_path.iterdir()) == sorted([link, path])
-
-
-def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero"), Path("/dev/null")):
-        before = len(os.listdir("/proc/self/fd"))
-        with pytest.raises(OSError, match="not a regular file"):
-            read_file(path)
-        assert len(os.listdir("/proc/self/fd")) == before  # closed again
+from unbounded.experiments.files import StoreError, writing
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from unbounded.experiments.experiment import ConfigError, Experiment
-from unbounded.experiments.files import read_file
 from unbounded.experiments.reader import read
 from unbounded.experiments.toml_lines import line_of
+from unbounded.io import read_regular
 
 
 def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
@@ -29,7 +29,7 @@ def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
     that it names (``path = ...``) are sought from the directory that it is in.
     """
     try:
-        text = read_file(path).decode("utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}): {error.reason}") from None
     except OSError as error:

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from unbounded.experiments import task
-from unbounded.experiments.files import read_file
 from unbounded.experiments.names import nearest
+from unbounded.io import read_regular
 
 ENGINES = ("local", "serial", "dask", "dask://HOST:PORT", "dask-file:PATH")
 _ADDRESS, _FILE = "dask://", "dask-file:"
@@ -91,7 +91,7 @@ def _address_in(path: str) -> str:
     """Where the scheduler is that has written this file."""
     started = f"start one with 'dask scheduler --scheduler-file {path}'"
     try:
-        address = json.loads(read_file(path))["address"]
+        address = json.loads(read_regular(path))["address"]
     except OSError as error:
         raise EngineError(f"{path} cannot be read: {error.strerror}; {started}") from None
     except (ValueError, RecursionError, KeyError, TypeError, IndexError):

@@ -1,21 +1,14 @@
-"""Files as the laboratory reads and writes them: whole or not at all, and never waiting.
-
-Whatever lies in a directory under a name that the laboratory uses (a named pipe, a device, a
-directory) is an error with a sentence, and not a file that never ends.
-"""
+"""Errors of the file system as sentences that name a remedy."""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PART = ".part"
-"""How the name of a file ends that is being written."""
+from unbounded.io import try_lock, write_atomic
 
 _FULL = "free some space and run it again; what was kept before is still there"
 _CLOSED = "make the directory writable, or give another one"
@@ -74,44 +67,16 @@ def locked(directory: Path, *, shared: bool = False) -> Iterator[bool]:
 
 
 def _lock(directory: Path, descriptor: int, shared: bool) -> bool:
-    try:
-        import fcntl
-
-        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    try:  # without locks, two runs at once would only do work twice
+        return try_lock(descriptor, shared=shared)
     except BlockingIOError:
         raise StoreError(
             f"another run is writing to {directory}: wait for it, or give another "
             "directory with --out"
         ) from None
-    except (ImportError, OSError):  # not on this system, or on this disk: two runs at once
-        return False  # would only do work twice
-    return True
-
-
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file; an OSError for what is not a regular one, without waiting for it."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)  # a named pipe without a writer is opened at once
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    finally:
-        os.close(descriptor)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there in full or not at all, whenever the process is killed."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PART}")
+    """Write a file atomically; raise a `StoreError` if that fails."""
     with writing(path):
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        write_atomic(path, content)

@@ -27,12 +27,13 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from unbounded.experiments.files import PART, StoreError, locked, read_file, write_whole, writing
+from unbounded.experiments.files import StoreError, locked, write_whole, writing
 from unbounded.experiments.grid import Cell
 from unbounded.experiments.names import Kind
 from unbounded.experiments.rows import SCHEMA, TIMING, versions
 from unbounded.experiments.shards import SHARDS, Shard
 from unbounded.experiments.task import Outcome, Span
+from unbounded.io import PART, read_regular
 from unbounded.results.results import BANDITS, MDPS, Shown
 
 SHOWN: Mapping[Kind, Shown] = {"bandits": BANDITS, "MDPs": MDPS}
@@ -196,7 +197,7 @@ class Store:
     def _has_experiment(self, text: str) -> bool:
         """Whether another shard has written the same; a hundred need not."""
         try:
-            return read_file(self.experiment) == text.encode()
+            return read_regular(self.experiment) == text.encode()
         except OSError:
             return False
 
@@ -277,7 +278,7 @@ class Store:
             if path.suffix == PART:
                 continue
             try:
-                found.append(msgspec.json.decode(read_file(path), type=Failure))
+                found.append(msgspec.json.decode(read_regular(path), type=Failure))
             except (msgspec.MsgspecError, OSError, UnicodeDecodeError, RecursionError) as error:
                 if os.path.lexists(path):  # and not being tried again by another shard
                     self._put_aside(path, f"not a record of a failure: {error}", move)
@@ -309,7 +310,7 @@ def checked_content(path: Path) -> bytes | str:
     if not name:
         return "not a file of results: its name is of another form"
     try:
-        content = read_file(path)
+        content = read_regular(path)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     if _hash(name[1].encode(), content) != name[2]:

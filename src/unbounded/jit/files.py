@@ -16,11 +16,11 @@ import hashlib
 import os
 import stat
 import tempfile
-import uuid
 import warnings
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from unbounded.io import write_atomic
 
 _PACKAGE = Path(__file__).resolve().parent
 _SUM = hashlib.sha256().digest_size
@@ -170,21 +170,13 @@ def write(kernel: str, version: str, data: bytes) -> None:
     if directory is None:
         say(why_not_written())
         return
-    temporary = directory / f"{uuid.uuid4().hex}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        # Others may read and, whatever the umask, not write.
-        with open(os.open(temporary, flags, 0o644), "wb") as file:
-            file.write(hashlib.sha256(data).digest())
-            file.write(data)
-        os.replace(temporary, directory / f"{kernel}.{version}")
+    try:  # others may read and, whatever the umask, not write
+        target = directory / f"{kernel}.{version}"
+        write_atomic(target, hashlib.sha256(data).digest(), data, mode=0o644, sync=False)
         _forget_old(directory, kernel)
     except OSError as error:  # a full disk or a deleted directory must not stop the play
         _lost.append(f"{directory} cannot be written ({error.strerror}). {_REMEDY}")
         say(_lost[-1])
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 _lost: list[str] = []

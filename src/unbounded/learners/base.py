@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
 from inspect import signature
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, SupportsIndex
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.random import PCG64, SeedSequence
 
 from unbounded.core.arrays import Vector
+from unbounded.io import write_atomic
 from unbounded.jit.steps import declaring
 from unbounded.learners import persistence as documents
 from unbounded.learners.repeatable import Repeatable
@@ -276,7 +276,7 @@ class AskTell(Repeatable, Generic[T]):
             },
         )
         if path is not None:
-            documents.write_whole(Path(path), text)
+            write_atomic(os.path.realpath(path), text.encode())  # a link stays one
         return text
 
     def _asked_at(self, buffer: Vector) -> int:

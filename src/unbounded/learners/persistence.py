@@ -11,17 +11,15 @@ import binascii
 import hashlib
 import json
 import os
-import secrets
-import stat
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import PCG64
 
 from unbounded.core.arrays import Vector
+from unbounded.io import read_regular
 
 _FORMAT = "unbounded.learner"
 _VERSION = 3
@@ -58,31 +56,7 @@ def text_of(saved: str | os.PathLike[str]) -> str:
     """What was saved: the text itself, or that of a file."""
     if isinstance(saved, str) and saved.lstrip().startswith("{"):
         return saved
-    path = Path(saved)
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
-        raise ValueError(f"{path} is not a file")
-    return path.read_text(encoding="utf-8")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a part."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """`write_whole` of what is no text."""
-    target = Path(os.path.realpath(path))  # a link stays one
-    part = target.with_name(f"{secrets.token_hex(8)}.part")
-    try:
-        with open(part, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(part, stat.S_IMODE(target.stat().st_mode))
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    return read_regular(saved).decode()
 
 
 def encoded(buffer: Vector) -> str | dict[str, Any]:

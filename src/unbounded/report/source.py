@@ -11,9 +11,9 @@ import polars as pl
 
 from unbounded import experiments
 from unbounded.experiments import Experiment, StoreError
-from unbounded.experiments.files import read_file
 from unbounded.experiments.grid import Cell
 from unbounded.experiments.store import EXPERIMENT, Failure, in_order, missing
+from unbounded.io import read_regular
 
 
 class Results(NamedTuple):
@@ -67,7 +67,7 @@ def read(directory: Path) -> Results:
         directory=directory,
         file=store.experiment,
         experiment=e,
-        text=read_file(store.experiment).decode("utf-8-sig"),
+        text=read_regular(store.experiment).decode("utf-8-sig"),
         frame=frame,
         missing=[(cells[i].label, count) for i, count in counts.items()],
         failures=store.failures(),

@@ -11,18 +11,16 @@ import io
 import json
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from unbounded.learners.persistence import write_bytes
+from unbounded.io import read_regular, write_atomic
 from unbounded.results.results import Played
 from unbounded.validation import checked_option
 
@@ -118,23 +116,20 @@ def save(path: str | os.PathLike[str], kind: str, named: Mapping[str, Played]) -
         )
     buffer = io.BytesIO()
     _frame(columns).write_parquet(buffer, metadata={_KEY: json.dumps(about)})
-    write_bytes(Path(path), _sealed(buffer.getvalue()))
+    write_atomic(os.path.realpath(path), _sealed(buffer.getvalue()))  # a link stays one
 
 
 def load(path: str | os.PathLike[str], kind: str) -> dict[str, Played]:
     """The results in a file, by the names of the learners."""
     pl = _polars("load")
-    place = Path(path)
-    if not stat.S_ISREG(place.stat().st_mode):  # a pipe would be waited for
-        raise ValueError(f"{place} is not a file")
-    content = place.read_bytes()
+    content = read_regular(path)
     try:
         if _sealed(content) != content:  # polars can panic on what is damaged
             raise ValueError("its digest does not fit its content: it was damaged or changed")
         about = json.loads(pl.read_parquet_metadata(io.BytesIO(content))[_KEY])
         return _put_together(about, pl.read_parquet(io.BytesIO(content)), kind)
     except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise ValueError(f"{place} cannot be loaded: {error}") from None
+        raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from None
 
 
 def _sealed(content: bytes) -> bytes:
