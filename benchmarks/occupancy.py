@@ -97,7 +97,7 @@ def record(
 def replay(lay, lo, hi, Ls, w, cold, memory, buffer, q, pi, kept):
     for t in range(Ls.shape[0]):
         if cold:
-            memory[KIND] = EMPTY
+            memory.head[KIND] = EMPTY
         keep(solve(lay, lo, hi, 1, Ls[t], w, 1e-8, memory, buffer, q, pi), kept[t])
 
 

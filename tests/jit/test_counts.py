@@ -121,7 +121,7 @@ def test_a_solver_holds_nothing_when_it_is_gone(spread):
     solver = OccupancyFTRL(
         layers, np.zeros(layers.n_transitions), np.full(layers.n_transitions, 0.7)
     )
-    held = [weakref.ref(array) for array in (solver._work, solver.memory, solver._q, solver.lo)]
+    held = [weakref.ref(array) for array in (solver._work, solver.memory.v, solver._q, solver.lo)]
     for _ in range(3):
         losses = rng.exponential(size=layers.n_pairs) * spread ** rng.uniform(size=layers.n_pairs)
         solver.solve(losses, [1.0, 1.0])

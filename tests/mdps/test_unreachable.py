@@ -20,7 +20,7 @@ from unbounded import (
 )
 from unbounded.adversaries.mdps import Stochastic
 from unbounded.core.occupancy.confidence import ConfidenceSet
-from unbounded.core.occupancy.solver.ftrl import EXPONENT, _views
+from unbounded.core.occupancy.solver.ftrl import EXPONENT
 
 
 def grid(width=4, horizon=6):
@@ -90,8 +90,7 @@ def check_last_solve(learner, layers, P, dead):
     """The q~ of the learner, by a bound that NumPy computes from its dual point."""
     state = state_of(learner) if P is not None else state_of(learner).play
     lo, hi = (P, P) if P is not None else (state.lo, state.hi)
-    _, v, _, _ = _views(layers.table, state.memory)
-    v = np.ldexp(v, int(state.memory[EXPONENT]))
+    v = np.ldexp(state.memory.v, int(state.memory.head[EXPONENT]))
     L = state.L_hat - (0.0 if P is not None else state.since)  # at the time of the solve
     gap = objective(layers, L, state.w, state.q) - lower_bound(layers, lo, hi, L, state.w, v)
     noise = 1e-11 * (state.w.max() + np.abs(L).max())

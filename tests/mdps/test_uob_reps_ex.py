@@ -371,7 +371,7 @@ def test_a_new_unit_changes_no_value():
     assert (unit, moved) == (12, True)
     for x, y in zip((state.L_hat, state.since), before, strict=False):
         assert np.array_equal(np.ldexp(x, 12), np.ldexp(y, 3))
-    assert state.memory[EXPONENT] == 3 - 12
+    assert state.memory.head[EXPONENT] == 3 - 12
     assert np.ldexp(state.w, 12)[2] * p.eta == pytest.approx(2000.0, rel=1e-14)
     assert np.all(np.ldexp(state.w, 12) >= np.ldexp(before[2], 3))
 

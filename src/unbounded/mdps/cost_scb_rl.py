@@ -35,7 +35,13 @@ from unbounded.core.occupancy.confidence import JIN, count, narrow, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver import programs
-from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, floor_weights, new_memory
+from unbounded.core.occupancy.solver.ftrl import (
+    EXPONENT,
+    WarmStart,
+    even_play,
+    floor_weights,
+    new_memory,
+)
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
 from unbounded.core.scaled import shift_each, widths
@@ -96,7 +102,7 @@ class State(NamedTuple):
     q: Vector  # pairs: q~
     pi: Vector  # pairs: policy of q~
     u: Vector  # states: upper bounds for pi, -1 if not known yet
-    memory: Vector  # of the solver
+    memory: WarmStart  # of the solver
     rates: Room  # layers
     work: Room  # of the solver
     values: Room  # of the upper bounds
@@ -113,6 +119,7 @@ class State(NamedTuple):
         least = -_MOST if params.centre > 0.0 else 0.0
         require(np.all(self.L_hat >= least), "there are no such estimates")
         require_boxes(self.lo, self.hi)
+        self.memory.check()
         known = (self.u == -1.0) | (abs(self.u - 0.5) <= 0.5 + ROUNDING)
         require(np.all(known), "there are no such bounds")
 
@@ -256,7 +263,7 @@ def weigh(params: Params, state: State, t_hat: float) -> int:
         shift_each(state.since, shift)
         shift_each(state.w, shift)
         shift_each(state.paid, shift)
-        state.memory[EXPONENT] += shift
+        state.memory.head[EXPONENT] += shift
     root = math.sqrt(t_hat)
     for h in range(state.w.size):
         C = math.ldexp(state.ceilings.C[h], int(state.ceilings.e[h]) - largest)

@@ -26,7 +26,13 @@ from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.clipping import LARGEST_UNIT, Windows
 from unbounded.core.occupancy.confidence import count, renew
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
-from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, floor_weights, new_memory
+from unbounded.core.occupancy.solver.ftrl import (
+    EXPONENT,
+    WarmStart,
+    even_play,
+    floor_weights,
+    new_memory,
+)
 from unbounded.core.occupancy.solver.sparse import Lists, only_listed
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
@@ -88,7 +94,7 @@ class State(NamedTuple):
     pi: Vector  # pairs: policy of q~
     u_main: Vector  # states: upper bounds for pi, -1 if not known yet
     u_explorers: Vector  # pairs: upper bounds for the library, -1 if not known in this epoch
-    memory: Vector  # of the solver
+    memory: WarmStart  # of the solver
     C: Vector  # layers: C_h in units of 2^unit, of the last window that was weighed
     w_before: Room  # layers
     work: Room  # of the solver
@@ -104,6 +110,7 @@ class State(NamedTuple):
         require(np.all(legal), "no losses have such a mean")
         require_estimates(abs(self.L_hat), _MOST)
         require_boxes(self.lo, self.hi)
+        self.memory.check()
         for bound in (self.u_main, self.u_explorers):
             require(np.all((bound == -1.0) | (abs(bound - 0.5) <= 0.5 + ROUNDING)), "no bounds")
 
@@ -314,7 +321,7 @@ def weigh(params: Params, state: State, windows: Windows) -> tuple[int, bool]:
         shift_each(state.L_hat, shift)
         shift_each(state.since, shift)
         shift_each(state.w, shift)
-        state.memory[EXPONENT] += shift
+        state.memory.head[EXPONENT] += shift
     for h in range(state.w.size):
         W = windows.W[h]
         before = math.ldexp(state.C[h], shift)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.solver import programs
-from unbounded.core.occupancy.solver.ftrl import even_play, floor_weights, new_memory
+from unbounded.core.occupancy.solver.ftrl import WarmStart, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.scaled import ldexp
@@ -64,7 +64,7 @@ class State(NamedTuple):
     q: Vector  # pairs
     pi: Vector
     room: Vector  # pairs: 1 - sum P, zero but for rounding
-    memory: Vector  # of the solver
+    memory: WarmStart  # of the solver
     work: Room  # of the solver
     values: Room  # of the occupancies
     order: IntegerRoom
@@ -74,6 +74,7 @@ class State(NamedTuple):
         require_counts(self.L_hat, self.w, self.q)
         require(np.all((self.w == 0.0) | (self.w >= 2.0**-1000)), "there are no such weights")
         require_estimates(self.L_hat, _MOST)
+        self.memory.check()
 
 
 def init(layers: Layers, params: Params) -> State:

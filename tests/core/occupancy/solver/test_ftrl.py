@@ -20,7 +20,11 @@ from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, occupancy, policy_from_occupancy
 from unbounded.core.occupancy.solver.ftrl import (
+    BOXES,
+    EXPONENT,
+    KIND,
     OccupancyFTRL,
+    WarmStart,
     even_play,
     floor_weights,
     new_memory,
@@ -306,7 +310,9 @@ def test_the_kernel_is_the_object():
     q, pi = np.empty(layers.n_pairs), np.empty(layers.n_pairs)
     for t, L in enumerate(losses):
         if t == 3:
-            memory = memory.copy()  # saved and loaded in the middle
+            memory = WarmStart(
+                *(array.copy() for array in memory)
+            )  # saved and loaded in the middle
             buffer[:] = np.nan  # scratch carries nothing from call to call
         outcome = solve(layers.table, sets.lo, sets.hi, 1, L, w, 1e-8, memory, buffer, q, pi)
         assert outcome.status == SOLVED
@@ -385,3 +391,30 @@ def test_before_any_solve_play_is_even():
     q, pi = even_play(layers, lo, hi)
     assert q.tolist() == pytest.approx([1.0] + [0.25] * 4 + [1 / 6] * 6)
     assert pi.tolist() == [1.0] + [0.5] * 10
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "legal"),
+    [
+        (KIND, 3, False),
+        (KIND, -(2**62), False),
+        (EXPONENT, 3, True),
+        (EXPONENT, 2**40, False),
+        (BOXES, -1, False),
+        (BOXES, 2**40, True),
+    ],
+)
+def test_a_forged_warm_start_is_rejected_or_harmless(place, value, legal):
+    """What a file says chooses no code path: dense boxes are never solved over lists."""
+    mdp, sets, losses, w = small_sequence(2, n=3)
+    layers = mdp.layers
+    memory, buffer = new_memory(layers), np.full(work_size(layers.table), np.nan)
+    q, pi = np.empty(layers.n_pairs), np.empty(layers.n_pairs)
+    solve(layers.table, sets.lo, sets.hi, 1, losses[1], w, 1e-8, memory, buffer, q, pi)
+    memory.check()
+    memory.head[place] = value
+    if not legal:
+        with pytest.raises(ValueError, match="warm start"):
+            memory.check()
+    outcome = solve(layers.table, sets.lo, sets.hi, 1, losses[2], w, 1e-8, memory, buffer, q, pi)
+    assert outcome.status == SOLVED

@@ -17,6 +17,7 @@ and of the policy before, and says so: UNSOLVED.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,6 @@ from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
     SIZE,
-    STATE,
     TRIPLE,
     Layers,
     horizon,
@@ -53,16 +53,32 @@ from unbounded.core.occupancy.solver.projection import project
 from unbounded.core.occupancy.solver.sparse import gather, listed, scatter, sparse
 from unbounded.core.occupancy.solver.units import conclude, normalise, wanted_gap
 from unbounded.core.occupancy.solver.work import KL, SLACK, Work, carve, list_room, work_size
-from unbounded.jit.kernel import assign, borrowed, kernel, subroutine
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import assign, borrowed, subroutine
 from unbounded.validation import checked_vector
 
-# The warm start: these slots, the pace of `newton`, then v, theta and P.
-KIND, EXPONENT, BOXES, WHOLE = range(4)
-_WHOLE, _SPARSE = 1.0, 2.0  # boxes that are simplices; few transitions that are possible
-_PACE = 4
-_BODY = _PACE + len(PACE)
+KIND, EXPONENT, BOXES = range(3)  # of WarmStart.head
+EMPTY, REAL, PLACEHOLDER = range(3)  # kinds: a placeholder's duals have no unit (E16)
+_LARGEST_EXPONENT = 1 << 20  # of a unit 2^e, with room for the shifts of a learner's own unit
 _LEAST_WEIGHT = 1e-8  # of the largest loss: smaller ones may be too small to solve for
-EMPTY, REAL, PLACEHOLDER = 0.0, 1.0, 2.0  # kinds: a placeholder's duals have no unit (E16)
+
+
+class WarmStart(NamedTuple):
+    """Start the next solve from the last one: its duals, and transitions that carry its q."""
+
+    head: Integers  # KIND, EXPONENT of the unit 2^e of v and theta, BOXES that P is in
+    pace: Vector  # of `newton`
+    v: Vector  # states
+    theta: Vector  # pairs
+    P: Vector  # triples
+
+    def check(self) -> None:
+        """Reject what no solve can have left."""
+        kind, exponent, boxes = self.head.tolist()
+        require(kind in (EMPTY, REAL, PLACEHOLDER), "a warm start has no such kind")
+        require(abs(exponent) <= _LARGEST_EXPONENT, "a warm start has no such unit")
+        require(boxes >= 0, "a warm start has no such boxes")
+        require(np.all(self.pace > 0.0), "the pace of Newton's method is positive")
 
 
 class OccupancyFTRL:
@@ -127,9 +143,9 @@ class OccupancyFTRL:
             self._work, self._q, self._pi,
         )  # fmt: skip
         q, pi = self._q.copy(), self._pi.copy()
-        _, v, theta, P = _views(self.layers.table, self.memory)
-        e = int(self.memory[EXPONENT])
-        return Solution(q, pi, certificate(outcome), P.copy(), np.ldexp(v, e), np.ldexp(theta, e))
+        last, e = self.memory, int(self.memory.head[EXPONENT])
+        v, theta = np.ldexp(last.v, e), np.ldexp(last.theta, e)
+        return Solution(q, pi, certificate(outcome), last.P.copy(), v, theta)
 
     def policy(self, solution: Solution) -> Markov:
         """The solution's policy as an object."""
@@ -145,22 +161,15 @@ def even_play(layers: Layers, lo: Vector, hi: Vector) -> tuple[Vector, Vector]:
     return q, pi
 
 
-def new_memory(layers: Layers) -> Vector:
-    """An empty warm start: a flat array, to be saved and loaded as it is."""
-    memory = np.zeros(_BODY + layers.n_states + layers.n_pairs + layers.n_transitions)
-    memory[_PACE:_BODY] = PACE
-    return memory
+def new_memory(layers: Layers) -> WarmStart:
+    """Make an empty warm start."""
+    return WarmStart(
+        np.zeros(3, np.int64), np.array(PACE), np.zeros(layers.n_states),
+        np.zeros(layers.n_pairs), np.zeros(layers.n_transitions),
+    )  # fmt: skip
 
 
 # Kernels
-
-
-@kernel
-def _views(lay: Integers, memory: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-    """The pace, v, theta and P of a warm start."""
-    theta = _BODY + lay[STATE, -1]
-    P = theta + lay[PAIR, -1]
-    return memory[_PACE:_BODY], memory[_BODY:theta], memory[theta:P], memory[P:]
 
 
 @subroutine
@@ -278,7 +287,7 @@ def _by_lists(
 @subroutine
 def solve(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
-    memory: Vector, buffer: Vector, q: Vector, pi: Vector,
+    memory: WarmStart, buffer: Vector, q: Vector, pi: Vector,
 ) -> Outcome:  # fmt: skip
     """One solve, which moves q and pi (n_pairs), the last ones, to the minimiser.
 
@@ -289,17 +298,17 @@ def solve(
     W = borrowed(carve(lay, buffer))
     excluded = mark(lay, lo, hi, L, W.pair, W.L)
     units = normalise(lay, L, w, W)
-    pace, v, theta, P = borrowed(_views(lay, memory))
+    head, pace, v, theta, P = borrowed(memory)
     goal = wanted_gap(units, tol)
-    kind = memory[KIND]
-    if kind == EMPTY or memory[BOXES] != boxes:
-        whole = True
-        for k in range(lo.size):
-            if lo[k] > 0.0 or hi[k] < 1.0:
-                whole = False
-                break
-        memory[BOXES] = boxes
-        memory[WHOLE] = _WHOLE if whole else _SPARSE if sparse(hi) else 0.0
+    kind = head[KIND]
+    whole = True
+    for k in range(lo.size):
+        if lo[k] > 0.0 or hi[k] < 1.0:
+            whole = False
+            break
+    few = not whole and sparse(hi)
+    if kind == EMPTY or head[BOXES] != boxes:
+        head[BOXES] = boxes
         if not whole and kind != EMPTY:
             for h in range(horizon(lay)):
                 m = lay[SIZE, h] * lay[ACTIONS, h]
@@ -309,16 +318,15 @@ def solve(
     certificates = 0
     iterations = 0
     method = CLOSED_FORM
-    if memory[WHOLE] == _WHOLE:
+    if whole:
         best = _decoupled(lay, W)
         certificates = 1
     else:
-        few = memory[WHOLE] == _SPARSE
         if kind == EMPTY and few:
             interior(lay, lo, hi, P)
         if kind != EMPTY or few:
             method = WARM if kind != EMPTY else COLD
-            shift = int(memory[EXPONENT]) - units.e
+            shift = head[EXPONENT] - units.e
             if kind == REAL and not units.placeholder and shift != 0:
                 for k in range(v.size):
                     v[k] = math.ldexp(v[k], shift)
@@ -341,8 +349,8 @@ def solve(
         if not best <= tol * units.w_max:
             best, more = _last_resort(lay, lo, hi, tol, best, pi, W)
             iterations += more
-    memory[KIND] = PLACEHOLDER if units.placeholder else REAL
-    memory[EXPONENT] = units.e
+    head[KIND] = PLACEHOLDER if units.placeholder else REAL
+    head[EXPONENT] = units.e
     if best < math.inf:
         assign(v, W.best_v)
         assign(theta, W.best_theta)
@@ -352,5 +360,5 @@ def solve(
         if excluded:
             spread(lay, L, W.L, pi)
     else:
-        memory[KIND] = EMPTY
+        head[KIND] = EMPTY
     return conclude(units, tol, best, steps, certificates, iterations, method, W)

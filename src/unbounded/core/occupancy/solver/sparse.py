@@ -106,7 +106,9 @@ def sparse(hi: Vector) -> bool:
     count = 0
     for k in range(hi.size):
         count += 1 if hi[k] > 0.0 else 0
-    return FEW * count <= hi.size
+        if FEW * count > hi.size:
+            return False
+    return True
 
 
 @subroutine
