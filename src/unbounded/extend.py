@@ -10,8 +10,9 @@ needs has a name here, and these names stay; what is not here or in ``unbounded`
 =====================  ==========================================================================
 kernels                `kernel` is compiled into its callers, `subroutine` is called; `assign` is
                        ``out[:] = values`` for whole vectors
-arrays                 `Vector`, `Matrix`, `Integers`; `Room`, `IntegerRoom` of a state hold nothing
-                       from one step to the next
+arrays                 `Vector`, `Matrix`, `Integers`; `Scratch`, `IntScratch` of a state hold
+                       nothing from one step to the next; `Count`, `Size`, `Share`, `Distribution`
+                       ... say what its fields can hold, which `load` checks
 distributions          `Law`, `new_law`; `sample` draws an arm, `fill` copies out, `mix` is
                        ``a q + b`` and must follow whenever ``law.q`` was written to
 FTRL                   `shannon_mixed`, `tsallis_mixed` with `Anchor`, `log_barrier_mixed`
@@ -34,7 +35,27 @@ Examples
 (0, 1)
 """
 
-from unbounded.core.arrays import IntegerRoom, Integers, Matrix, Room, Vector
+from unbounded.core.arrays import (
+    Arm,
+    Count,
+    Counts,
+    CountsBelowT,
+    Distribution,
+    Exponent,
+    Flags,
+    Integers,
+    IntScratch,
+    Mantissa,
+    Matrix,
+    Round,
+    Scratch,
+    Share,
+    Shares,
+    Size,
+    Sizes,
+    Values,
+    Vector,
+)
 from unbounded.core.clipping import (
     EMPTY,
     NONE,
@@ -114,9 +135,16 @@ __all__ = [
     "TRIPLE",
     "Adversary",
     "Anchor",
+    "Arm",
     "BanditSpec",
     "Cache",
-    "IntegerRoom",
+    "Count",
+    "Counts",
+    "CountsBelowT",
+    "Distribution",
+    "Exponent",
+    "Flags",
+    "IntScratch",
     "Integers",
     "Law",
     "LayeredMDP",
@@ -125,12 +153,19 @@ __all__ = [
     "MDPAdversary",
     "MDPLearner",
     "MDPSpec",
+    "Mantissa",
     "Markov",
     "Matrix",
     "PythonLearner",
     "PythonMDPLearner",
-    "Room",
+    "Round",
+    "Scratch",
     "Seed",
+    "Share",
+    "Shares",
+    "Size",
+    "Sizes",
+    "Values",
     "Vector",
     "Window",
     "Windows",

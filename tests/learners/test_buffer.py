@@ -8,7 +8,21 @@ import numpy as np
 import pytest
 
 from unbounded import SCB, SCBRL
-from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.arrays import (
+    Arm,
+    Count,
+    CountsBelowT,
+    Distribution,
+    Exponent,
+    Flags,
+    Integers,
+    IntScratch,
+    Mantissa,
+    Scratch,
+    Share,
+    Sizes,
+    Vector,
+)  # fmt: skip
 from unbounded.learners.buffer import Packing
 
 
@@ -128,9 +142,9 @@ def test_kinds_and_finite_numbers_are_checked(packing):
         for value in values:
             damaged = buffer.copy()
             damaged[packing.slot(field)] = value
-            with pytest.raises(ValueError, match=f"state.{field} is"):
+            with pytest.raises(ValueError, match=f"state.{field} cannot be"):
                 packing.check(damaged, like=buffer)
-    with pytest.raises(ValueError, match=r"state\.L is not finite"):
+    with pytest.raises(ValueError, match=r"state\.L cannot be nan"):
         packing.check(packing.new(PARAMS, new_state()._replace(L=np.full(3, np.nan))), like=buffer)
     endless = packing.new(PARAMS, new_state()._replace(x=np.inf))
     packing.check(endless, like=endless)  # as a fresh one has it
@@ -138,8 +152,8 @@ def test_kinds_and_finite_numbers_are_checked(packing):
 
 class Half(NamedTuple):
     share: float
-    room: Room
-    order: IntegerRoom
+    room: Scratch
+    order: IntScratch
 
     def check(self):
         if self.share > 0.5:
@@ -168,7 +182,42 @@ class Limit(NamedTuple):
     n: int
 
 
-def test_parts_check_themselves_and_room_is_not_kept():
+class Kinds(NamedTuple):
+    t: int
+    count: Count
+    arm: Arm
+    share: Share
+    W: Mantissa
+    e: Exponent
+    plays: CountsBelowT
+    q: Distribution
+    flags: Flags
+    u: Sizes
+
+
+def test_fields_hold_what_their_kinds_say():
+    """Each illegal number is refused by the name of its field; what is fresh is always legal."""
+    packing = Packing("Kinds", __name__, Limit, Kinds)
+    fresh = Kinds(
+        1, 0, 0, 0.5, 0.0, 0, np.zeros(2), np.full(2, 0.5), np.zeros(2), np.array([np.inf, -1.0])
+    )
+    like = packing.new(Limit(3), fresh)
+    good = fresh._replace(t=5, count=9, arm=2, W=0.5, e=-1074, plays=np.array([4.0, 0.0]))
+    good = good._replace(q=np.array([0.0, 1.0]), flags=np.ones(2), u=np.array([np.inf, 7.0]))
+    packing.check(packing.new(Limit(3), good), like=like)
+    bad = {
+        "count": (-1, 0.5), "arm": (3, -1), "share": (1.5, -0.1, np.nan), "W": (0.25, 1.0),
+        "e": (1101, 0.5), "plays": ([5.0, 0.0], [0.5, 0.0]), "q": ([0.5, 0.6], [1.5, -0.5]),
+        "flags": ([2.0, 0.0], [0.5, 0.0]), "u": ([7.0, np.inf], [-1.0, -1.0]),
+    }  # fmt: skip
+    for field, values in bad.items():
+        for value in values:
+            state = good._replace(**{field: np.array(value) if isinstance(value, list) else value})
+            with pytest.raises(ValueError, match=f"state.{field} "):
+                packing.check(packing.new(Limit(3), state), like=like)
+
+
+def test_parts_check_themselves_and_scratch_is_not_kept():
     def half(share):
         return Half(share, np.full(2, np.nan), np.full(3, 2**62))
 
@@ -177,16 +226,18 @@ def test_parts_check_themselves_and_room_is_not_kept():
     inner.check(good, like=good)
     with pytest.raises(ValueError, match="more than half"):
         inner.check(inner.new(Limit(3), Whole(1, Nested(half(0.75)))), like=good)
-    inner.clear_room(good)
+    inner.clear_scratch(good)
     state = inner.python.state(good)
     assert not state.nested.half.room.any()
     assert not state.nested.half.order.any()
     assert (state.t, state.nested.half.share) == (1, 0.5)
-    outer = Packing("Checked", __name__, Limit, Checked)  # responsible for what is in it
-    good = outer.new(Limit(3), Checked(3, half(0.75)))
+    outer = Packing("Checked", __name__, Limit, Checked)
+    good = outer.new(Limit(3), Checked(3, half(0.5)))
     outer.check(good, like=good)
     with pytest.raises(ValueError, match="too late"):
-        outer.check(outer.new(Limit(3), Checked(4, half(0.75))), like=good)
+        outer.check(outer.new(Limit(3), Checked(4, half(0.5))), like=good)
+    with pytest.raises(ValueError, match="more than half"):
+        outer.check(outer.new(Limit(3), Checked(3, half(0.75))), like=good)
 
 
 def test_learners_read_the_same_compiled_and_interpreted():

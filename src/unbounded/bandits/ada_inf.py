@@ -13,7 +13,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
@@ -43,8 +43,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     B: float  # the centre, as losses are told; or 2^1000 times that
     lifted: bool  # whether it is: as long as centre and losses are tiny
     W: float  # the sum of the weights that B is a mean with
@@ -75,7 +75,7 @@ class State(NamedTuple):
         require(self.A == 0.0 or 0.5 <= self.A < 1.0, "the scale has no such size")
         require(abs(self.e) <= _LARGEST_UNIT, "the scale has no such unit")
         require(n == 1 or (self.A > 0.0) == (arms.S > 0.0), "the scale does not fit the rate")
-        arms.check(exploring(params, t) if arms.S > 0.0 else 0.0)
+        arms.check_for(exploring(params, t) if arms.S > 0.0 else 0.0)
 
 
 def init(params: Params) -> State:

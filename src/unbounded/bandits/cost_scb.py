@@ -8,11 +8,11 @@ This algorithm is the library's own; we know of no other text on it.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Annotated, Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Size, Values, Vector
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -40,7 +40,7 @@ TUNINGS = ("paid", "scale")
 PAID, SCALE = range(2)  # tunings B and A of docs/theory/one-sided.md
 LATE = ("usual", "proved")
 MOST_RANKS = 2048  # K of outliers="sqrt"
-MOST_SQUARES = 2.0**500  # what V and Z, in units of 4^e, never reach
+Squares = Annotated[float, Values(0.0, 2.0**500)]  # in units of 4^e
 
 
 class Params(NamedTuple):
@@ -55,14 +55,14 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # losses above C_t
-    below: int  # losses below ``lower``; clipped + below < t
+    t: Round
+    clipped: Count  # losses above C_t
+    below: Count  # losses below ``lower``; clipped + below < t
     ceiling: Ceiling  # what losses are clipped at, and the unit 2^e
-    V: float  # sum_{s <= t} C_s^2, in units of 4^e: at least C_max^2 (SCALE; else 0)
-    V_asked: float  # V of the last ask, in units of 4^e, where ``waiting`` > 0; at most V
-    waiting: int  # asks outstanding; 0 unless they are counted
-    Z: float  # sum_{s < t} of l^2 / sqrt(n (p + gamma)), in units of 4^e: >= 0 (PAID; else 0)
+    V: Squares  # sum_{s <= t} C_s^2, in units of 4^e: at least C_max^2 (SCALE; else 0)
+    V_asked: Size  # V of the last ask, in units of 4^e, where ``waiting`` > 0; at most V
+    waiting: Count  # asks outstanding; 0 unless they are counted
+    Z: Squares  # sum_{s < t} of l^2 / sqrt(n (p + gamma)), in units of 4^e: >= 0 (PAID; else 0)
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
     def check(self, params: Params) -> None:
@@ -70,12 +70,11 @@ class State(NamedTuple):
         n, t = params.n, self.t
         self.ceiling.check_for(params.lower, growing_rank(n, t) if params.growing else params.K)
         require(self.clipped + self.below < t, "there are no so many losses")
-        require(0.0 <= self.V <= MOST_SQUARES and 0.0 <= self.Z <= MOST_SQUARES, "no such squares")
-        require(0.0 <= self.V_asked <= self.V and self.waiting >= 0, "there are no such asks")
+        require(self.V_asked <= self.V, "there are no such asks")
         require(params.counts or self.waiting == 0, "asks are not counted")
         if params.tuning == SCALE:
             require(self.V >= 0.25 or self.ceiling.C_max == 0.0, "no such squares")
-        self.arms.check_at(t)
+        self.arms.check_for(t)
 
 
 def init(params: Params) -> State:

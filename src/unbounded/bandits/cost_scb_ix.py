@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -37,9 +37,9 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # losses above C_t
-    below: int  # losses below ``lower``; clipped + below < t
+    t: Round
+    clipped: Count  # losses above C_t
+    below: Count  # losses below ``lower``; clipped + below < t
     ceiling: Ceiling  # what losses are clipped at, and the unit 2^e; C = C_max, as m is fixed
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
@@ -48,7 +48,6 @@ class State(NamedTuple):
         self.ceiling.check_for(params.lower, params.m)
         require(self.ceiling.C_max == self.ceiling.C, "a threshold fell")
         require(self.clipped + self.below < self.t, "there are no so many losses")
-        self.arms.check()
 
 
 def init(params: Params) -> State:

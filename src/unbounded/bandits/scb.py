@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import (
     EMPTY,
     NONE,
@@ -54,15 +54,14 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     window: Window  # what losses are clipped to: of width 2 C_t, or the observed range
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        self.window.check()
-        self.arms.check_at(self.t)
+        self.arms.check_for(self.t)
 
 
 def init(params: Params) -> State:

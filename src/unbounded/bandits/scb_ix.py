@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import (
     EMPTY,
     NONE,
@@ -54,8 +54,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     window: Window  # what losses are clipped to; its width is 2 C_t
     arms: Arms  # L_hat, in units of 2^e, and q_t
 

@@ -1,8 +1,15 @@
-"""The arrays that kernels work on."""
+"""The arrays that kernels work on, and the kinds of fields that a state has.
+
+A kind says which values a field can hold. `unbounded.learners.buffer.Packing` checks all of them
+when a learner is loaded, so that a state's own ``check`` only relates its fields to one another.
+Whatever its kind, an entry may be what a fresh learner has there.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +18,70 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Vectors of a state that hold nothing from one step to the next; they are not kept.
-Room = Annotated[Vector, "room"]
-IntegerRoom = Annotated[Integers, "room"]
+MOST_WHOLE = 2.0**53  # from there on, not every whole number is a float
+LARGEST_EXPONENT = 1100  # 2^1026 is four times the largest loss; 2^-1074 the smallest
+
+
+@dataclass(frozen=True)
+class Values:
+    """Which numbers the entries of a field can be.
+
+    Parameters
+    ----------
+    low, high : float
+        The least and the largest of them. Infinite entries are never legal.
+    whole : bool
+        Whether they are whole numbers.
+    below : str
+        A field of ``State`` or ``Params`` that all entries are below.
+    total : float, optional
+        What they add up to, but for rounding.
+
+    Examples
+    --------
+    >>> Values(0.0, 1.0).legal(np.array([0.5, 2.0, np.nan])).tolist()
+    [True, False, False]
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    whole: bool = False
+    below: str = ""
+    total: float | None = None
+
+    def legal(self, entries: Vector, limit: float = math.inf) -> Any:
+        """Whether each of the ``entries`` is such a number, and below the ``limit``."""
+        legal = np.isfinite(entries) & (entries >= self.low) & (entries <= self.high)
+        if self.whole:
+            legal &= (np.abs(entries) < MOST_WHOLE) & (entries == np.floor(entries))
+        return legal & (entries < limit)
+
+
+@dataclass(frozen=True)
+class NotKept:
+    """Marks vectors that hold nothing from one step to the next; they are not saved."""
+
+
+Scratch = Annotated[Vector, NotKept()]
+IntScratch = Annotated[Integers, NotKept()]
+
+_COUNT, _SIZE, _SHARE = Values(0.0, whole=True), Values(0.0), Values(0.0, 1.0)
+_MANTISSA = Values(0.5, math.nextafter(1.0, 0.0))
+_EXPONENT = Values(-LARGEST_EXPONENT, LARGEST_EXPONENT, whole=True)
+
+Count = Annotated[int, _COUNT]
+Round = Annotated[int, Values(1.0, whole=True)]  # t, which is 1 before the first tell
+Arm = Annotated[int, Values(0.0, whole=True, below="n")]
+Size = Annotated[float, _SIZE]  # at least 0
+Share = Annotated[float, _SHARE]
+Mantissa = Annotated[float, _MANTISSA]  # or 0, if that is what a fresh learner has
+Exponent = Annotated[int, _EXPONENT]
+
+Counts = Annotated[Vector, _COUNT]
+CountsBelowT = Annotated[Vector, Values(0.0, whole=True, below="t")]  # of tells
+Sizes = Annotated[Vector, _SIZE]
+Shares = Annotated[Vector, _SHARE]
+Flags = Annotated[Vector, Values(0.0, 1.0, whole=True)]
+Mantissas = Annotated[Vector, _MANTISSA]
+Exponents = Annotated[Vector, _EXPONENT]
+Distribution = Annotated[Vector, Values(0.0, total=1.0)]

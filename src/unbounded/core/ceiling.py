@@ -15,22 +15,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Room, Vector
+from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scratch, Size, Vector
 from unbounded.core.scaled import LARGEST
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.validation import checked_finite
-
-LARGEST_UNIT = 1100  # 2^1025 is above twice the largest loss; 2^-1074 is the smallest
 
 
 class Ceiling(NamedTuple):
     """What losses are clipped at: C_t, the m_t-th largest of the losses told, less ``lower``."""
 
     at: float  # the m_t-th largest of the losses told: one of ``largest``, at least ``lower``
-    C: float  # at - lower, in units of 2^e: in [0, 1), at most C_max
-    C_max: float  # the largest C so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
-    e: int  # the exponent of the largest C so far; 0 while C_max = 0. Never falls after that
+    C: Size  # at - lower, in units of 2^e: in [0, 1), at most C_max
+    C_max: Mantissa  # the largest C so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
+    e: Exponent  # the exponent of the largest C so far; 0 while C_max = 0. Never falls after that
     largest: Vector  # (K,) the K largest losses told, descending; filled up with ``lower``
 
     def check_for(self, lower: float, m: int) -> None:
@@ -38,10 +36,9 @@ class Ceiling(NamedTuple):
         falling = np.all(self.largest[1:] <= self.largest[:-1])
         require(falling and self.largest[-1] >= lower, "there are no such largest losses")
         require(self.at == self.largest[m - 1], "a threshold is not the loss of its rank")
-        require(0.0 <= self.C <= self.C_max, "there is no such threshold")
-        require(self.C_max == 0.0 or 0.5 <= self.C_max < 1.0, "a threshold has no such size")
+        require(self.C_max >= self.C, "there is no such threshold")
         C, exponent = _above(lower, self.at)
-        require(abs(self.e) <= LARGEST_UNIT and self.C_max * 2.0 >= C, "it has no such unit")
+        require(self.C_max * 2.0 >= C, "it has no such unit")
         fits = exponent <= self.e and math.ldexp(C, exponent - self.e) == self.C
         require(C == self.C == 0.0 or fits, "a threshold does not fit its loss")
 
@@ -107,16 +104,15 @@ class Ceilings(NamedTuple):
     """A ceiling per layer, all of one rank m, and what they made of the last losses."""
 
     at: Vector  # layers
-    C: Vector  # layers; as the rank is constant, it is the largest so far
-    e: Vector  # layers
+    C: Mantissas  # layers; as the rank is constant, it is the largest so far
+    e: Exponents  # layers
     largest: Vector  # m per layer
-    l: Room  # layers: in units of 2^e_before
-    C_before: Room  # layers: what they were clipped at, likewise
-    e_before: Room  # layers
+    l: Scratch  # layers: in units of 2^e_before
+    C_before: Scratch  # layers: what they were clipped at, likewise
+    e_before: Scratch  # layers
 
     def check_for(self, lower: Vector) -> None:
         """Refuse thresholds that no losses can have made."""
-        require(np.all(self.e == np.floor(self.e)), "a threshold has no such unit")
         m = self.largest.size // lower.size
         for h, least in enumerate(lower):
             C, largest = float(self.C[h]), self.largest[h * m : (h + 1) * m]

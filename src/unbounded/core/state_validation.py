@@ -8,8 +8,8 @@ import numpy as np
 
 from unbounded.core.arrays import Vector
 
-_LATE = 2.0**20  # with much to spare
 ROUNDING = 1e-6  # relative; what is kept and computed again agrees much better
+_LATE = 2.0**20  # with much to spare
 
 
 def require(condition: Any, what: str) -> None:

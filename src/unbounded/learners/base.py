@@ -262,7 +262,7 @@ class AskTell(Repeatable, Generic[T]):
         for number, record in records.items():
             issuer = inherited.get(number, self._identity)
             outstanding.setdefault(issuer, []).append([number, *self._kept(record)])
-        self.spec.packing.clear_room(buffer)
+        self.spec.packing.clear_scratch(buffer)
         text = documents.written(
             self.spec.name,
             {
@@ -310,7 +310,7 @@ class AskTell(Repeatable, Generic[T]):
         learner._seed = None
         learner._fit(buffer.size)
         packing.check(buffer, like=learner._buffer)
-        packing.clear_room(buffer)
+        packing.clear_scratch(buffer)
         learner._buffer[:] = buffer
         learner._params = packing.python.params(learner._buffer)
         documents.restore_generator(learner._bits, fields["generator"])

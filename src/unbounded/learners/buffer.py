@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.arrays import Integers, NotKept, Values, Vector
+from unbounded.core.state_validation import ROUNDING, require
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import integers, kernel, section
 
 _SCALARS = (int, float, bool)
+_USUAL = {int: Values(whole=True), bool: Values(0.0, 1.0, whole=True)}
 
 
 class Access(NamedTuple):
@@ -51,11 +53,11 @@ class Packing:
         Of the algorithm, and where it is defined.
     Params, State : type
         NamedTuples whose fields are ``int``, ``float``, ``bool``, ``Vector``, ``Integers`` (the
-        same bytes seen as int64) or NamedTuples of such fields; ``Room`` and ``IntegerRoom`` are
-        vectors that hold nothing from one step to the next. A ``Vector | None`` is None where it
-        is empty, so that kernels can do without what it is for. A NamedTuple may have a method
-        ``check()`` (``State``: ``check(params)``), which raises a ValueError where its fields
-        cannot be right, those of the NamedTuples in it included.
+        same bytes seen as int64), one of these with its kind (`unbounded.core.arrays`), or
+        NamedTuples of such fields. A ``Vector | None`` is None where it is empty, so that kernels
+        can do without what it is for. A NamedTuple may have a method ``check()`` (``State``:
+        ``check(params)``), which raises a ValueError where its fields do not fit together. What
+        needs other arguments is called ``check_for``, by whoever has them.
     reserved : int
         How many slots at the front are left to the caller.
     absent : tuple of str
@@ -104,9 +106,15 @@ class Packing:
         return {name: first + i for i, name in enumerate(names)}
 
     @cached_property
-    def _rooms(self) -> list[str]:
+    def _scratch(self) -> list[str]:
         """The vectors that hold nothing from one step to the next."""
-        return _rooms(self.Params, "params.") + _rooms(self.State, "state.")
+        return [name for name, notes in self._notes.items() if NotKept() in notes]
+
+    @cached_property
+    def _notes(self) -> dict[str, tuple[Any, ...]]:
+        """What the annotations of every field say about it."""
+        both = _leaves(self.Params, "params.", True) + _leaves(self.State, "state.", True)
+        return {name: getattr(kind, "__metadata__", ()) for name, kind in both}
 
     @property
     def _body(self) -> int:
@@ -149,24 +157,41 @@ class Packing:
         if not self._same_params(buffer, like):
             raise ValueError("its state does not fit its settings")
         for name, kind in self._fields:
-            if kind in _SCALARS:
-                slot = self._scalars[name]
-                _check_scalar(name, kind, float(buffer[slot]), float(like[slot]))
-            elif name not in self._rooms and kind != Integers:
-                values, fresh = self._vector(buffer, name), self._vector(like, name)
-                same = (values == fresh) | (np.isnan(values) & np.isnan(fresh))
-                if not np.all(np.isfinite(values) | same):
-                    raise ValueError(f"{name} is not finite")
+            if name not in self._scratch and kind != Integers:
+                self._check_field(name, kind, buffer, like)
         params, state = self.python.params(buffer), self.python.state(buffer)
+        _check_parts(state)
         if hasattr(state, "check"):
             state.check(params)
-        else:
-            _check_parts(state)
 
-    def clear_room(self, buffer: Vector) -> None:
+    def _check_field(self, name: str, kind: Any, buffer: Vector, like: Vector) -> None:
+        """Refuse entries that are not of their kind, unless a fresh learner has the same."""
+        entries, fresh = self._entries(buffer, name), self._entries(like, name)
+        same = (entries == fresh) | (np.isnan(entries) & np.isnan(fresh))
+        notes = [note for note in self._notes[name] if isinstance(note, Values)]
+        for values in (_USUAL.get(kind, Values()), *notes):
+            wrong = ~(values.legal(entries, self._limit(values, buffer)) | same)
+            for entry in entries[wrong]:
+                raise ValueError(f"{name} cannot be {float(entry)!r}")
+            if values.total is not None:
+                fits = abs(entries.sum() - values.total) <= ROUNDING
+                require(fits, f"{name} does not add up to {values.total:g}")
+
+    def _limit(self, values: Values, buffer: Vector) -> float:
+        """What entries are below: infinity, or a scalar of the state or of the parameters."""
+        if not values.below:
+            return np.inf
+        slot = self._scalars.get(f"state.{values.below}")
+        return float(buffer[self._scalars[f"params.{values.below}"] if slot is None else slot])
+
+    def clear_scratch(self, buffer: Vector) -> None:
         """Let the vectors that hold nothing hold zeros."""
-        for name in self._rooms:
+        for name in self._scratch:
             self._vector(buffer, name)[:] = 0.0
+
+    def _entries(self, buffer: Vector, name: str) -> Vector:
+        slot = self._scalars.get(name)
+        return self._vector(buffer, name) if slot is None else buffer[slot : slot + 1]
 
     def _vector(self, buffer: Vector, name: str) -> Vector:
         slot = self._vectors[name]
@@ -267,41 +292,21 @@ class _Whole(NamedTuple):
     state: Any
 
 
-def _leaves(kind: Any, prefix: str) -> list[tuple[str, Any]]:
+def _leaves(kind: Any, prefix: str, extras: bool = False) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
-    for name, part in get_type_hints(kind).items():
+    for name, part in get_type_hints(kind, include_extras=extras).items():
         nested = hasattr(part, "_fields")
-        found += _leaves(part, f"{prefix}{name}.") if nested else [(prefix + name, part)]
+        found += _leaves(part, f"{prefix}{name}.", extras) if nested else [(prefix + name, part)]
     return found
-
-
-def _rooms(kind: Any, prefix: str) -> list[str]:
-    found: list[str] = []
-    for name, part in get_type_hints(kind, include_extras=True).items():
-        if hasattr(part, "_fields"):
-            found += _rooms(part, f"{prefix}{name}.")
-        elif part in (Room, IntegerRoom):
-            found.append(prefix + name)
-    return found
-
-
-def _check_scalar(name: str, kind: type, value: float, fresh: float) -> None:
-    if kind is bool:
-        legal = value in (0.0, 1.0)
-    elif kind is int:
-        legal = abs(value) < 2.0**53 and value == int(value)
-    else:
-        legal = math.isfinite(value) or value == fresh
-    if not legal:
-        raise ValueError(f"{name} is {value!r}")
 
 
 def _check_parts(whole: Any) -> None:
-    """Let NamedTuples check their fields; one that does is responsible for those in it."""
+    """Let the NamedTuples in ``whole`` check themselves; one that does checks those in it, too."""
     for part in whole:
-        if hasattr(part, "check"):
-            part.check()
-        elif hasattr(part, "_fields"):
+        check = getattr(part, "check", None)
+        if check is not None and not signature(check).parameters:
+            check()
+        elif hasattr(part, "_fields") and check is None and not hasattr(part, "check_for"):
             _check_parts(part)
 
 

@@ -29,8 +29,17 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
-from unbounded.core.ceiling import LARGEST_UNIT, Ceilings, clip_each_above, new_ceilings
+from unbounded.core.arrays import (
+    Count,
+    Counts,
+    Exponent,
+    Integers,
+    IntScratch,
+    Scratch,
+    Sizes,
+    Vector,
+)
+from unbounded.core.ceiling import Ceilings, clip_each_above, new_ceilings
 from unbounded.core.occupancy.confidence import JIN, count, narrow, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
@@ -49,7 +58,6 @@ from unbounded.core.state_validation import (
     ROUNDING,
     require,
     require_boxes,
-    require_counts,
     require_estimates,
 )
 from unbounded.jit.kernel import kernel, subroutine
@@ -83,43 +91,40 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: int
     clipped: int  # losses above the threshold of their layer
-    below: int  # losses below ``lower``
+    below: Count  # losses below ``lower``
     version: int
     epoch: int  # changes with the boxes
-    unit: int
+    unit: Exponent
     solves: Solves
     ceilings: Ceilings  # layers: C_h
-    N: Vector  # pairs: visits
-    N_before: Vector  # pairs: visits that the box was made from
-    M: Vector  # triples: transitions seen
+    N: Counts  # pairs: visits
+    N_before: Counts  # pairs: visits that the box was made from
+    M: Counts  # triples: transitions seen
     lo: Vector  # triples: the boxes
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
     L_hat: Vector  # pairs, in units of 2^unit; infinite where not allowed
-    since: Vector  # pairs: sizes of the estimates since the last solve
-    w: Vector  # layers, in units of 2^unit
-    paid: Vector  # layers: sum of the clipped losses, in units of 2^unit
-    q: Vector  # pairs: q~
+    since: Sizes  # pairs: sizes of the estimates since the last solve
+    w: Sizes  # layers, in units of 2^unit
+    paid: Sizes  # layers: sum of the clipped losses, in units of 2^unit
+    q: Sizes  # pairs: q~
     pi: Vector  # pairs: policy of q~
     u: Vector  # states: upper bounds for pi, -1 if not known yet
     memory: WarmStart  # of the solver
-    rates: Room  # layers
-    work: Room  # of the solver
-    values: Room  # of the upper bounds
-    order: IntegerRoom  # likewise
+    rates: Scratch  # layers
+    work: Scratch  # of the solver
+    values: Scratch  # of the upper bounds
+    order: IntScratch  # likewise
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
         self.ceilings.check_for(params.lower)
         told = (self.t - 1) * params.lower.size
-        require(self.below >= 0 and self.clipped + self.below <= told, "no so many losses")
-        require(abs(self.unit) <= LARGEST_UNIT, "losses have no such unit")
-        require_counts(self.N, self.N_before, self.M, self.since, self.w, self.paid, self.q)
+        require(self.clipped + self.below <= told, "no so many losses")
         require_estimates(self.L_hat, _MOST)
         least = -_MOST if params.centre > 0.0 else 0.0
         require(np.all(self.L_hat >= least), "there are no such estimates")
         require_boxes(self.lo, self.hi)
-        self.memory.check()
         known = (self.u == -1.0) | (abs(self.u - 0.5) <= 0.5 + ROUNDING)
         require(np.all(known), "there are no such bounds")
 

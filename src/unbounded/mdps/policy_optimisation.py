@@ -35,18 +35,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Room, Vector
-from unbounded.core.clipping import LARGEST_UNIT, LAZY, RANGE, Windows, clip_each, empty_windows
+from unbounded.core.arrays import Integers, Mantissas, Scratch, Sizes, Values, Vector
+from unbounded.core.clipping import LAZY, RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy import seen as transitions
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.seen import Seen, expected, fits, mean, nothing_seen, observe, reach
 from unbounded.core.scaled import added, widths
-from unbounded.core.state_validation import require, require_counts
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners import persistence as documents
 from unbounded.learners.mdp import MDPLearner, checked_layers
@@ -71,27 +70,18 @@ class State(NamedTuple):
     clipped: int
     version: int
     windows: Windows  # layers
-    R: Vector  # layers: mantissa of what an episode can cost from there on; 0: nothing yet
-    e: Vector  # layers: its exponent
+    R: Mantissas  # layers: mantissa of what an episode can cost from there on; 0: nothing yet
+    e: Annotated[Vector, Values(-2000, 2000, whole=True)]  # layers: its exponent
     seen: Seen
     G: Vector  # pairs, in units of 2^e of their layer
-    v: Vector  # states, in units of 4^e
+    v: Sizes  # states, in units of 4^e
     pi: Vector  # pairs
-    l: Room  # layers: l+ - W/2
-    half: Room  # layers: W/2
-    mass: Room  # states: u
-    V: Room  # states
-    B: Room  # states
-    x: Room  # pairs: Q - D
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        self.windows.check()
-        self.seen.check()
-        require(np.all((self.R == 0.0) | ((self.R >= 0.5) & (self.R < 1.0))), "no such range")
-        legal = (abs(self.e) <= LARGEST_UNIT + self.e.size) & (self.e == np.floor(self.e))
-        require(np.all(legal), "losses have no such unit")
-        require_counts(self.v)
+    l: Scratch  # layers: l+ - W/2
+    half: Scratch  # layers: W/2
+    mass: Scratch  # states: u
+    V: Scratch  # states
+    B: Scratch  # states
+    x: Scratch  # pairs: Q - D
 
 
 def init(layers: Layers, params: Params) -> State:

@@ -74,10 +74,8 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        self.windows.check()
         self.search.check(params.search)
-        self.few.check(self.search.library.size)
-        self.play.check()
+        self.few.check_for(self.search.library.size)
         done = self.search.progress.target == self.search.model.V.size - 1
         require(self.exploring != done, "it explores what is explored")
 

@@ -13,10 +13,9 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -30,16 +29,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
-    D: float  # sum of the mixability gaps
+    t: Round
+    clipped: Count  # nothing is ever clipped
+    D: Size  # sum of the mixability gaps
     L: Vector  # (n,) cumulative losses
     law: Law  # w_t
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require(self.D >= 0.0, "gaps that are negative")
-        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -11,11 +11,11 @@ of any sign.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Size, Values, Vector
 from unbounded.core.simplex.power import power_entropy
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.core.state_validation import require
@@ -36,19 +36,16 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # skipped
-    J: int  # lambda = 2^J; never falls
-    S: float  # sum of c_t since lambda changed; >= 0
-    L_hat: Vector  # (n,) cumulative loss estimates
+    t: Round
+    clipped: Count  # skipped
+    J: Annotated[int, Values(0, _MOST_DOUBLINGS)]  # lambda = 2^J; never falls
+    S: Size  # sum of c_t since lambda changed; >= 0
+    L_hat: Annotated[Vector, Values(-_MOST, _MOST)]  # (n,) cumulative loss estimates
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(0 <= self.J <= _MOST_DOUBLINGS and self.S >= 0.0, "there is no such lambda")
         require(math.ldexp(params.budget, self.J) >= self.S, "lambda would have grown")
-        require(np.all(abs(self.L_hat) <= _MOST), "there are no such losses")
-        self.law.check()
 
 
 def init(params: Params) -> State:

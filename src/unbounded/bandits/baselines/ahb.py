@@ -9,16 +9,16 @@ its authors' code, which departs from it (docs/results/peers.md).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
-from unbounded.core.clipping import LARGEST_UNIT, rescale
+from unbounded.core.arrays import Count, Distribution, Exponent, Round, Size, Values, Vector
+from unbounded.core.clipping import rescale
 from unbounded.core.scaled import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law, put_all_on
-from unbounded.core.state_validation import ROUNDING, require, require_distribution
+from unbounded.core.state_validation import ROUNDING
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -34,24 +34,15 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
-    e: int  # payoffs are in units of 2^e, which bounds all that were seen
+    t: Round
+    clipped: Count  # nothing is ever clipped
+    e: Exponent  # payoffs are in units of 2^e, which bounds all that were seen
     seen: bool  # whether a payoff other than 0 was seen
-    centre: float  # mean of the first n payoffs
-    S: float  # cumulative mixability gap
-    L_hat: Vector  # (n,) minus the cumulative payoff estimates
-    q: Vector  # (n,) AdaHedge's distribution
+    centre: Annotated[float, Values(-1.0 - ROUNDING, 1.0 + ROUNDING)]  # mean of the first n payoffs
+    S: Size  # cumulative mixability gap
+    L_hat: Annotated[Vector, Values(-_MOST, _MOST)]  # (n,) minus the cumulative payoff estimates
+    q: Distribution  # (n,) AdaHedge's distribution
     law: Law  # p_t, what is played: q and extra exploration
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require(abs(self.e) <= LARGEST_UNIT, "payoffs have no such unit")
-        require(self.S >= 0.0, "there are no such gaps")
-        require(abs(self.centre) <= 1.0 + ROUNDING, "payoffs have no such mean")
-        require(np.all(abs(self.L_hat) <= _MOST), "payoffs have no such sums")
-        require_distribution(self.q, "q")
-        self.law.check()
 
 
 def init(params: Params) -> State:

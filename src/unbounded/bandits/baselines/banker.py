@@ -12,11 +12,11 @@ does change with the scale of the losses.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Size, Values, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.core.state_validation import close, require
@@ -33,10 +33,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # skipped, in this algorithm
-    B: float  # the paper's \\hat{L}_t: losses up to it are kept
-    Q: float  # sum of the squares of the losses kept
+    t: Round
+    clipped: Count  # skipped, in this algorithm
+    B: Annotated[float, Values(1.0)]  # the paper's \\hat{L}_t: losses up to it are kept
+    Q: Size  # sum of the squares of the losses kept
     sigma: float  # sigma_t
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
@@ -44,10 +44,8 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.B >= 1.0 and self.Q >= 0.0, "losses have no such sizes")
         require(close(self.sigma, _sigma(params.n_log_T, self.B, self.Q)), "another sigma")
         check_lambda(self.lam, params.n)
-        self.law.check()
 
 
 @kernel

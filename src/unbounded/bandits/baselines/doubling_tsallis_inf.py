@@ -8,12 +8,11 @@ does the same without forgetting.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
-from unbounded.core.clipping import LARGEST_UNIT
+from unbounded.core.arrays import Count, Exponent, Mantissa, Round, Values, Vector
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
@@ -23,7 +22,6 @@ from unbounded.core.simplex.ftrl import (
     tsallis_moved,
 )
 from unbounded.core.simplex.sampling import Law, draw, fill, make_uniform, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -38,23 +36,18 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # losses that exceeded R
-    age: int  # rounds since the last restart
-    R: float  # in units of 2^e; 0 before the first loss other than 0
-    e: int
+    t: Round
+    clipped: Count  # losses that exceeded R
+    age: Annotated[int, Values(0, below="t")]  # rounds since the last restart
+    R: Mantissa  # in units of 2^e; 0 before the first loss other than 0
+    e: Exponent
     anchor: Anchor  # where the next solve starts
-    L_hat: Vector  # (n,) cumulative estimates of (loss + R) / (2 R) since the last restart
+    L_hat: Annotated[Vector, Values(0.0, _MOST)]  # of (loss + R) / (2 R) since the restart
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.R == 0.0 or 0.5 <= self.R < 1.0, "there is no such range")
-        require(abs(self.e) <= LARGEST_UNIT, "the range has no such unit")
-        require(0 <= self.age < self.t, "a restart in the future")
-        require(np.all((self.L_hat >= 0.0) & (self.L_hat <= _MOST)), "there are no such estimates")
         self.anchor.check_for(self.L_hat)
-        self.law.check()
 
 
 def init(params: Params) -> State:

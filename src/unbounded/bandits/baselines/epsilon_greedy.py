@@ -11,9 +11,8 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, CountsBelowT, Round, Vector
 from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -27,16 +26,11 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
-    pulls: Vector  # (n,)
+    t: Round
+    clipped: Count  # nothing is ever clipped
+    pulls: CountsBelowT  # (n,)
     means: Vector  # (n,) of the losses
     law: Law  # q_t
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require(np.all((self.pulls >= 0.0) & (self.pulls < self.t)), "there are no such pulls")
-        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -14,7 +14,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import shannon_mixed
@@ -34,8 +34,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 

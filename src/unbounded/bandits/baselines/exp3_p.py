@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import shannon_mixed
@@ -43,8 +43,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     L_hat: Vector  # (n,) minus the cumulative gain estimates
     law: Law  # p_t
 

@@ -15,11 +15,10 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Distribution, Round, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
-from unbounded.core.state_validation import require_distribution
 from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -36,15 +35,10 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
-    w: Vector  # (n,) the weights over their sum; positive
+    t: Round
+    clipped: Count
+    w: Distribution  # (n,) the weights over their sum; positive
     law: Law  # p_t
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require_distribution(self.w, "w")
-        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -13,7 +13,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.simplex.power import power, power_entropy
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.jit.kernel import kernel
@@ -31,8 +31,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # skipped
+    t: Round
+    clipped: Count  # skipped
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 

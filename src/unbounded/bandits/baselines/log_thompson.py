@@ -16,13 +16,13 @@ that the arm of a round is certain. A loss of at most 0 is taken as the least po
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.core.state_validation import require, require_numbers
+from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -31,6 +31,7 @@ from unbounded.validation import checked_count
 
 _MOST_BITS = 2200.0  # between the logarithms of two losses
 _FIRST_PLAYS = 5.0  # 3 - ceil(2 alpha) for the prior's alpha = -1
+_BITS = Values(-_MOST_BITS, _MOST_BITS)
 
 
 class Params(NamedTuple):
@@ -39,23 +40,19 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # losses of at most 0
-    best: int  # the arm of round t
+    t: Round
+    clipped: Count  # losses of at most 0
+    best: Arm  # the arm of round t
     first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
-    e: int  # the exponent of that loss
-    least: float  # the least logarithm so far, from that of the first positive loss; at most 0
-    plays: Vector  # (n,) s of every arm
-    means: Vector  # (n,) of the logarithms, to base 2, from that of the first positive loss
+    e: Annotated[int, _BITS]  # the exponent of that loss
+    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # logarithm so far, from the first one
+    plays: CountsBelowT  # (n,) s of every arm
+    means: Annotated[Vector, _BITS]  # (n,) of the logarithms, to base 2, from the first one
     squares: Vector  # (n,) Q of every arm; >= 0
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(0 <= self.best < params.n, "there is no such arm")
-        require_numbers(self.plays, self.t, "plays")
         require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
-        require(abs(self.e) <= _MOST_BITS and -_MOST_BITS <= self.least <= 0.0, "no such loss")
-        require(np.all(abs(self.means) <= _MOST_BITS), "there are no such means")
         require(np.all(abs(self.squares) <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
 
 

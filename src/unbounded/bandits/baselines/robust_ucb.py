@@ -15,9 +15,8 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Room, Vector
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Scratch, Vector
 from unbounded.core.simplex.power import power
-from unbounded.core.state_validation import require, require_numbers
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -34,18 +33,13 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
-    best: int  # the arm of round t
-    plays: Vector  # (n,) s of every arm
+    t: Round
+    clipped: Count  # nothing is ever clipped
+    best: Arm  # the arm of round t
+    plays: CountsBelowT  # (n,) s of every arm
     lower: Vector  # (n,) lower confidence bounds; 0 where s = 0
     sums: Vector  # (2 k n,) of every arm the sums of losses dealt in turn; two make a block
-    means: Room  # (k,) for the means of the blocks
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require(0 <= self.best < params.n, "there is no such arm")
-        require_numbers(self.plays, self.t, "plays")
+    means: Scratch  # (k,) for the means of the blocks
 
 
 def init(params: Params) -> State:

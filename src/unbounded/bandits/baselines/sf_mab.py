@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Room, Vector
+from unbounded.core.arrays import Count, Distribution, Round, Scratch, Size, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
-from unbounded.core.state_validation import require, require_distribution
+from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -32,23 +32,20 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
-    M: float  # sum of the stability terms
-    Gam: float  # sum of Gamma_s, for adaptive exploration
+    t: Round
+    clipped: Count  # nothing is ever clipped
+    M: Size  # sum of the stability terms
+    Gam: Size  # sum of Gamma_s, for adaptive exploration
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
-    p: Vector  # (n,) p_t
-    theta: Room  # (n,) room for the stability term
+    p: Distribution  # (n,) p_t
+    theta: Scratch  # (n,) room for the stability term
     law: Law  # p'_t, mixed
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.M >= 0.0 and self.Gam >= 0.0, "there are no such sums")
         require(np.all(self.p > 0.0), "p has zeros")
-        require_distribution(self.p, "p")
         check_lambda(self.lam, params.n)
-        self.law.check()
 
 
 def init(params: Params) -> State:

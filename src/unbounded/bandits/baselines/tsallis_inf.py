@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex import tsallis_arms
@@ -29,13 +29,13 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     arms: Arms  # cumulative loss estimates, and p_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        self.arms.check_at(self.t)
+        self.arms.check_for(self.t)
 
 
 def init(params: Params) -> State:

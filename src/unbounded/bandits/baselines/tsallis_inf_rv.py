@@ -12,7 +12,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
@@ -31,8 +31,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     x: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
@@ -40,7 +40,6 @@ class State(NamedTuple):
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
         check_start(self.x, self.L_hat, 4.0 / math.sqrt(self.t))
-        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -12,7 +12,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.scaled import LARGEST
 from unbounded.core.state_validation import require
@@ -30,17 +30,15 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
-    best: int  # the arm of round t
-    plays: Vector  # (n,)
-    gains: Vector  # (n,) sums of 1 - loss
+    t: Round
+    clipped: Count
+    best: Arm  # the arm of round t
+    plays: CountsBelowT  # (n,)
+    gains: Sizes  # (n,) sums of 1 - loss
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(0 <= self.best < params.n, "there is no such arm")
-        require(np.all((self.plays >= 0.0) & (self.plays < self.t)), "there are no such plays")
-        require(np.all((self.gains >= 0.0) & (self.gains <= self.plays)), "no such gains")
+        require(np.all(self.gains <= self.plays), "there are no such gains")
 
 
 def init(params: Params) -> State:

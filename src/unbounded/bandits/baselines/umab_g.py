@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Arm, Count, Flags, Round, Size, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
 from unbounded.core.state_validation import require
@@ -36,29 +36,27 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
+    t: Round
+    clipped: Count
     C: float
-    Q: float  # sum of squared clipped losses
+    Q: Size  # sum of squared clipped losses
     G: float
     lam: float  # the normaliser of p_t: where the next solve starts
     lift: float  # 1 / rho of round t
-    lifted: int  # how many arms were lifted in round t
-    top: int  # the likeliest arm of p_t, which paid for it
+    lifted: Count  # how many arms were lifted in round t
+    top: Arm  # the likeliest arm of p_t, which paid for it
     L_hat: Vector  # (n,) cumulative loss estimates
-    was_lifted: Vector  # (n,) 1 where arm was lifted in round t
+    was_lifted: Flags  # (n,) 1 where arm was lifted in round t
     law: Law  # q_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
         n = params.n
-        require(self.C >= params.C_1 and self.Q >= 0.0, "losses have no such sizes")
+        require(self.C >= params.C_1, "losses have no such sizes")
         require(params.G_1 <= self.G <= params.G_most, "exploration has no such cost")
         require(0.0 <= self.lift <= 0.5 / n**2, "arms are not lifted so far")
-        require(0 <= self.top < n and 0 <= self.lifted <= n, "there are no such arms")
-        require(np.all((self.was_lifted == 0.0) | (self.was_lifted == 1.0)), "no such arms")
+        require(self.lifted <= n, "there are no such arms")
         check_lambda(self.lam, n)
-        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -13,10 +13,9 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -29,19 +28,17 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int
-    l_max: float
-    Q: float  # sum of squared losses, in units of l_max^2: cannot overflow
+    t: Round
+    clipped: Count
+    l_max: Size
+    Q: Size  # sum of squared losses, in units of l_max^2: cannot overflow
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.l_max >= 0.0 and self.Q >= 0.0, "losses have no such sizes")
         check_lambda(self.lam, params.n)
-        self.law.check()
 
 
 def init(params: Params) -> State:

@@ -9,14 +9,13 @@ of the losses.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Values, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -30,18 +29,16 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # skipped, in the estimator
-    S: float  # S_t = 1 / eta_t
+    t: Round
+    clipped: Count  # skipped, in the estimator
+    S: Annotated[float, Values(4.0)]  # S_t = 1 / eta_t
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(self.S >= 4.0, "there is no such rate")
         check_lambda(self.lam, params.n)
-        self.law.check()
 
 
 def init(params: Params) -> State:

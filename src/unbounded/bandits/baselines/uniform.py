@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -18,8 +18,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    t: int
-    clipped: int  # nothing is ever clipped
+    t: Round
+    clipped: Count  # nothing is ever clipped
     law: Law  # q
 
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Counts, Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
-from unbounded.core.state_validation import require, require_counts
+from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 
 
@@ -26,11 +26,11 @@ class Seen(NamedTuple):
     """Transitions 0 .. size - 1, with room for more."""
 
     size: int
-    N: Vector  # pairs: visits
+    N: Counts  # pairs: visits
     begin: Integers  # pairs: the first transition seen from there, or -1
     after: Integers  # (capacity,): the next one of the same pair, or -1
     to: Integers  # (capacity,): the state that it leads to, numbered over all layers
-    M: Vector  # (capacity,): how often it was seen
+    M: Counts  # (capacity,): how often it was seen
 
     def check(self) -> None:
         """Refuse lists that no visits can have made; with them, a kernel might never end."""
@@ -39,7 +39,6 @@ class Seen(NamedTuple):
         links = np.sort(links[links >= 0])
         require(np.array_equal(links, np.arange(self.size)), "transitions are not in lists")
         require(np.all(self.after[self.size :] == -1), "transitions are not in lists")
-        require_counts(self.N, self.M)
         total, k = np.zeros(self.N.size), self.begin.copy()
         while np.any(k >= 0):
             total[k >= 0] += self.M[k[k >= 0]]

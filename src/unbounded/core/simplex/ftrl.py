@@ -33,6 +33,7 @@ class Anchor(NamedTuple):
     def check_for(self, L: Vector) -> None:
         """Refuse what cannot be an anchor for the losses ``L``."""
         if self.S2 == 0.0:
+            require(L.size == 1 or not np.any(L), "nothing was learned yet")
             return
         with np.errstate(over="ignore"):
             d = L - self.x

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Room, Vector
+from unbounded.core.arrays import Scratch, Vector
 from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.state_validation import ROUNDING, require, require_distribution
 from unbounded.jit.kernel import assign, kernel
@@ -19,7 +19,7 @@ class Law(NamedTuple):
 
     q: Vector  # (n,) the probabilities
     lane_sums: Vector  # of q, for sampling
-    room: Room  # for the sums of a solver
+    room: Scratch  # for the sums of a solver
 
     def check(self) -> None:
         """Refuse what cannot be drawn from."""

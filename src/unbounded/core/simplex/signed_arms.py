@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Room, Vector
+from unbounded.core.arrays import Scratch, Vector
 from unbounded.core.simplex import lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
@@ -47,12 +47,12 @@ class Arms(NamedTuple):
     anchor: Anchor  # x = -y and sums of (m - x)^-j, in units of 2 S; not with many arms
     M: Vector  # (n,) L - min L; with many arms, the min L of an earlier round
     law: Law  # q: p, mixed with the uniform distribution; with many arms, room
-    m: Room  # (n,) M in units of 2 S
-    roots: Room  # (n,) sqrt(p)
+    m: Scratch  # (n,) M in units of 2 S
+    roots: Scratch  # (n,) sqrt(p)
     picture: Vector | None  # with many arms, what is drawn from (`lazy_signed`)
     tree: Vector | None  # with many arms, their weights
 
-    def check(self, beta: float) -> None:
+    def check_for(self, beta: float) -> None:
         """Refuse arms that do not fit together; ``beta`` is the share of uniform exploration."""
         S, anchor, M, law = self[:4]
         n = M.size

@@ -40,7 +40,7 @@ class Arms(NamedTuple):
     picture: Vector | None  # with many arms, what is drawn from (`lazy`)
     table: Vector | None  # with many arms, a record for each
 
-    def check_at(self, t: int) -> None:
+    def check_for(self, t: int) -> None:
         """Refuse arms that do not fit together, or not to ``t`` losses below 1."""
         L = self.L
         if self.picture is None or self.table is None:

@@ -33,20 +33,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Room, Vector
-from unbounded.core.clipping import LARGEST_UNIT
+from unbounded.core.arrays import (
+    Count,
+    CountsBelowT,
+    Exponents,
+    Integers,
+    Mantissas,
+    Scratch,
+    Shares,
+    Values,
+    Vector,
+)
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.core.scaled import added, shift_each, widths
 from unbounded.core.simplex.hedge import ada_hedge, hedge
 from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.simplex.sampling import ROOM, Law
-from unbounded.core.state_validation import ROUNDING, require, require_numbers
+from unbounded.core.state_validation import ROUNDING, require
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel, section, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
@@ -69,38 +78,29 @@ class State(NamedTuple):
     t: int
     clipped: int  # nothing is ever clipped
     version: int
-    epochs: int
-    W: Vector  # layers: the largest range of an episode, mantissa in [0.5, 1); 0: none yet
-    e_W: Vector  # layers: its exponent
+    epochs: Count
+    W: Mantissas  # layers: the largest range of an episode, mantissa in [0.5, 1); 0: none yet
+    e_W: Exponents  # layers: its exponent
     e: Vector  # layers: the exponent of R_h, the unit of what follows
-    L: Vector  # pairs: sums of Q; infinite where not allowed
-    D: Vector  # states: sums of AdaHedge's gaps
+    L: Annotated[Vector, Values(-_MOST, _MOST)]  # pairs: sums of Q; infinite where not allowed
+    D: Annotated[Vector, Values(0.0, _MOST)]  # states: sums of AdaHedge's gaps
     pi: Vector  # pairs
-    N: Vector  # pairs: visits
-    M: Vector  # triples: transitions seen
-    P: Vector  # triples: the epoch's transitions
-    b: Vector  # pairs: the epoch's bonus over R_{h+1}; 0: it is certain where the pair leads
-    Q: Room  # pairs
-    V: Room  # states
-    lanes: Room  # of AdaHedge
-    room: Room
+    N: CountsBelowT  # pairs: visits
+    M: CountsBelowT  # triples: transitions seen
+    P: Shares  # triples: the epoch's transitions
+    b: Shares  # pairs: the epoch's bonus over R_{h+1}; 0: it is certain where the pair leads
+    Q: Scratch  # pairs
+    V: Scratch  # states
+    lanes: Scratch  # of AdaHedge
+    room: Scratch
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require(0 <= self.epochs < self.t, "no so many epochs")
-        require(np.all((self.W == 0.0) | ((self.W >= 0.5) & (self.W < 1.0))), "no such range")
-        legal = (abs(self.e_W) <= LARGEST_UNIT) & (self.e_W == np.floor(self.e_W))
-        require(np.all(legal), "losses have no such unit")
+        require(self.epochs < self.t, "no so many epochs")
         R, e = 0.0, 0
         for h in range(self.W.size - 1, -1, -1):
             R, e = interpreted(added)(R, e, float(self.W[h]), int(self.e_W[h]))
             require(self.e[h] == e, "losses have no such unit")
-        require(np.all((abs(self.L) <= _MOST) | np.isposinf(self.L)), "there are no such losses")
-        require(np.all((self.D >= 0.0) & (self.D <= _MOST)), "there are no such gaps")
-        require_numbers(self.N, self.t, "visits")
-        require_numbers(self.M, self.t, "visits")
-        require(np.all((self.P >= 0.0) & (self.P <= 1.0)), "there are no such transitions")
-        require(np.all((self.b >= 0.0) & (self.b <= 1.0)), "there are no such bonuses")
 
     def check_for(self, layers: Layers) -> None:
         """Refuse counts that do not fit, transitions that are no distributions, sums of nothing."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.arrays import Counts, Integers, Scratch, Vector
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -20,7 +20,6 @@ from unbounded.core.occupancy.layout import (
     horizon,
 )
 from unbounded.core.occupancy.policies import Markov
-from unbounded.core.state_validation import require_counts
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
@@ -41,17 +40,13 @@ class State(NamedTuple):
     clipped: int  # nothing is ever clipped
     version: int
     pi: Vector
-    N: Vector  # pairs: visits; infinite where an action is not allowed
-    M: Vector  # triples
+    N: Counts  # pairs: visits; infinite where an action is not allowed
+    M: Counts  # triples
     unit: float  # of the means: 1 until a loss exceeds 2^900, then 2^-200, so that none overflows
     mean: Vector  # pairs: mean loss, times the unit
     P: Vector  # triples: estimated transitions
-    losses: Room  # pairs
-    value: Room  # states
-
-    def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require_counts(self.N, self.M)
+    losses: Scratch  # pairs
+    value: Scratch  # states
 
 
 def init(layers: Layers, params: Params) -> State:

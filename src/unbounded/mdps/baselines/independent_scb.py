@@ -14,7 +14,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.arrays import (
+    CountsBelowT,
+    Exponents,
+    Integers,
+    Mantissas,
+    Scratch,
+    Sizes,
+    Vector,
+)
 from unbounded.core.clipping import LAZY, SCALE, Window, check_windows, clip, rescale
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
@@ -22,7 +30,7 @@ from unbounded.core.scaled import widths
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
 from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.simplex.sampling import mix
-from unbounded.core.state_validation import require_counts, require_growth, require_numbers
+from unbounded.core.state_validation import require_growth
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
@@ -42,21 +50,19 @@ class State(NamedTuple):
     clipped: int
     version: int
     pi: Vector  # pairs: q_t of each state
-    L_hat: Vector  # pairs, in units of 2^e of their state; infinite where not allowed
-    visits: Vector  # states
-    W: Vector  # states: width of the clipping window, in units of 2^e
-    e: Vector
+    L_hat: Sizes  # pairs, in units of 2^e of their state; infinite where not allowed
+    visits: CountsBelowT  # states
+    W: Mantissas  # states: width of the clipping window, in units of 2^e
+    e: Exponents
     low: Vector
     high: Vector
-    q: Room  # actions: those that are allowed, in a row
-    L: Room
-    lanes: Room
-    lane_sums: Room
+    q: Scratch  # actions: those that are allowed, in a row
+    L: Scratch
+    lanes: Scratch
+    lane_sums: Scratch
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require_numbers(self.visits, self.t, "visits")
-        require_counts(self.L_hat)
         n_actions = (self.L_hat.size - 1) // (self.W.size - 1)
         for L in self.L_hat[1:].reshape(-1, n_actions):
             require_growth(L, self.t)

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.arrays import Integers, IntScratch, Scratch, Sizes, Values, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.occupancy.solver.ftrl import WarmStart, even_play, floor_weights, new_memory
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.scaled import ldexp
-from unbounded.core.state_validation import require, require_counts, require_estimates
+from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
@@ -59,22 +59,19 @@ class State(NamedTuple):
     clipped: int
     version: int
     solves: Solves
-    L_hat: Vector  # pairs, in units of 2^unit; infinite where not allowed
-    w: Vector  # layers
-    q: Vector  # pairs
+    L_hat: Annotated[Vector, Values(0.0, _MOST)]  # pairs; infinite where not allowed
+    w: Sizes  # layers
+    q: Sizes  # pairs
     pi: Vector
     room: Vector  # pairs: 1 - sum P, zero but for rounding
     memory: WarmStart  # of the solver
-    work: Room  # of the solver
-    values: Room  # of the occupancies
-    order: IntegerRoom
+    work: Scratch  # of the solver
+    values: Scratch  # of the occupancies
+    order: IntScratch
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require_counts(self.L_hat, self.w, self.q)
         require(np.all((self.w == 0.0) | (self.w >= 2.0**-1000)), "there are no such weights")
-        require_estimates(self.L_hat, _MOST)
-        self.memory.check()
 
 
 def init(layers: Layers, params: Params) -> State:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import IntegerRoom, Integers, Room, Vector
+from unbounded.core.arrays import Counts, Integers, IntScratch, Scratch, Vector
 from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
@@ -24,7 +24,7 @@ from unbounded.core.occupancy.solver.kl import LEAST, uniform_base
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.scaled import ldexp
-from unbounded.core.state_validation import ROUNDING, require, require_boxes, require_counts
+from unbounded.core.state_validation import ROUNDING, require, require_boxes
 from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
@@ -54,9 +54,9 @@ class State(NamedTuple):
     version: int
     solves: Solves
     pi: Vector
-    N: Vector  # pairs: visits
-    N_before: Vector  # pairs: at the beginning of the epoch
-    M: Vector  # triples
+    N: Counts  # pairs: visits
+    N_before: Counts  # pairs: at the beginning of the epoch
+    M: Counts  # triples
     lo: Vector  # triples: the boxes
     hi: Vector
     room: Vector  # pairs: 1 - sum lo
@@ -66,13 +66,12 @@ class State(NamedTuple):
     w: Vector  # layers
     v: Vector  # states: dual variables, zero before each step
     theta: Vector  # pairs
-    work: Room  # of the solver
-    values: Room  # of the upper bounds
-    order: IntegerRoom
+    work: Scratch  # of the solver
+    values: Scratch  # of the upper bounds
+    order: IntScratch
 
     def check(self, params: Params) -> None:
         """Refuse what cannot have been learned."""
-        require_counts(self.N, self.N_before, self.M)
         require_boxes(self.lo, self.hi)
         logarithms = np.concatenate([self.ln_q, self.ln_P])
         legal = (logarithms >= math.log(LEAST) - ROUNDING) & (logarithms <= ROUNDING)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded.core.arrays import (
-    IntegerRoom,
     Integers,
-    Room,
+    IntScratch,
+    Scratch,
     Vector,
 )
 from unbounded.core.occupancy.layout import (
@@ -36,25 +36,25 @@ from unbounded.jit.kernel import borrowed, subroutine
 from unbounded.mdps.steps.explorers import Library, place
 
 
-class Scratch(NamedTuple):
+class Workspace(NamedTuple):
     """Work arrays; n is the size of the largest layer."""
 
-    wanted: Room  # (H): 1 where a bound is to be computed
-    even: Room  # (H, n_pairs): values for the target of each layer if actions are even afterwards
-    f: Room  # (H, n): values for the target of each layer, one policy
-    value: Room  # (n * A)
-    rest: Room  # (n * A)
-    lo: Room  # (n, n): boxes of the chosen pairs
-    hi: Room
-    room: Room  # (n)
-    order: IntegerRoom  # (n)
-    chosen: IntegerRoom  # (n): pair of each state
+    wanted: Scratch  # (H): 1 where a bound is to be computed
+    even: Scratch  # (H, n_pairs): values for the target of each layer, actions even afterwards
+    f: Scratch  # (H, n): values for the target of each layer, one policy
+    value: Scratch  # (n * A)
+    rest: Scratch  # (n * A)
+    lo: Scratch  # (n, n): boxes of the chosen pairs
+    hi: Scratch
+    room: Scratch  # (n)
+    order: IntScratch  # (n)
+    chosen: IntScratch  # (n): pair of each state
 
 
-def new_scratch(layers: Layers) -> Scratch:
+def new_scratch(layers: Layers) -> Workspace:
     """Work arrays for `library_bounds`."""
     H, n, A = layers.horizon, max(layers.sizes), layers.n_actions
-    return Scratch(
+    return Workspace(
         wanted=np.zeros(H), even=np.zeros(H * layers.n_pairs),
         f=np.zeros(H * n), value=np.zeros(n * A),
         rest=np.zeros(n * A), lo=np.zeros(n * n), hi=np.zeros(n * n),
@@ -65,7 +65,7 @@ def new_scratch(layers: Layers) -> Scratch:
 @subroutine
 def library_bounds(
     lay: Integers, even: Vector, lo: Vector, hi: Vector, room: Vector, library: Library,
-    states: Integers, lists: Lists, listed: bool, u: Vector, work: Scratch,
+    states: Integers, lists: Lists, listed: bool, u: Vector, work: Workspace,
 ) -> None:  # fmt: skip
     """Where ``u`` (pairs) of a visited state is negative, replace it by the mixture's bound."""
     lay, even, lo, hi, room, library = borrowed((lay, even, lo, hi, room, library))
@@ -106,7 +106,7 @@ def library_bounds(
 @subroutine
 def _even_values(
     lay: Integers, even: Vector, lo: Vector, hi: Vector, room: Vector, k: int, t: int,
-    work: Scratch,
+    work: Workspace,
 ) -> None:  # fmt: skip
     """Values of the pairs of layers 0 .. k - 1 for reaching ``t`` of layer ``k``, then even."""
     lay, even, lo, hi, room, work = borrowed((lay, even, lo, hi, room, work))
@@ -140,7 +140,7 @@ def _even_values(
 @subroutine
 def _step(
     lay: Integers, lo: Vector, hi: Vector, room: Vector, choice: Vector, h: int, j: int, last: int,
-    states: Integers, lists: Lists, listed: bool, work: Scratch,
+    states: Integers, lists: Lists, listed: bool, work: Workspace,
 ) -> None:  # fmt: skip
     """From the values of layer h + 1 to those of layer h, for all targets of later layers.
 
@@ -198,7 +198,7 @@ def _step(
 @subroutine
 def _step_listed(
     lay: Integers, lo: Vector, hi: Vector, room: Vector, h: int, last: int, lists: Lists,
-    work: Scratch,
+    work: Workspace,
 ) -> None:  # fmt: skip
     """The end of `_step`, over lists."""
     lay, lo, hi, room, lists, work = borrowed((lay, lo, hi, room, lists, work))

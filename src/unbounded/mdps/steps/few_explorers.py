@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.arrays import Counts, Integers, Scratch, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.state_validation import require_counts, require_numbers
+from unbounded.core.state_validation import require_numbers
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.mdps.steps import explorers, optimism, state_search
 from unbounded.mdps.steps.explorers import Library
@@ -31,14 +31,13 @@ _FIRST = 8  # episodes for a state in the first round
 class State(NamedTuple):
     """What RF-ELP does not need to know."""
 
-    tried: Vector  # states 0 .. S - 1: episodes that sought each
+    tried: Counts  # states 0 .. S - 1: episodes that sought each
     serves: Vector  # states 0 .. S - 1: number of the policy for each; -1: none
-    best: Room  # likewise
+    best: Scratch  # likewise
 
-    def check(self, size: int) -> None:
+    def check_for(self, size: int) -> None:
         """Refuse what cannot have been learned with ``size`` policies."""
         require_numbers(self.serves + 1.0, size + 1, "policies")
-        require_counts(self.tried)
 
 
 def init(layers: Layers) -> State:

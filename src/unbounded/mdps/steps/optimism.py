@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Room, Vector
+from unbounded.core.arrays import Counts, Integers, Scratch, Sizes, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.state_validation import require_counts, require_numbers
+from unbounded.core.state_validation import require_numbers
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.mdps.steps.explorers import fill_policy, place
 
@@ -24,21 +24,20 @@ from unbounded.mdps.steps.explorers import fill_policy, place
 class Model(NamedTuple):
     """What is known about transitions and rewards."""
 
-    N_all: Vector  # pairs: visits; infinite where an action is not allowed
-    N: Vector  # pairs: visits that the model is made of
+    N_all: Counts  # pairs: visits; infinite where an action is not allowed
+    N: Counts  # pairs: visits that the model is made of
     theta: Vector  # pairs: rewards that the next model will be made of
-    square: Vector  # pairs: their squares
+    square: Sizes  # pairs: their squares
     reward: Vector  # pairs: mean reward of the model
-    spread: Vector  # pairs: its variance
-    M: Vector  # triples: visits that the next model will be made of
-    P: Vector  # triples: transitions of the model
+    spread: Sizes  # pairs: its variance
+    M: Counts  # triples: visits that the next model will be made of
+    P: Sizes  # triples: transitions of the model
     Q: Vector  # pairs: optimistic values
     V: Vector  # states
     choice: Vector  # states: greedy action, ties frozen when it was planned
 
     def check(self) -> None:
         """Refuse what cannot have been learned."""
-        require_counts(self.N_all, self.N, self.square, self.spread, self.M, self.P)
         n_actions = (self.N.size - 1) // (self.V.size - 1)
         require_numbers(self.choice, n_actions, "actions")
 
@@ -61,7 +60,7 @@ class State(NamedTuple):
     version: int
     pi: Vector
     model: Model
-    rewards: Room  # layers
+    rewards: Scratch  # layers
 
 
 def init(layers: Layers, bonus: Bonus) -> State:
