@@ -14,8 +14,8 @@ from browser_helpers import started
 
 PAGES = (
     "index.html", "guide/concepts.html", "guide/which-learner.html", "guide/tutorial-replicas.html",
-    "theory/notation.html", "results/index.html", "reference/index.html", "reference/choosing.html",
-    "develop/contributing.html",
+    "theory/algorithms.html", "theory/notation.html", "results/index.html", "reference/index.html",
+    "reference/choosing.html", "develop/contributing.html",
 )  # fmt: skip
 
 
