@@ -1,6 +1,7 @@
 """Checks of arguments: the value as it should be, or an error that names it."""
 
 import math
+import pickle
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -268,3 +269,27 @@ def test_functions_are_asked_what_they_take() -> None:
     for wrong in (lambda a: a, lambda a, b, c: a, lambda a, *, b: a, int.bit_length):
         with pytest.raises(TypeError, match=rf"^{NAME} must take \(a, b\), and .* does not$"):
             arguments.checked_function(NAME, wrong, "a", "b")
+
+
+def test_errors_say_which_argument_it_was():
+    """As data, also after a trip to another process."""
+    for check, given, name in (
+        (arguments.checked_count, ("n[3]", 0), "n"),
+        (arguments.checked_real, ("x", "text"), "x"),
+        (arguments.checked_ablation, ("none", 1.0, False), "clip"),
+    ):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            check(*given)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (again.argument, str(again)) == (name, str(caught.value))
+        assert str(again).startswith(name)
+
+
+def test_settings_do_not_hide_what_the_base_has():
+    class Base:
+        def begin(self):
+            """What a setting of this name would hide."""
+
+    arguments.check_settings(Base, Base, ["scale"])
+    with pytest.raises(TypeError, match=r"begin cannot be a setting of Own: Base\.begin"):
+        arguments.check_settings(type("Own", (Base,), {}), Base, ["scale", "begin"])

@@ -1,4 +1,8 @@
-"""Checks of arguments: the value as it should be, or an error that names it."""
+"""Checks of arguments: the value as it should be, or an error that names the argument.
+
+The errors of this module are `ArgumentValueError` and `ArgumentTypeError`, ordinary ValueErrors and
+TypeErrors whose ``argument`` says which one it was, so that nobody has to read their text.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,41 @@ _LARGE = 2**1000  # well inside the range of floats
 _CONSTANTS = 1e-50, 1e50  # of learners
 
 
+class ArgumentError(Exception):
+    """An argument is not as it must be.
+
+    Attributes
+    ----------
+    argument : str
+        Its name, without the index of an entry.
+
+    Examples
+    --------
+    >>> from unbounded import SCB
+    >>> try:
+    ...     SCB(n_arms=0)
+    ... except ValueError as error:
+    ...     error.argument, str(error)
+    ('n_arms', 'n_arms must be at least 1, got 0')
+    """
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.argument = name.partition("[")[0]
+
+    def __str__(self) -> str:
+        name, problem = self.args
+        return name + ("" if problem.startswith("=") else " ") + problem
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """The value of an argument is not legal."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of a wrong type, or does not go with the others."""
+
+
 def shown(value: object) -> str:
     """``value`` as an error quotes it: on one line, and of bounded length whatever it is."""
     try:
@@ -34,8 +73,8 @@ def checked_function(name: str, function: Callable[..., Any], *takes: str) -> No
     try:
         inspect.signature(function).bind(*takes)
     except TypeError:
-        raise TypeError(
-            f"{name} must take ({', '.join(takes)}), and {shown(function)} does not"
+        raise ArgumentTypeError(
+            name, f"must take ({', '.join(takes)}), and {shown(function)} does not"
         ) from None
     except ValueError:  # of some that are not written in Python nobody knows
         pass
@@ -48,7 +87,7 @@ def checked_whole(name: str, value: SupportsIndex) -> int:
             raise TypeError
         return index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, not {shown(value)}") from None
+        raise ArgumentTypeError(name, f"must be a whole number, not {shown(value)}") from None
 
 
 def checked_count(
@@ -60,19 +99,19 @@ def checked_count(
     """
     count = checked_whole(name, value)
     if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(count)}")
+        raise ArgumentValueError(name, f"must be at least {least}, got {shown(count)}")
     if below is not None and count >= below:
-        raise ValueError(f"{name} must be below 2**53, got {shown(count)}")
+        raise ArgumentValueError(name, f"must be below 2**53, got {shown(count)}")
     return count
 
 
 def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
     """Whole numbers of at least 1, one per layer, or a clear error."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be whole numbers, one per layer; got {shown(value)}")
+        raise ArgumentTypeError(name, f"must be whole numbers, one per layer; got {shown(value)}")
     sizes = [checked_count(f"{name}[{h}]", n) for h, n in enumerate(value)]
     if not sizes:
-        raise ValueError(f"{name} must hold at least one layer, got {shown(value)}")
+        raise ArgumentValueError(name, f"must hold at least one layer, got {shown(value)}")
     return sizes
 
 
@@ -86,7 +125,7 @@ def checked_real(name: str, value: Any) -> float:
         return float(value)  # the usual cases, at the least cost
     number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(number, _NOT_REAL) or not isinstance(number, _REAL):
-        raise TypeError(f"{name} must be a real number, not {shown(value)}")
+        raise ArgumentTypeError(name, f"must be a real number, not {shown(value)}")
     try:
         return float(number)
     except OverflowError:  # of an int or a Fraction
@@ -95,12 +134,19 @@ def checked_real(name: str, value: Any) -> float:
         return math.nan
 
 
+def checked_where(
+    name: str, value: object, legal: Callable[[float], bool], must: str, *, remedy: str = ""
+) -> float:
+    """``value`` as a float that is ``legal``, or an error that says what it ``must`` be."""
+    number = checked_real(name, value)
+    if not legal(number):
+        raise ArgumentValueError(name, f"must be {must}, got {shown(value)}{remedy}")
+    return number
+
+
 def checked_finite(name: str, value: float) -> float:
     """``value`` as a finite float, or a clear error."""
-    number = checked_real(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {shown(value)}")
-    return number
+    return checked_where(name, value, math.isfinite, "finite")
 
 
 def checked_loss(name: str, value: object) -> float:
@@ -113,12 +159,8 @@ def checked_loss(name: str, value: object) -> float:
     >>> checked_loss("loss", Decimal("0.1"))
     0.1
     """
-    number = value if type(value) is float else checked_real(name, value)
-    if not math.isfinite(number):
-        raise ValueError(
-            f"{name} must be finite, got {shown(value)}; if it is not known, forget() it instead"
-        )
-    return number
+    remedy = "; if it is not known, forget() it instead"
+    return checked_where(name, value, math.isfinite, "finite", remedy=remedy)
 
 
 def checked_losses(name: str, values: ArrayLike, size: int, per: str) -> NDArray[np.float64]:
@@ -132,51 +174,27 @@ def checked_losses(name: str, values: ArrayLike, size: int, per: str) -> NDArray
         given = values if isinstance(values, list | tuple) else np.asarray(values)
         shape = (len(given),) if isinstance(given, list | tuple) else given.shape
     except ValueError:
-        raise TypeError(f"{name} must be real numbers, not {shown(values)}") from None
+        raise ArgumentTypeError(name, f"must be real numbers, not {shown(values)}") from None
     if shape != (size,):
-        raise ValueError(f"{name} must have shape ({size},), one per {per}; got {shape}")
+        raise ArgumentValueError(name, f"must have shape ({size},), one per {per}; got {shape}")
     return np.array([checked_loss(f"{name}[{k}]", one) for k, one in enumerate(given)])
-
-
-def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
-    """``value`` as a finite float in (0, below), or a clear error."""
-    number = checked_real(name, value)
-    if not 0.0 < number < below:
-        limit = "" if math.isinf(below) else f" and below {below:g}"
-        raise ValueError(f"{name} must be above 0{limit}, got {shown(value)}")
-    return number
-
-
-def checked_constant(name: str, value: float, *, below: float = math.inf) -> float:
-    """``value`` as a float in (0, below) whose products with others do not overflow, or a clear
-    error."""
-    number = checked_positive(name, value, below=below)
-    low, high = _CONSTANTS
-    if not low <= number <= high:
-        raise ValueError(f"{name} must be in [{low:g}, {min(high, below):g}], got {shown(value)}")
-    return number
-
-
-def checked_factor(name: str, value: float) -> float:
-    """The same for a constant that may be 0."""
-    number = checked_at_least(name, value, 0.0)
-    return number if number == 0.0 else checked_constant(name, value)
 
 
 def checked_within(name: str, value: float, low: float, high: float) -> float:
     """``value`` as a float in [low, high], or a clear error."""
-    number = checked_real(name, value)
-    if not low <= number <= high:
-        raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {shown(value)}")
-    return number
+    return checked_where(name, value, lambda x: low <= x <= high, f"in [{low:g}, {high:g}]")
 
 
 def checked_at_least(name: str, value: float, least: float) -> float:
     """``value`` as a finite float of at least ``least``, or a clear error."""
-    number = checked_real(name, value)
-    if not least <= number < math.inf:
-        raise ValueError(f"{name} must be at least {least:g} and finite, got {shown(value)}")
-    return number
+    must = f"at least {least:g} and finite"
+    return checked_where(name, value, lambda x: least <= x < math.inf, must)
+
+
+def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
+    """``value`` as a finite float in (0, below), or a clear error."""
+    must = "above 0" if math.isinf(below) else f"above 0 and below {below:g}"
+    return checked_where(name, value, lambda x: 0.0 < x < below, must)
 
 
 def checked_share(name: str, value: float) -> float:
@@ -186,16 +204,26 @@ def checked_share(name: str, value: float) -> float:
 
 def checked_part(name: str, value: float) -> float:
     """``value`` as a float in (0, 1], or a clear error."""
-    number = checked_real(name, value)
-    if not 0.0 < number <= 1.0:
-        raise ValueError(f"{name} must be above 0 and at most 1, got {shown(value)}")
-    return number
+    return checked_where(name, value, lambda x: 0.0 < x <= 1.0, "above 0 and at most 1")
+
+
+def checked_constant(name: str, value: float, *, below: float = math.inf) -> float:
+    """``value`` as a float in (0, below) whose products with others do not overflow, or a clear
+    error."""
+    number, (low, high) = checked_positive(name, value, below=below), _CONSTANTS
+    return checked_within(name, number, low, min(high, below))
+
+
+def checked_factor(name: str, value: float) -> float:
+    """The same for a constant that may be 0."""
+    number = checked_at_least(name, value, 0.0)
+    return number if number == 0.0 else checked_constant(name, number)
 
 
 def checked_flag(name: str, value: bool) -> bool:
     """``value`` as True or False, or a clear error."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, not {shown(value)}")
+        raise ArgumentTypeError(name, f"must be True or False, not {shown(value)}")
     return bool(value)
 
 
@@ -203,12 +231,13 @@ def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
     """Refuse what can fail for want of clipping or exploration, unless that is the purpose."""
     checked_flag("ablation", ablation)
     if clip == "none" and not ablation:
-        raise ValueError(
-            "clip='none' can fail: choose 'scale' or 'range', or ablation=True to try it"
+        raise ArgumentValueError(
+            "clip", "='none' can fail: choose 'scale' or 'range', or ablation=True to try it"
         )
     if clip == "range" and mixing == 0.0 and not ablation:
-        raise ValueError(
-            "clip='range' needs exploration: choose mixing above 0, or ablation=True to try without"
+        raise ArgumentValueError(
+            "clip",
+            "='range' needs exploration: choose mixing above 0, or ablation=True to go without",
         )
 
 
@@ -217,9 +246,11 @@ def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
     try:
         low, high = (checked_real(name, x) for x in value)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be two numbers (low, high), not {shown(value)}") from None
+        raise ArgumentTypeError(
+            name, f"must be two numbers (low, high), not {shown(value)}"
+        ) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{name} must be finite with low < high, got {shown(value)}")
+        raise ArgumentValueError(name, f"must be finite with low < high, got {shown(value)}")
     return low, high
 
 
@@ -227,7 +258,7 @@ def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
     """The position of ``value`` among the ``options``, or a clear error."""
     if value not in options:
         listed = ", ".join(map(repr, options))
-        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
+        raise ArgumentValueError(name, f"must be one of {listed}, got {shown(value)}")
     return options.index(value)
 
 
@@ -238,10 +269,12 @@ def recorded_rounds(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int6
         return np.unique(np.geomspace(rounds, 1, count).round().astype(np.int64))  # the last first
     given = np.asarray(wanted)
     if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iu":
-        raise TypeError(f"checkpoints must be how many, or a list of rounds; got {wanted!r}")
+        raise ArgumentTypeError(
+            "checkpoints", f"must be how many, or a list of rounds; got {wanted!r}"
+        )
     points = np.unique(given.astype(np.int64))
     if points[0] < 1 or points[-1] > rounds:
-        raise ValueError(f"checkpoints must lie in 1 .. {rounds}, got {wanted!r}")
+        raise ArgumentValueError("checkpoints", f"must lie in 1 .. {rounds}, got {wanted!r}")
     return points
 
 
@@ -249,7 +282,9 @@ def checked_vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64
     """``value`` as a contiguous vector of ``size`` float64, or a clear error."""
     vector = np.ascontiguousarray(value, dtype=np.float64)
     if vector.shape != (size,):
-        raise ValueError(f"{name} must be a flat vector of shape ({size},), got {vector.shape}")
+        raise ArgumentValueError(
+            name, f"must be a flat vector of shape ({size},), got {vector.shape}"
+        )
     return vector
 
 
@@ -258,27 +293,31 @@ def checked_arrays(
 ) -> list[NDArray[np.float64]]:
     """One array of each of the ``shapes``, or a clear error."""
     if len(values) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} arrays, one per layer; got {len(values)}")
+        raise ArgumentValueError(
+            name, f"must hold {len(shapes)} arrays, one per layer; got {len(values)}"
+        )
     arrays = [np.asarray(a, dtype=np.float64) for a in values]
     for k, (a, shape) in enumerate(zip(arrays, shapes, strict=True)):
         if a.shape != shape:
-            raise ValueError(f"{name}[{k}] must have shape {shape}, got {a.shape}")
+            raise ArgumentValueError(f"{name}[{k}]", f"must have shape {shape}, got {a.shape}")
     return arrays
 
 
 def checked_distributions(name: str, P: NDArray[np.float64]) -> None:
     """Refuse what is not a distribution along the last axis; renormalise rounding in place."""
     if not np.all(np.isfinite(P)):
-        raise ValueError(f"{name} has entries that are not finite")
+        raise ArgumentValueError(name, "has entries that are not finite")
     if np.any(P < 0):
         where: Any = np.unravel_index(int(np.argmin(P)), P.shape)
         where = tuple(int(k) for k in where)
-        raise ValueError(f"{name}{list(where)} is {P[where]:g}; a probability cannot be negative")
+        raise ArgumentValueError(
+            f"{name}{list(where)}", f"is {P[where]:g}; a probability cannot be negative"
+        )
     total = P.sum(axis=-1)
     worst: Any = np.unravel_index(int(np.argmax(np.abs(total - 1))), total.shape)
     if abs(total[worst] - 1) > _SUM_TOLERANCE:
         row = f"{name}{[int(k) for k in worst]}" if worst else name
-        raise ValueError(f"{row} sums to {total[worst]:g}; a distribution must sum to 1")
+        raise ArgumentValueError(row, f"sums to {total[worst]:g}; a distribution must sum to 1")
     P /= total[..., None]
 
 
@@ -286,15 +325,34 @@ def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDAr
     """Whole numbers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
     given = np.asarray(values)
     if given.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be whole numbers, not of type {given.dtype}")
+        raise ArgumentTypeError(name, f"must be whole numbers, not of type {given.dtype}")
     if given.shape != (len(limits),):
-        raise ValueError(
-            f"{name} must have shape ({len(limits)},), one per layer; got {given.shape}"
+        raise ArgumentValueError(
+            name, f"must have shape ({len(limits)},), one per layer; got {given.shape}"
         )
     with np.errstate(invalid="ignore"):  # nan and inf are found below
         numbers = given.astype(np.int64)
     if np.any(numbers != given) or np.any(numbers < 0) or np.any(numbers >= np.array(limits)):
-        raise ValueError(
-            f"{name} must be whole numbers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"
+        raise ArgumentValueError(
+            name, f"must be whole numbers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"
         )
     return numbers
+
+
+def check_settings(cls: type, base: type, names: Iterable[str]) -> None:
+    """Refuse, when ``cls`` is made, settings that would hide what its ``base`` has by their names.
+
+    Examples
+    --------
+    >>> from unbounded.simulation.adversary import Adversary
+    >>> check_settings(Adversary, Adversary, ["scale", "begin"])
+    Traceback (most recent call last):
+    unbounded.validation.ArgumentTypeError: begin cannot be a setting of Adversary: ...
+    """
+    for name in names:
+        if hasattr(base, name):
+            raise ArgumentTypeError(
+                name,
+                f"cannot be a setting of {cls.__name__}: {base.__name__}.{name} is used otherwise; "
+                "call it something else",
+            )

@@ -235,7 +235,7 @@ def test_late_losses_are_clipped_at_the_threshold_of_the_tell(cls, settings):
         ({"outliers": 1.5}, TypeError, "outliers must be a whole number"),
         ({"tune": "B"}, ValueError, "tune must be one of 'paid', 'scale'"),
         ({"implicit": -1.0}, ValueError, "implicit must be at least 0"),
-        ({"lower": 0.0, "best_reward": 1.0}, TypeError, "either lower or best_reward"),
+        ({"lower": 0.0, "best_reward": 1.0}, TypeError, "best_reward is -lower"),
         ({"lower": math.nan}, ValueError, "lower must be finite"),
     ],
 )

@@ -132,7 +132,7 @@ def test_the_least_loss():
     assert checked_lower(-3, None) == -3.0
     assert checked_lower(None, 2) == -2.0
     assert math.copysign(1.0, checked_lower(None, 0.0)) == 1.0
-    with pytest.raises(TypeError, match="either lower or best_reward"):
+    with pytest.raises(TypeError, match="best_reward is -lower"):
         checked_lower(0.0, 0.0)
     with pytest.raises(ValueError, match="lower must be finite"):
         checked_lower(math.inf, None)

@@ -29,6 +29,7 @@ from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import BanditSpec
 from unbounded.validation import (
+    ArgumentValueError,
     checked_constant,
     checked_count,
     checked_factor,
@@ -265,16 +266,19 @@ class CostSCB(Learner):
         if not isinstance(outliers, str):
             outliers = checked_count("outliers", outliers, least=0)
         elif outliers != "sqrt":
-            raise ValueError(f"outliers must be a number or 'sqrt', got {shown(outliers)}")
+            raise ArgumentValueError(
+                "outliers", f"must be a number or 'sqrt', got {shown(outliers)}"
+            )
         K = MOST_RANKS if isinstance(outliers, str) else outliers + 1
         tuning = checked_option("tune", tune, TUNINGS)
         rate = checked_constant("rate", rate)
         implicit = checked_factor("implicit", implicit)
         counts = checked_option("late", late, LATE) == LATE.index("proved")
         if counts and (growing or tuning == PAID or implicit > 0.0):
-            raise ValueError(
-                "late='proved' is proved for tune='scale', implicit=0 and a number of outliers: "
-                "set these, or late='usual'"
+            raise ArgumentValueError(
+                "late",
+                "='proved' is proved for tune='scale', implicit=0 and a number of outliers: "
+                "set these, or late='usual'",
             )
         params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         self._counts = counts

@@ -19,7 +19,7 @@ from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scra
 from unbounded.core.scaled import LARGEST
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.validation import checked_finite
+from unbounded.validation import ArgumentTypeError, checked_finite
 
 
 class Ceiling(NamedTuple):
@@ -149,7 +149,7 @@ def clip_each_above(ceilings: Ceilings, lower: Vector, losses: Vector) -> tuple[
 def checked_lower(lower: float | None, best_reward: float | None) -> float:
     """The least possible loss, from the two ways of saying it, or a clear error."""
     if lower is not None and best_reward is not None:
-        raise TypeError("pass either lower or best_reward, not both: lower is -best_reward")
+        raise ArgumentTypeError("best_reward", "is -lower: pass one of them, not both")
     if best_reward is not None:
         return 0.0 - checked_finite("best_reward", best_reward)  # 0, not -0
     return 0.0 if lower is None else checked_finite("lower", lower)

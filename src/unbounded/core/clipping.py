@@ -20,7 +20,7 @@ from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scra
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.validation import checked_ablation, checked_option, checked_share
+from unbounded.validation import ArgumentValueError, checked_ablation, checked_option, checked_share
 
 CLIPS = ("scale", "range", "none")
 SCALE, RANGE, NONE = range(3)  # to [-C, C], the paper's; to the observed range; an ablation
@@ -66,8 +66,8 @@ def checked_clipping(
     code = checked_option("clip", clip, CLIPS)
     rule = checked_option("threshold", threshold, THRESHOLDS)
     if code == RANGE and rule != LAZY:
-        raise ValueError(
-            "threshold is of the paper's clipping: choose clip='scale' with it, or leave it out"
+        raise ArgumentValueError(
+            "threshold", "is of the paper's clipping: choose clip='scale' with it, or leave it out"
         )
     return code, rule, share
 

@@ -27,7 +27,7 @@ from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import BanditSpec
-from unbounded.validation import checked_constant, checked_count, checked_range
+from unbounded.validation import ArgumentTypeError, checked_constant, checked_count, checked_range
 
 
 class Params(NamedTuple):
@@ -135,7 +135,7 @@ class Exp3IX(Learner):
         if delta is not None:
             delta = checked_constant("delta", delta, below=1.0)
             if rounds is None:
-                raise TypeError("delta needs rounds too: pass rounds=, or leave delta out")
+                raise ArgumentTypeError("delta", "needs rounds too: pass rounds=, or leave it out")
             iota = math.log(n_arms) + math.log((n_arms + 1) / delta)
         eta = 0.0 if rounds is None else math.sqrt(iota / (n_arms * rounds))
         self._start(Params(n_arms, *loss_range, eta), locals(), seed)

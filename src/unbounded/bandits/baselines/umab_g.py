@@ -23,7 +23,7 @@ from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import BanditSpec
-from unbounded.validation import checked_count, checked_option, checked_positive
+from unbounded.validation import ArgumentTypeError, checked_count, checked_option, checked_positive
 
 _EXPLORATIONS = ("adaptive", "fixed", "capped")
 
@@ -179,7 +179,7 @@ class UMABG(Learner):
         rounds = None if rounds is None else checked_count("rounds", rounds)
         adaptive = checked_option("exploration", exploration, _EXPLORATIONS) == 0
         if adaptive != (rounds is None):
-            raise TypeError('rounds goes with exploration="fixed" or "capped", and they need it')
+            raise ArgumentTypeError("rounds", "goes with exploration='fixed' or 'capped'")
         first_threshold = checked_positive("first_threshold", first_threshold)
         nT = math.inf if rounds is None else float(n_arms * rounds)
         G_1 = nT if exploration == "fixed" else 0.0
