@@ -2,10 +2,13 @@
 
 import sys
 import types
+from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from unbounded import bandits, mdps
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.learners.spec import BanditSpec, MDPSpec
 
 ALL = {**bandits.algorithms(), **mdps.algorithms()}
@@ -34,8 +37,40 @@ def test_a_step_from_elsewhere_is_given(module):
     assert spec.act == "another act"
     with pytest.raises(TypeError, match="must define act for A"):
         MDPSpec.of(module.__name__, name="A", reference="")
-    with pytest.raises(TypeError, match="must define scale for A"):
-        BanditSpec.of(module.__name__, name="A", reference="", guarantee="", act="a")
+
+
+def test_bandits_have_default_steps_for_a_law_and_for_the_best_arm(module):
+    """Where the file defines a step, that is taken."""
+
+    class Given(NamedTuple):
+        low: float
+        high: float
+
+    class Held(NamedTuple):
+        law: Law
+
+    class Best(NamedTuple):
+        best: int
+
+    def spec():
+        return BanditSpec.of(module.__name__, name="A", reference="", guarantee="")
+
+    del module.act, module.distribution
+    with pytest.raises(TypeError, match="must define distribution, act for A"):
+        spec()
+    module.Params, module.State = Given, Held
+    law, q = new_law(2), np.zeros(2)
+    assert spec().act(Given(0.0, 3.0), Held(law), 0) == (0, 0.5, 0.5)
+    spec().distribution(Given(0.0, 3.0), Held(law), q)
+    assert q.tolist() == [0.5, 0.5]
+    assert spec().scale(Given(0.0, 3.0), Held(law)) == 3.0
+    module.Params, module.State = Best, Best
+    assert spec().act(Best(1), Best(1), 0) == (1, 1.0, 1.0)
+    spec().distribution(Best(1), Best(1), q)
+    assert q.tolist() == [0.0, 1.0]
+    assert spec().scale(Best(1), Best(1)) == 0.0
+    module.act = "its own"
+    assert spec().act == "its own"
 
 
 def test_what_an_mdp_algorithm_need_not_say(module):

@@ -12,6 +12,7 @@ act           word -> arm, probability, memo                     word -> policy,
 update        arm, memo, loss -> State                           episode, memo -> State
 ============  =================================================  ==========================
 
+For bandits, `unbounded.learners.defaults` has the usual ``distribution``, ``act`` and ``scale``.
 ``act`` changes nothing; ``update`` is the only place where t advances. Scalars of the state change
 by returning a new ``State``, vectors in place. The interactive learner and the simulator run these
 same steps.
@@ -33,6 +34,7 @@ import numpy as np
 from unbounded.core.arrays import Vector
 from unbounded.jit.kernel import kernel
 from unbounded.learners.buffer import Packing
+from unbounded.learners.defaults import default_steps
 
 WORDS = 256  # random words that the buffer of a bandit holds
 # Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
@@ -89,15 +91,20 @@ class Spec:
     def of(cls, module: str, **claims: Any) -> Self:
         """The spec of a module that defines ``cls.steps`` under these names, with its claims.
 
-        A step that is defined elsewhere is given as a claim.
+        A step that is defined elsewhere is given as a claim; some have defaults.
         """
-        defined = vars(sys.modules[module])
+        defined = cls._defaults(module) | vars(sys.modules[module])
         wanted = [step for step in cls.steps if step not in claims]
         missing = [step for step in wanted if step not in defined]
         if missing:
             raise TypeError(f"{module} must define {', '.join(missing)} for {claims.get('name')}")
         found = {step: defined[step] for step in wanted}
         return cls(module=module, **found, **claims)
+
+    @classmethod
+    def _defaults(cls, module: str) -> dict[str, Any]:
+        """What a module need not define."""
+        return {}
 
     @cached_property
     def packing(self) -> Packing:
@@ -182,6 +189,12 @@ class BanditSpec(Spec):
     largest_loss: float = math.inf
     bound: Callable[[int, int], float] | None = None
     bound_unit: Literal["scale", "range"] = "range"
+
+    @classmethod
+    def _defaults(cls, module: str) -> dict[str, Any]:
+        defined = vars(sys.modules[module])
+        records = [defined.get(name) for name in ("Params", "State")]
+        return default_steps(module, *records) if all(records) else {}
 
     @property
     def _reserved(self) -> int:

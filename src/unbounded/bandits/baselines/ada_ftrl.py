@@ -15,7 +15,7 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -39,19 +39,6 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """w_1 uniform."""
     return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with w_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from w_t."""
-    arm, w_k = draw(state.law, word)
-    return arm, w_k, w_k
 
 
 @kernel

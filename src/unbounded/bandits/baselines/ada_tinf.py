@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Round, Size, Values, Vector
 from unbounded.core.simplex.power import power_entropy
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -51,19 +51,6 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """lambda = 1 and p_1 uniform."""
     return State(t=1, clipped=0, J=0, S=0.0, L_hat=np.zeros(params.n), law=new_law(params.n))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
 
 
 @kernel

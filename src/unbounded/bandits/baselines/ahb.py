@@ -17,7 +17,7 @@ from unbounded.core.arrays import Count, Distribution, Exponent, Round, Size, Va
 from unbounded.core.clipping import rescale
 from unbounded.core.scaled import capped
 from unbounded.core.simplex.ftrl import shannon
-from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law, put_all_on
+from unbounded.core.simplex.sampling import Law, blend, new_law, put_all_on
 from unbounded.core.state_validation import ROUNDING
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -53,19 +53,6 @@ def init(params: Params) -> State:
     return State(
         t=1, clipped=0, e=0, seen=False, centre=0.0, S=0.0, L_hat=np.zeros(n), q=q, law=law
     )
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with what is played."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
 
 
 @kernel

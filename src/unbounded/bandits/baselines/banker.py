@@ -18,7 +18,7 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Round, Size, Values, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.core.state_validation import close, require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -60,19 +60,6 @@ def init(params: Params) -> State:
         t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), lam=1.0,
         L_hat=np.zeros(params.n), law=new_law(params.n),
     )  # fmt: skip
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
 
 
 @kernel

@@ -21,7 +21,7 @@ from unbounded.core.simplex.ftrl import (
     tsallis_mixed,
     tsallis_moved,
 )
-from unbounded.core.simplex.sampling import Law, draw, fill, make_uniform, new_law
+from unbounded.core.simplex.sampling import Law, make_uniform, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -56,19 +56,6 @@ def init(params: Params) -> State:
         t=1, clipped=0, age=0, R=0.0, e=0, anchor=NO_ANCHOR,
         L_hat=np.zeros(params.n), law=new_law(params.n),
     )  # fmt: skip
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded.core.arrays import Count, CountsBelowT, Round, Vector
-from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -40,19 +40,6 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with q_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from q_t; there is nothing to remember."""
-    arm, q_k = draw(state.law, word)
-    return arm, q_k, q_k
-
-
-@kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     n, t, pulls, means, q = params.n, state.t + 1, state.pulls, state.means, state.law.q
@@ -76,12 +63,6 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
         q[best] = 1.0
         blend(state.law, 1.0 - epsilon, epsilon / n)
     return State(t, 0, pulls, means, state.law)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """It works with no scale."""
-    return 0.0
 
 
 class EpsilonGreedy(Learner):

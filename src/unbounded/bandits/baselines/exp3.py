@@ -16,9 +16,8 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import shannon_mixed
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -46,19 +45,6 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
-
-
-@kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     n, t, L_hat = params.n, state.t + 1, state.L_hat
@@ -67,12 +53,6 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     eta = params.eta if params.eta > 0.0 else math.sqrt(math.log(n) / (n * t))
     shannon_mixed(L_hat, eta, 0.0, state.law)
     return State(t, state.clipped + clipped, L_hat, state.law)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """The range that it was told."""
-    return min(params.high - params.low, LARGEST)
 
 
 def bound(n: int, T: int) -> float:

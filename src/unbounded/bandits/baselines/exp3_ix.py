@@ -20,7 +20,6 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -74,12 +73,6 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
     shannon_arms.add(arms, arm, x / p_k_gamma)
     shannon_arms.solve(arms, _eta(params, t), 0.0)
     return State(t, state.clipped + clipped, arms)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """The range that it was told."""
-    return min(params.high - params.low, LARGEST)
 
 
 class Exp3IX(Learner):

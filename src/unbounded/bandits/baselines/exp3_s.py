@@ -15,10 +15,10 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Distribution, Round, Vector
+from unbounded.core.arrays import Count, Distribution, Round
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import total
-from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -45,19 +45,6 @@ def init(params: Params) -> State:
     """p_1 uniform."""
     n = params.n
     return State(t=1, clipped=0, w=np.full(n, 1.0 / n), law=new_law(n))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
 
 
 @kernel

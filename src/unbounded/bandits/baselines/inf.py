@@ -16,9 +16,8 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -54,19 +53,6 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
-
-
-@kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     loss_01, clipped = to_unit(loss, params.low, params.high)
@@ -76,12 +62,6 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         start = Anchor(min(x, L_hat[arm] - 2.0 / params.eta), 0.0, 0.0, 0.0)
         x = tsallis_mixed(L_hat, params.eta, start, params.gamma, state.law).x
     return State(state.t + 1, state.clipped + clipped, x, L_hat, state.law)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """The range that it was told."""
-    return min(params.high - params.low, LARGEST)
 
 
 def bound(n: int, T: int) -> float:

@@ -63,19 +63,6 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """All probability on the arm of round t."""
-    q[:] = 0.0
-    q[state.best] = 1.0
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """The arm of round t."""
-    return state.best, 1.0, 1.0
-
-
-@kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     t, first, e, least = state.t + 1, state.first, state.e, state.least
@@ -114,12 +101,6 @@ def student(u: float, v: float, freedom: float) -> float:
     """Student's t from two uniforms in [0, 1) (Bailey 1994)."""
     radius = math.sqrt(freedom * math.expm1(-2.0 / freedom * math.log1p(-u)))
     return radius * math.cos(2.0 * math.pi * v)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """It works with no scale."""
-    return 0.0
 
 
 class LogThompson(Learner):

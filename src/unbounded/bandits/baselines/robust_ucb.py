@@ -49,19 +49,6 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """All probability on the arm of round t."""
-    q[:] = 0.0
-    q[state.best] = 1.0
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """The arm of round t."""
-    return state.best, 1.0, 1.0
-
-
-@kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     plays, lower, hands = state.plays, state.lower, 2 * params.k

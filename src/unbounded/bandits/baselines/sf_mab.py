@@ -15,7 +15,7 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Distribution, Round, Scratch, Size, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
-from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -55,19 +55,6 @@ def init(params: Params) -> State:
         t=1, clipped=0, M=0.0, Gam=0.0, lam=1.0,
         L_hat=np.zeros(n), p=law.q.copy(), theta=np.empty(n), law=law,
     )  # fmt: skip
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p'_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p'_t; the memo is p'_{t,k}."""
-    arm, q_k = draw(state.law, word)
-    return arm, q_k, q_k
 
 
 @kernel

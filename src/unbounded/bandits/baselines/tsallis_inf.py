@@ -12,7 +12,6 @@ from typing import NamedTuple, SupportsIndex
 
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -65,12 +64,6 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     if params.n > 1:
         arms = tsallis_arms.solve(arms, 2.0 / math.sqrt(t), 0.0)
     return State(t, state.clipped + clipped, arms)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """The range that it was told."""
-    return min(params.high - params.low, LARGEST)
 
 
 def bound(n: int, T: int) -> float:

@@ -12,9 +12,8 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Vector
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes
 from unbounded.core.clipping import to_unit
-from unbounded.core.scaled import LARGEST
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -47,19 +46,6 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """All probability on the arm of round t."""
-    q[:] = 0.0
-    q[state.best] = 1.0
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """The arm of round t."""
-    return state.best, 1.0, 1.0
-
-
-@kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     x, clipped = to_unit(loss, params.low, params.high)
@@ -77,12 +63,6 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
         if index > highest:
             best, highest = i, index
     return State(state.t + 1, state.clipped + clipped, best, plays, gains)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """The range that it was told."""
-    return min(params.high - params.low, LARGEST)
 
 
 class UCB1(Learner):

@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded.core.arrays import Arm, Count, Flags, Round, Size, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
-from unbounded.core.simplex.sampling import Law, blend, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
@@ -66,19 +66,6 @@ def init(params: Params) -> State:
         t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, lam=1.0, lift=0.0, lifted=0, top=0,
         L_hat=np.zeros(n), was_lifted=np.zeros(n), law=new_law(n),
     )  # fmt: skip
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with q_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from q_t; the memo is q_{t,k}."""
-    arm, q_k = draw(state.law, word)
-    return arm, q_k, q_k
 
 
 @kernel

@@ -15,7 +15,7 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Round, Values, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -44,19 +44,6 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """S_1 = 4 and p_1 uniform."""
     return State(t=1, clipped=0, S=4.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = draw(state.law, word)
-    return arm, p_k, p_k
 
 
 @kernel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round, Vector
-from unbounded.core.simplex.sampling import Law, draw, fill, new_law
+from unbounded.core.arrays import Count, Round
+from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed
@@ -29,28 +29,9 @@ def init(params: Params) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q``."""
-    fill(state.law, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw any arm."""
-    arm, q_k = draw(state.law, word)
-    return arm, q_k, q_k
-
-
-@kernel
 def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
     """Count the round."""
     return State(state.t + 1, 0, state.law)
-
-
-@kernel
-def scale(params: Params, state: State) -> float:
-    """It works with no scale."""
-    return 0.0
 
 
 class Uniform(Learner):

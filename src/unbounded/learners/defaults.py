@@ -1,0 +1,66 @@
+"""The steps of a bandit that its file need not define.
+
+A state that holds a ``law`` is played by drawing from it, one with the ``best`` arm by playing
+that. The scale is the range that the learner was given as ``low`` and ``high``, or 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from unbounded.core.arrays import Vector
+from unbounded.core.scaled import LARGEST
+from unbounded.core.simplex.sampling import draw, fill
+from unbounded.jit.kernel import kernel
+
+
+def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..., Any]]:
+    """``distribution``, ``act`` and ``scale`` for these records, as kernels of ``module``."""
+    held, given = (set(getattr(record, "_fields", ())) for record in (State, Params))
+    steps: dict[str, Any] = {"scale": _given_range if {"low", "high"} <= given else _no_scale}
+    if "law" in held:
+        steps |= {"distribution": _law_distribution, "act": _law_act}
+    elif "best" in held:
+        steps |= {"distribution": _best_distribution, "act": _best_act}
+    return {name: _own(step, name, module) for name, step in steps.items()}
+
+
+def _own(step: Any, name: str, module: str) -> Callable[..., Any]:
+    """A kernel of its own for each algorithm: what is compiled for one says nothing of others."""
+    copy = FunctionType(step.__code__, step.__globals__, name)
+    copy.__module__, copy.__doc__ = module, step.__doc__
+    return kernel(copy)
+
+
+def _law_distribution(params: Any, state: Any, q: Vector) -> None:
+    """Fill ``q`` with the law."""
+    fill(state.law, q)
+
+
+def _law_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
+    """Draw an arm from the law; the memo is its probability."""
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
+
+
+def _best_distribution(params: Any, state: Any, q: Vector) -> None:
+    """All probability on the best arm."""
+    q[:] = 0.0
+    q[state.best] = 1.0
+
+
+def _best_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
+    """Play the best arm."""
+    return state.best, 1.0, 1.0
+
+
+def _given_range(params: Any, state: Any) -> float:
+    """The range that it was given."""
+    return min(params.high - params.low, LARGEST)
+
+
+def _no_scale(params: Any, state: Any) -> float:
+    """It works with no scale."""
+    return 0.0
