@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 import unbounded
 from unbounded import bandits, mdps
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", [*bandits.algorithms(), *mdps.algorithms()])
@@ -20,6 +23,11 @@ def test_every_learner_is_public(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", [*bandits.algorithms(), *mdps.algorithms()])
+def test_every_learner_is_in_the_readme(name: str) -> None:
+    assert f"`{name}`" in README, f"{name} has no row in the table of README.md"
+
+
 @pytest.mark.parametrize("name", unbounded.__all__)
 def test_what_is_named_is_there(name: str) -> None:
     assert getattr(unbounded, name).__name__ == name
@@ -28,7 +36,7 @@ def test_what_is_named_is_there(name: str) -> None:
 def test_dir_shows_what_is_public() -> None:
     shown = dir(unbounded)
     assert set(unbounded.__all__) < set(shown)
-    assert {"lab", "worlds", "adversaries", "durable", "report", "__version__"} < set(shown)
+    assert {"experiments", "worlds", "adversaries", "durable", "report", "__version__"} < set(shown)
     for name in shown:
         assert getattr(unbounded, name) is not None
     assert not [name for name in shown if name.startswith("_") and not name.startswith("__")]

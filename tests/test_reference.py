@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from unbounded.adversaries.mdps import adversaries
+
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 SHOWN = set(
     re.findall(
@@ -20,6 +22,7 @@ SHOWN = set(
 ROOMS = ("unbounded", "unbounded.adversaries", "unbounded.durable", "unbounded.experiments",
          "unbounded.report")  # fmt: skip
 PUBLIC = [f"{room}.{name}" for room in ROOMS for name in import_module(room).__all__]
+PUBLIC += [f"unbounded.adversaries.mdps.{name}" for name in adversaries()]
 
 
 def found(name: str) -> object:
