@@ -107,7 +107,11 @@ def test_a_failure_in_a_directory_does_not_stop_the_others(
         (both / f"{name}.toml").write_text(QUICK.replace('"quick"', f'"{name}"'))
     monkeypatch.setattr(task, "run", helpers.fail_on_odd)
     assert call("run", both, "--engine", "serial") == 1
-    assert capsys.readouterr().err.count("72 failed") == 2
+    said = capsys.readouterr().err
+    for name in ("a", "b"):
+        assert f"{name} (" in said
+        assert "72 failed" in said
+        assert f"out/both/{name}/failed" in said
 
 
 def test_show_of_what_is_unfinished_and_damaged(
