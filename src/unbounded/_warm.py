@@ -151,7 +151,7 @@ def _adversaries(names: tuple[str, ...], learners: dict[str, Any]) -> list[tuple
             found.append((name, pointed(bandit.rows(), name)))
     if any(name in mdps.algorithms() for name in wanted):
         for name, mdp in against_mdps.adversaries().items():
-            found.append((f"{name} for MDPs", pointed(mdp.losses(), name)))
+            found.append((f"{name} for MDPs", pointed(mdp.filler(), name)))
     return found
 
 

@@ -68,6 +68,42 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
+def reject_shadowing(cls: type) -> None:
+    """Raise a TypeError if a setting of a class has the name of a method or attribute.
+
+    Settings are what the class's own ``__init__`` takes, and the fields that it annotates.
+    """
+    inherited = {name for base in cls.__mro__[1:] for name in _settings_of(base)}
+    for name in _settings_of(cls) - inherited:
+        owner = next((base for base in cls.__mro__ if _is_taken(base, name, base is cls)), None)
+        if owner is not None:
+            raise TypeError(
+                f"{cls.__name__} has a setting {name!r}, which is a method or attribute of "
+                f"{owner.__name__}: give the setting another name"
+            )
+
+
+def _settings_of(cls: type) -> set[str]:
+    own = vars(cls).get("__init__")
+    given = list(inspect.signature(own).parameters)[1:] if inspect.isfunction(own) else []
+    return {*given, *(name for name in inspect.get_annotations(cls) if not _is_class(cls, name))}
+
+
+def _is_class(cls: type, name: str) -> bool:
+    """Whether an attribute is annotated as one of the class, not of its instances."""
+    return any(
+        "ClassVar" in str(inspect.get_annotations(base).get(name, "")) for base in cls.__mro__
+    )
+
+
+def _is_taken(base: type, name: str, itself: bool) -> bool:
+    if base is object or (itself and name in inspect.get_annotations(base)):
+        return False
+    found = vars(base).get(name)
+    method = callable(found) or isinstance(found, property | classmethod | staticmethod)
+    return method or (not itself and (name in vars(base) or name in inspect.get_annotations(base)))
+
+
 def checked_function(name: str, function: Callable[..., Any], *takes: str) -> None:
     """Refuse what cannot be called with so many arguments, before anything else is done."""
     try:

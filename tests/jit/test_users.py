@@ -109,7 +109,7 @@ def meet(fill, params, q, lay, out):
 learner = Mine([1, 2], 2, seed=0)
 learner.tell(learner.ask(), [0, 0], [0, 0], [1.0, 1.0])
 out, mdp = np.zeros(7), worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
-losses = Theirs.losses()()
+losses = Theirs.filler()()
 meet(losses, Theirs().begin(mdp, 1, 0), np.zeros(7), mdp.layers.table, out)
 tell = entries(Mine.spec).tell
 print(learner.clipped, sum(tell.stats.cache_hits.values()), out[1], losses.cache_hits)

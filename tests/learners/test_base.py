@@ -201,7 +201,7 @@ def test_what_cannot_be_loaded(make, tmp_path):
         load(tmp_path / "missing.json")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(ValueError, match="is not a file"):
+        with pytest.raises(ValueError, match="not a regular file"):
             load(path)
 
 

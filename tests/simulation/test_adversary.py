@@ -90,3 +90,33 @@ def test_losses_in_python_are_finite(value):
     losses[1][2, 0] = value
     with pytest.raises(ValueError, match=r"finite losses, got .* in layer 1 at t = 4"):
         python_losses(losses, t=4)
+
+
+@pytest.mark.parametrize("base", [Adversary, MDPAdversary])
+@pytest.mark.parametrize("name", ["begin", "params", "fill", "looks"])
+def test_a_setting_cannot_shadow_a_method_or_an_attribute(base, name):
+    namespace = {}
+    exec(f"def __init__(self, {name}=1.0): self.{name} = {name}", namespace)
+    with pytest.raises(TypeError, match=f"Mine has a setting '{name}', which is a method or attr"):
+        type("Mine", (base,), {"__init__": namespace["__init__"]})
+
+
+def test_a_field_of_a_dataclass_cannot_shadow_a_method_either():
+    with pytest.raises(TypeError, match="Mine has a setting 'begin'"):
+        type("Mine", (Adversary,), {"__annotations__": {"begin": "float"}, "begin": 1.0})
+
+
+def test_other_settings_and_attributes_are_allowed():
+    class Mine(Adversary):
+        looks: bool = True
+        other = 3.0
+
+        def __init__(self, start=0.5, *, scale=1.0):
+            super().__init__(scale=scale)
+            self.start = start
+
+    class Narrower(Mine):
+        def __init__(self, start=0.25):
+            super().__init__(start, scale=2.0)
+
+    assert repr(Narrower()) == "Narrower(start=0.25, scale=2.0, shift=0.0)"

@@ -305,7 +305,7 @@ def test_what_cannot_be_loaded_is_a_sentence(three: Comparison[Simulation], tmp_
     with pytest.raises(ValueError, match="it holds no results that `save` has written"):
         Comparison.load(path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="is not a file"):
+    with pytest.raises(ValueError, match="not a regular file"):
         Comparison.load(tmp_path / "pipe")
     with pytest.raises(FileNotFoundError):
         Comparison.load(tmp_path / "nothing")

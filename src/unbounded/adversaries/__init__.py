@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from unbounded.adversaries.bandits import adversaries as _adversaries
-from unbounded.adversaries.bandits.program import Phase
-from unbounded.adversaries.bandits.worst_cases import worst_cases
+from unbounded.adversaries.bandits.program import Phase, worst_cases
 from unbounded.simulation.adversary import Adversary
 
 globals().update(_adversaries())

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def discovered(package: str, base: type[T]) -> dict[str, type[T]]:
-    """The classes below ``base`` that the public modules of a package define, by name.
+    """The classes below ``base`` that the public modules of a package define publicly, by name.
 
     Imports them all.
 
@@ -27,6 +27,7 @@ def discovered(package: str, base: type[T]) -> dict[str, type[T]]:
             continue
         name = f"{package}.{module.name}"
         for value in vars(import_module(name)).values():
-            if isinstance(value, type) and issubclass(value, base) and value.__module__ == name:
+            own = isinstance(value, type) and issubclass(value, base) and value.__module__ == name
+            if own and not value.__name__.startswith("_"):
                 found[value.__name__] = value
     return dict(sorted(found.items()))

@@ -1,5 +1,8 @@
 """What an adversary is, and how the simulators call one.
 
+An adversary is a class with a kernel and settings. Its settings are what ``__init__`` takes; a
+dataclass declares each of them, with its check, by `setting`.
+
 **Bandits.** An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that
 writes the losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and
 including q_t, but never at the arm of round t: ``last_arm`` is that of round t - 1 (-1 at t = 1).
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -28,7 +32,13 @@ from numba import types
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.jit.kernel import Pointer, kernel
-from unbounded.validation import checked_finite, checked_real, shown
+from unbounded.validation import (
+    checked_finite,
+    checked_option,
+    checked_real,
+    reject_shadowing,
+    shown,
+)
 
 if TYPE_CHECKING:  # a bandit should not wait for the MDPs
     from unbounded.core.occupancy.layout import Layers
@@ -42,12 +52,49 @@ _FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, :
 _FILL_PAIRS = types.void(_V, types.int64, _V, types.int64[:, ::1], _V)
 
 
-def _with_settings(self: Adversary | MDPAdversary) -> str:
-    settings = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if k[0] != "_")
-    return f"{type(self).__name__}({settings})"
+def setting(default: Any, check: Callable[..., Any], *bounds: Any) -> Any:
+    """Declare a setting of an adversary that is a dataclass.
+
+    Parameters
+    ----------
+    default : object
+        The value if none is given.
+    check : function
+        ``check(name, value, *bounds)`` of `unbounded.validation`: returns the value, or raises.
+    *bounds
+        More arguments of ``check``.
+    """
+    return field(default=default, metadata={"check": (check, bounds)})
 
 
-class Adversary:
+def one_of(name: str, value: str, options: tuple[str, ...]) -> str:
+    """Check that a setting is one of the options of its ``Literal``."""
+    checked_option(name, value, options)
+    return value
+
+
+class _Settings:
+    """Checks declared settings, and shows them."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        reject_shadowing(cls)
+
+    def __post_init__(self) -> None:
+        for name, declared in getattr(self, "__dataclass_fields__", {}).items():
+            if "check" in declared.metadata:
+                check, bounds = declared.metadata["check"]
+                object.__setattr__(self, name, check(name, getattr(self, name), *bounds))
+
+    def __repr__(self) -> str:
+        names = [name for name in vars(self) if name[0] != "_"]
+        names.sort(key=("scale", "shift").__contains__)
+        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__name__}({settings})"
+
+
+@dataclass(repr=False, eq=False)
+class Adversary(_Settings):
     """Base of the adversaries of bandits.
 
     Parameters
@@ -75,9 +122,9 @@ class Adversary:
     looks: ClassVar[bool] = False
     """Whether ``fill`` uses ``q`` or ``last_arm``; if not, many rounds are filled at once."""
 
-    def __init__(self, *, scale: float = 1.0, shift: float = 0.0) -> None:
-        self.scale = checked_finite("scale", scale)
-        self.shift = checked_finite("shift", shift)
+    _: KW_ONLY
+    scale: float = setting(1.0, checked_finite)
+    shift: float = setting(0.0, checked_finite)
 
     def params(self, n: int, rounds: int) -> Any:
         """What ``fill`` gets as ``params``, for ``n`` arms and ``rounds`` rounds."""
@@ -107,10 +154,9 @@ class Adversary:
             )
         return _loss_of(cls.entry)
 
-    __repr__ = _with_settings
 
-
-class MDPAdversary:
+@dataclass(repr=False, eq=False)
+class MDPAdversary(_Settings):
     """Base of the adversaries of layered MDPs.
 
     Parameters
@@ -138,12 +184,15 @@ class MDPAdversary:
     draws: ClassVar[bool] = True
     """Whether the losses depend on the random ``key``."""
 
-    def __init__(self, *, scale: float = 1.0) -> None:
-        self.scale = checked_real("scale", scale)
+    _: KW_ONLY
+    scale: float = setting(1.0, checked_real)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not math.isfinite(self.scale * self.largest):
             raise ValueError(
                 f"the largest loss, {self.largest:g} times scale, must be finite; got "
-                f"scale={shown(scale)}"
+                f"scale={shown(self.scale)}"
             )
 
     @property
@@ -163,11 +212,9 @@ class MDPAdversary:
         return np.concatenate([(self.scale, episodes, key), self.params(mdp, episodes)])
 
     @classmethod
-    def losses(cls) -> Pointer:
+    def filler(cls) -> Pointer:
         """A pointer to ``fill``."""
         return _losses(cls.fill)
-
-    __repr__ = _with_settings
 
 
 # What was made is remembered by the function that it was made of: another class of the same

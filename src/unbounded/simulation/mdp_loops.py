@@ -169,10 +169,10 @@ def _game(player: MDPLearner, adversary: MDPAdversary | PythonMDPAdversary, comp
     if isinstance(player, PythonMDPLearner):
         run, fill = _loop_around(player, compiled), fill_python
         if isinstance(adversary, MDPAdversary):
-            losses = adversary.losses()
+            losses = adversary.filler()
             fill = partial(_fill, losses()) if compiled else quietly(losses.kernel)
     elif isinstance(adversary, MDPAdversary):
-        losses = adversary.losses()
+        losses = adversary.filler()
         run, fill = one(loop(spec)), losses() if compiled else interpreted_pointer(losses)
     else:
         run, fill = python_loop(spec, compiled=compiled), fill_python
@@ -349,7 +349,7 @@ def parts_of(
     else:
         parts = [code_of(learner, mdp, in_python=not isinstance(adversary, MDPAdversary))]
     if isinstance(adversary, MDPAdversary):
-        parts.append(pointed(adversary.losses(), type(adversary).__name__))
+        parts.append(pointed(adversary.filler(), type(adversary).__name__))
     return parts
 
 

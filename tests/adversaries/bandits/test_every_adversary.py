@@ -1,9 +1,8 @@
-"""What must hold for every adversary of bandits; a new file is tested as it is."""
+"""What must hold for every adversary of bandits; a new class is tested as it is."""
 
 from __future__ import annotations
 
 import inspect
-import pkgutil
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numba import njit
 from loss_helpers import losses_of
 from paces import assert_same, each_way
 from unbounded import Uniform, simulate
-from unbounded.adversaries import Phase, bandits
+from unbounded.adversaries import Phase
 from unbounded.adversaries.bandits import adversaries
 
 # Settings of those that cannot do without.
@@ -40,13 +39,6 @@ def played(adversary, seed=0, order=None, key=KEY):
         type(adversary).fill(params[2:], state, t, last, rng.dirichlet(np.ones(4)), out[t - 1])
         last = int(rng.integers(4))
     return out
-
-
-def test_one_file_is_one_adversary():
-    for module in pkgutil.iter_modules(bandits.__path__):
-        if module.name[0] != "_" and module.name != "worst_cases":
-            name = f"{bandits.__name__}.{module.name}"
-            assert len([cls for cls in adversaries().values() if cls.__module__ == name]) == 1
 
 
 def test_losses_are_finite_and_those_of_the_key(make):
@@ -101,7 +93,8 @@ def test_settings_are_documented_and_shown(make):
     for name in names:
         assert f"{name} :" in documented or f"{name}, " in documented, name
     shown = repr(make(scale=2.0))
-    assert shown.startswith(f"{cls.__name__}(scale=2.0, shift=0.0")
+    assert shown.startswith(f"{cls.__name__}(")
+    assert shown.endswith("scale=2.0, shift=0.0)")
 
 
 def test_scale_and_shift_must_be_finite(make):

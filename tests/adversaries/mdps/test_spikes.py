@@ -5,7 +5,7 @@ import numpy as np
 from loss_helpers import WORLDS
 from spike_helpers import hard_pairs, on_the_way
 from unbounded import worlds
-from unbounded.adversaries.mdps._spikes import hardest_state, path_to_spike
+from unbounded.adversaries.mdps.spikes import hardest_state, path_to_spike
 from unbounded.core.occupancy.mdp import LayeredMDP
 
 

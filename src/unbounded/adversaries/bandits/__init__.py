@@ -1,4 +1,4 @@
-"""Loss sequences for bandits: one file each. Adding a file is enough to be found."""
+"""Loss sequences for bandits. Adding a class or a file is enough to be found."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""The scale of the losses grows all the time."""
+"""Losses whose scale grows or falls during the play."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-from unbounded.adversaries.bandits._coins import loses
+from unbounded.adversaries.bandits.stochastic import loses, toss
 from unbounded.core.random import stream_of
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
-from unbounded.validation import checked_within
+from unbounded.simulation.adversary import Adversary, setting
+from unbounded.validation import checked_part, checked_whole, checked_within
 
 
 @kernel
@@ -19,18 +20,19 @@ def _size(params: Any, t: int) -> float:
 
 
 @kernel
-def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+def _fill_growth(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     size, gap, stream = _size(params, t), params[2], stream_of(state[0], t)
     for k in range(out.size):
         out[k] = size if loses(stream, k, 0, gap) else -size
 
 
 @kernel
-def _entry(params: Any, state: Any, t: int, k: int) -> float:
+def _one_growth(params: Any, state: Any, t: int, k: int) -> float:
     size, gap = _size(params, t), params[2]
     return size if loses(stream_of(state[0], t), k, 0, gap) else -size
 
 
+@dataclass(repr=False, eq=False)
 class Growth(Adversary):
     """Losses of either sign whose size doubles ``doublings`` times and ends at 1.
 
@@ -52,15 +54,54 @@ class Growth(Adversary):
     1.0
     """
 
-    fill = _fill
-    entry = _entry
+    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
+    gap: float = setting(0.3, checked_within, 0.0, 0.5)
 
-    def __init__(
-        self, doublings: float = 20.0, gap: float = 0.3, *, scale: float = 1.0, shift: float = 0.0
-    ) -> None:
-        super().__init__(scale=scale, shift=shift)
-        self.doublings = checked_within("doublings", doublings, 0.0, 1000.0)
-        self.gap = checked_within("gap", gap, 0.0, 0.5)
+    fill = _fill_growth
+    entry = _one_growth
 
     def params(self, n: int, rounds: int) -> Any:
         return self.doublings, rounds, self.gap
+
+
+@kernel
+def _fill_shrink(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    gap, best, final, last = params[0], int(params[1]), params[2], params[3]
+    toss(stream_of(state[0], t), best, gap, final ** ((t - 1) / last), out)
+
+
+@dataclass(repr=False, eq=False)
+class Shrink(Adversary):
+    """Losses 0 or s, one arm better, where s falls geometrically from 1 to ``final``.
+
+    A learner that has seen the large losses must not stop caring, and one whose rates follow the
+    losses has little left to win.
+
+    Parameters
+    ----------
+    final : float
+        The size of the last losses, in (0, 1].
+    gap : float
+        By how much the better arm's mean is lower, in units of s; at most 1/2.
+    best : int
+        The better arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Shrink
+    >>> result = simulate(SCB(n_arms=4), Shrink(final=1e-3), rounds=1000, seed=0)
+    >>> bool(result.high[0, -1] <= 1.0)
+    True
+    """
+
+    final: float = setting(1e-3, checked_part)
+    gap: float = setting(0.1, checked_within, 0.0, 0.5)
+    best: int = setting(0, checked_whole)
+
+    fill = _fill_shrink
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, self.best % n, self.final, max(rounds - 1, 1)

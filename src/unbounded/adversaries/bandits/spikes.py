@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from unbounded.adversaries.bandits._coins import toss
+from unbounded.adversaries.bandits.stochastic import loses, toss
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.adversary import Adversary, one_of, setting
 from unbounded.validation import (
+    checked_count,
     checked_finite,
-    checked_option,
     checked_share,
     checked_whole,
     checked_within,
@@ -20,7 +21,7 @@ _SIGNS = {"positive": 1.0, "negative": 0.0, "both": 0.5}
 
 
 @kernel
-def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+def _fill_spikes(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
     gap, best, rate, height, positive = params[0], int(params[1]), params[2], params[3], params[4]
     stream = stream_of(state[0], t)
     toss(stream, best, gap, 1.0, out)
@@ -30,6 +31,7 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
         out[arm] = height if uniform_at(stream, n + 2) < positive else -height
 
 
+@dataclass(repr=False, eq=False)
 class Spikes(Adversary):
     """Losses 0 or 1, one arm better; now and then one arm, drawn at random, has a spike.
 
@@ -55,26 +57,140 @@ class Spikes(Adversary):
     50.0
     """
 
-    fill = _fill
+    height: float = setting(30.0, checked_finite)
+    rate: float = setting(1e-3, checked_share)
+    sign: Literal["positive", "negative", "both"] = setting("positive", one_of, tuple(_SIGNS))
+    gap: float = setting(0.1, checked_within, 0.0, 0.5)
+    best: int = setting(0, checked_whole)
 
-    def __init__(
-        self,
-        height: float = 30.0,
-        rate: float = 1e-3,
-        sign: Literal["positive", "negative", "both"] = "positive",
-        gap: float = 0.1,
-        best: int = 0,
-        *,
-        scale: float = 1.0,
-        shift: float = 0.0,
-    ) -> None:
-        super().__init__(scale=scale, shift=shift)
-        checked_option("sign", sign, tuple(_SIGNS))
-        self.height = checked_finite("height", height)
-        self.rate = checked_share("rate", rate)
-        self.sign = sign
-        self.gap = checked_within("gap", gap, 0.0, 0.5)
-        self.best = checked_whole("best", best)
+    fill = _fill_spikes
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n, self.rate, self.height, _SIGNS[self.sign]
+
+
+@kernel
+def _one_catastrophe(params: Any, state: Any, t: int, k: int) -> float:
+    gap, lure, rate, height = params[0], int(params[1]), params[2], params[3]
+    if k != lure:
+        return 1.0
+    return float(height if uniform_at(stream_of(state[0], t), 0) < rate else 1.0 - gap)
+
+
+@kernel
+def _fill_catastrophe(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    out[:] = 1.0
+    lure = int(params[1])
+    out[lure] = _one_catastrophe(params, state, t, lure)
+
+
+@dataclass(repr=False, eq=False)
+class Catastrophe(Adversary):
+    """Losses of 1, but for one arm: it costs less by ``gap``, and rarely a catastrophe.
+
+    A learner that takes rare huge losses for accidents plays that arm.
+
+    Parameters
+    ----------
+    rate : float
+        The probability of a catastrophe.
+    height : float
+        What it costs.
+    gap : float
+        By how much the arm usually is better.
+    lure : int
+        The arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCB, simulate
+    >>> from unbounded.adversaries import Catastrophe
+    >>> result = simulate(CostSCB(n_arms=4), Catastrophe(rate=0.01), rounds=1000, seed=0)
+    >>> float(result.high[0, -1])
+    10000.0
+    """
+
+    rate: float = setting(1e-3, checked_share)
+    height: float = setting(1e4, checked_finite)
+    gap: float = setting(0.1, checked_finite)
+    lure: int = setting(0, checked_whole)
+
+    fill = _fill_catastrophe
+    entry = _one_catastrophe
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, self.lure % n, self.rate, self.height
+
+
+@kernel
+def _comes(params: Any, state: Any, t: int) -> bool:
+    """Whether round ``t`` is the one that was drawn from its part of the run."""
+    count, rounds = int(params[2]), int(params[3])
+    if count == 0:
+        return False
+    part = (t - 1) * count // rounds
+    first = (part * rounds + count - 1) // count  # rounds before this part
+    size = ((part + 1) * rounds + count - 1) // count - first
+    drawn = int(uniform_at(stream_of(state[0], 0), part) * size)
+    return bool(t == first + drawn + 1)
+
+
+@kernel
+def _fill_outliers(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    if _comes(params, state, t):
+        out[:] = params[4]
+    else:
+        toss(stream_of(state[0], t), int(params[1]), params[0], 1.0, out)
+
+
+@kernel
+def _one_outliers(params: Any, state: Any, t: int, k: int) -> float:
+    if _comes(params, state, t):
+        return float(params[4])
+    return 1.0 if loses(stream_of(state[0], t), k, int(params[1]), params[0]) else 0.0
+
+
+def _checked_count(name: str, value: int) -> int:
+    return checked_count(name, value, least=0)
+
+
+@dataclass(repr=False, eq=False)
+class Outliers(Adversary):
+    """Losses 0 or 1, one arm better; in some rounds every arm has the same huge loss.
+
+    The run is divided into ``count`` equal parts, and each has one such round, drawn at random.
+
+    Parameters
+    ----------
+    count : int
+        How many rounds have the huge loss.
+    height : float
+        The huge loss.
+    gap, best : float, int
+        As in `StochasticGap`.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCB, simulate
+    >>> from unbounded.adversaries import Outliers
+    >>> result = simulate(CostSCB(n_arms=4, outliers=1), Outliers(), rounds=1000, seed=0)
+    >>> float(result.high[0, -1])
+    10000.0
+    """
+
+    count: int = setting(1, _checked_count)
+    height: float = setting(1e4, checked_finite)
+    gap: float = setting(0.2, checked_within, 0.0, 0.5)
+    best: int = setting(0, checked_whole)
+
+    fill = _fill_outliers
+    entry = _one_outliers
+
+    def params(self, n: int, rounds: int) -> Any:
+        if self.count > rounds:
+            raise ValueError(f"count must be at most the {rounds} rounds, got {self.count}")
+        return self.gap, self.best % n, self.count, rounds, self.height

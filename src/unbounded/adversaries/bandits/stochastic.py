@@ -1,28 +1,63 @@
-"""Stochastic losses with one better arm."""
+"""Stochastic losses: coins with one better arm, moving means, heavy tails.
+
+Losses of round t are a function of (key, t, arm): independent of the learner.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
-from unbounded.adversaries.bandits._coins import loses, toss
-from unbounded.core.random import stream_of
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.core.random import Word, stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
-from unbounded.validation import checked_whole, checked_within
+from unbounded.simulation.adversary import Adversary, one_of, setting
+from unbounded.validation import (
+    checked_at_least,
+    checked_finite,
+    checked_positive,
+    checked_share,
+    checked_whole,
+    checked_within,
+)
+
+# ------------------------------------------------------------------ coins
 
 
 @kernel
-def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    gap, best = params[0], int(params[1])
-    toss(stream_of(state[0], t), best, gap, 1.0, out)
+def loses(stream: Word, k: int, best: int, gap: float) -> bool:
+    """Whether the coin of arm k falls on a loss: probability 1/2, and 1/2 - gap for ``best``."""
+    return uniform_at(stream, k) < (0.5 - gap if k == best else 0.5)
 
 
 @kernel
-def _entry(params: Any, state: Any, t: int, k: int) -> float:
-    gap, best = params[0], int(params[1])
-    return 1.0 if loses(stream_of(state[0], t), k, best, gap) else 0.0
+def toss(stream: Word, best: int, gap: float, size: float, out: Any) -> None:
+    """``size`` for the arms whose coin falls on a loss, 0 for the others."""
+    for k in range(out.size):
+        out[k] = size if loses(stream, k, best, gap) else 0.0
 
 
+# Params of coins: three numbers (gap, best, size) that hold up to round `at`, and three for later.
+_AT = 3
+
+
+@kernel
+def _fill_coins(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    now = _AT + 1 if t > params[_AT] else 0
+    toss(stream_of(state[0], t), int(params[now + 1]), params[now], params[now + 2], out)
+
+
+@kernel
+def _coin(params: Any, state: Any, t: int, k: int) -> float:
+    now = _AT + 1 if t > params[_AT] else 0
+    lost = loses(stream_of(state[0], t), k, int(params[now + 1]), params[now])
+    return float(params[now + 2]) if lost else 0.0
+
+
+@dataclass(repr=False, eq=False)
 class StochasticGap(Adversary):
     """Losses 0 or 1 with mean 1/2, except for one arm whose mean is lower by ``gap``.
 
@@ -44,15 +79,392 @@ class StochasticGap(Adversary):
     (0.0, 1.0)
     """
 
-    fill = _fill
-    entry = _entry
+    gap: float = setting(0.1, checked_within, 0.0, 0.5)
+    best: int = setting(0, checked_whole)
 
-    def __init__(
-        self, gap: float = 0.1, best: int = 0, *, scale: float = 1.0, shift: float = 0.0
-    ) -> None:
-        super().__init__(scale=scale, shift=shift)
-        self.gap = checked_within("gap", gap, 0.0, 0.5)
-        self.best = checked_whole("best", best)
+    fill = _fill_coins
+    entry = _coin
 
     def params(self, n: int, rounds: int) -> Any:
-        return self.gap, self.best % n
+        return self.gap, self.best % n, 1.0, math.inf
+
+
+@dataclass(repr=False, eq=False)
+class LowerBound(Adversary):
+    """Fair coins, except for one random arm that is better by about sqrt(n / T).
+
+    No learner can have regret below a constant times sqrt(n T) on it (Auer et al. 2002).
+
+    Parameters
+    ----------
+    factor : float
+        The gap is ``min(1/4, factor * sqrt(n / rounds))``.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import LowerBound
+    >>> result = simulate(SCB(n_arms=4), LowerBound(), rounds=1000, seed=0)
+    >>> float(result.low[0, -1]), float(result.high[0, -1])
+    (0.0, 1.0)
+    """
+
+    factor: float = setting(0.5, checked_at_least, 0.0)
+
+    fill = _fill_coins
+    entry = _coin
+    reference = "Auer, Cesa-Bianchi, Freund & Schapire 2002, Theorem 5.1"
+
+    def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
+        gap = min(0.25, self.factor * math.sqrt(n / rounds))
+        params = np.array([self.scale, self.shift, gap, key % n, 1.0, math.inf])
+        return params, np.array([key], np.float64)
+
+
+@dataclass(repr=False, eq=False)
+class Switch(Adversary):
+    """Losses 0 or 1 with mean 1/2; arm 0 is better at first, then arm 1, and by more.
+
+    Parameters
+    ----------
+    gap : float
+        By how much arm 0 is better before the switch; arm 1 is better by three times as much
+        after it. At most 1/6.
+    at : float
+        When, as a share of the rounds.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Switch
+    >>> result = simulate(SCB(n_arms=4), Switch(at=0.25), rounds=1000, seed=0)
+    >>> float(result.low[0, -1]), float(result.high[0, -1])
+    (0.0, 1.0)
+    """
+
+    gap: float = setting(0.1, checked_within, 0.0, 1.0 / 6.0)
+    at: float = setting(0.5, checked_share)
+
+    fill = _fill_coins
+    entry = _coin
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, 0, 1.0, self.at * rounds, 3.0 * self.gap, 1, 1.0
+
+
+@dataclass(repr=False, eq=False)
+class ZerosFirst(Adversary):
+    """All losses are 0 for a share of the rounds; then 0 or 1, one arm better.
+
+    Parameters
+    ----------
+    share : float
+        Of the rounds that are silent, in [0, 1].
+    gap, best : float, int
+        As in `StochasticGap`.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import ZerosFirst
+    >>> learner = SCB(n_arms=4)
+    >>> result = simulate(learner, ZerosFirst(), rounds=1000, seed=0, checkpoints=[500, 1000])
+    >>> result.high.tolist()
+    [[0.0, 1.0]]
+    """
+
+    share: float = setting(0.5, checked_share)
+    gap: float = setting(0.1, checked_within, 0.0, 0.5)
+    best: int = setting(0, checked_whole)
+
+    fill = _fill_coins
+
+    def params(self, n: int, rounds: int) -> Any:
+        best = self.best % n
+        return self.gap, best, 0.0, int(self.share * rounds), self.gap, best, 1.0
+
+
+# ------------------------------------------------------------------ moving means and signs
+
+
+@kernel
+def _fill_drift(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    gap, cycles_a_round = params[0], params[1]
+    stream = stream_of(state[0], t)
+    n = out.size
+    for k in range(n):
+        phase = cycles_a_round * (t - 1) + k / n
+        wave = 4.0 * abs(phase - int(phase) - 0.5) - 1.0  # a triangle between -1 and 1
+        out[k] = 1.0 if uniform_at(stream, k) < 0.5 + gap * wave else 0.0
+
+
+@dataclass(repr=False, eq=False)
+class Drift(Adversary):
+    """Losses 0 or 1 whose means go up and down between 1/2 - gap and 1/2 + gap, arm after arm.
+
+    Parameters
+    ----------
+    gap : float
+        At most 1/2.
+    cycles : float
+        How often each arm goes up and down during the play.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Drift
+    >>> result = simulate(SCB(n_arms=4), Drift(cycles=2), rounds=1000, seed=0)
+    >>> float(result.low[0, -1]), float(result.high[0, -1])
+    (0.0, 1.0)
+    """
+
+    gap: float = setting(0.25, checked_within, 0.0, 0.5)
+    cycles: float = setting(3.5, checked_at_least, 0.0)
+
+    fill = _fill_drift
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, self.cycles / rounds
+
+
+Pattern = Literal["positive", "negative", "mixed", "alternating"]
+_PATTERNS = get_args(Pattern)
+
+
+@kernel
+def _fill_signs(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    gap, best, pattern, period = params[0], int(params[1]), int(params[2]), int(params[3])
+    stream = stream_of(state[0], t)
+    negative = pattern == 1 or (pattern == 3 and ((t - 1) // period) % 2 == 1)
+    for k in range(out.size):
+        x = uniform_at(stream, k) * 0.5 + (0.5 - gap if k == best else 0.5) * 0.5
+        if pattern == 2:
+            x = 2.0 * x - 1.0
+        out[k] = x - 1.0 if negative else x
+
+
+@dataclass(repr=False, eq=False)
+class Signs(Adversary):
+    """Losses spread evenly, one arm better, with the signs of a pattern.
+
+    Parameters
+    ----------
+    pattern : {"positive", "negative", "mixed", "alternating"}
+        Losses in [0, 1], in [-1, 0], in [-1, 1], or in [0, 1] and [-1, 0] by turns: ten changes
+        of sign that concern all arms and hence no difference between them.
+    gap : float
+        By how much the better arm's mean is lower, in units of twice the width; at most 1/2.
+    best : int
+        The better arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Signs
+    >>> result = simulate(SCB(n_arms=4), Signs("negative"), rounds=1000, seed=0)
+    >>> bool(result.high[0, -1] <= 0.0)
+    True
+    """
+
+    pattern: Pattern = setting("mixed", one_of, _PATTERNS)
+    gap: float = setting(0.2, checked_within, 0.0, 0.5)
+    best: int = setting(0, checked_whole)
+
+    fill = _fill_signs
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, self.best % n, _PATTERNS.index(self.pattern), max(rounds // 11, 1)
+
+
+# ------------------------------------------------------------------ heavy tails
+
+
+@kernel
+def _pareto(params: Any, stream: Word, k: int) -> float:
+    ratio, best, power = params[0], int(params[1]), params[2]
+    x = (1.0 - uniform_at(stream, k)) ** power
+    return float(ratio * x if k == best else x)
+
+
+@kernel
+def _fill_pareto(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    stream = stream_of(state[0], t)
+    for k in range(out.size):
+        out[k] = _pareto(params, stream, k)
+
+
+@kernel
+def _one_pareto(params: Any, state: Any, t: int, k: int) -> float:
+    return _pareto(params, stream_of(state[0], t), k)
+
+
+@dataclass(repr=False, eq=False)
+class Pareto(Adversary):
+    """Losses of at least 1 from Pareto's distribution, those of one arm times ``ratio``.
+
+    Moments of order ``shape`` and above do not exist.
+
+    Parameters
+    ----------
+    shape : float
+        The exponent of the tail: P(loss > x) = x^-shape.
+    ratio : float
+        Less than 1 for a better arm.
+    best : int
+        The better arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import Pareto
+    >>> result = simulate(SCB(n_arms=4), Pareto(shape=1.5), rounds=10_000, seed=0)
+    >>> bool(result.high[0, -1] > 100)
+    True
+    """
+
+    shape: float = setting(1.5, checked_at_least, 0.1)
+    ratio: float = setting(0.5, checked_finite)
+    best: int = setting(0, checked_whole)
+
+    fill = _fill_pareto
+    entry = _one_pareto
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.ratio, self.best % n, -1.0 / self.shape
+
+
+@kernel
+def _fill_student(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    gap, best, degrees = params[0], int(params[1]), params[2]
+    stream = stream_of(state[0], t)
+    for k in range(out.size):
+        u = 1.0 - uniform_at(stream, 2 * k)
+        angle = 2.0 * math.pi * uniform_at(stream, 2 * k + 1)
+        radius = math.sqrt(degrees * (u ** (-2.0 / degrees) - 1.0))
+        out[k] = radius * math.cos(angle) - (gap if k == best else 0.0)
+
+
+@dataclass(repr=False, eq=False)
+class StudentT(Adversary):
+    """Losses from Student's t distribution, one arm lower by ``gap``.
+
+    Moments of order ``degrees`` and above do not exist. Sampled by the polar formula of Bailey
+    (1994).
+
+    Parameters
+    ----------
+    degrees : float
+        Degrees of freedom.
+    gap : float
+        By how much the better arm is lower.
+    best : int
+        The better arm.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB, simulate
+    >>> from unbounded.adversaries import StudentT
+    >>> result = simulate(SCB(n_arms=4), StudentT(degrees=2), rounds=10_000, seed=0)
+    >>> bool(result.largest_loss[0, -1] > 50)
+    True
+    """
+
+    # 1 - u is at least 2^-53, and must not overflow when raised to -2 / degrees
+    degrees: float = setting(2.0, checked_at_least, 0.2)
+    gap: float = setting(0.5, checked_finite)
+    best: int = setting(0, checked_whole)
+
+    fill = _fill_student
+
+    def params(self, n: int, rounds: int) -> Any:
+        return self.gap, self.best % n, self.degrees
+
+
+@kernel
+def _latency(params: Any, stream: Word, k: int) -> float:
+    sigma, step, fastest, n = params[0], params[1], int(params[2]), int(params[3])
+    rate, fastest_rate, timeout = params[4], params[5], params[6]
+    place = (k - fastest) % n
+    if uniform_at(stream, 3 * k + 2) < (fastest_rate if place == 0 else rate):
+        return float(timeout)
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform_at(stream, 3 * k)))
+    normal = radius * math.cos(2.0 * math.pi * uniform_at(stream, 3 * k + 1))
+    return float((1.0 + step * place) * math.exp(sigma * normal))
+
+
+@kernel
+def _fill_latencies(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+    stream = stream_of(state[0], t)
+    for k in range(out.size):
+        out[k] = _latency(params, stream, k)
+
+
+@kernel
+def _one_latency(params: Any, state: Any, t: int, k: int) -> float:
+    return _latency(params, stream_of(state[0], t), k)
+
+
+def _share_or_none(name: str, value: float | None) -> float | None:
+    return None if value is None else checked_share(name, value)
+
+
+@dataclass(repr=False, eq=False)
+class Latencies(Adversary):
+    """Log-normal losses with medians from 1 to ``spread``, and now and then a time-out.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the logarithm of a loss.
+    spread : float
+        The largest median; the smallest is 1, and the others are evenly spaced.
+    rate : float
+        The probability of a time-out.
+    fastest_rate : float, optional
+        That of the arm with the smallest median, if it is another one: then the arm that is
+        usually the fastest may be the dearest.
+    timeout : float
+        What a time-out costs.
+    fastest : int
+        The arm with the smallest median.
+    scale, shift : float
+        Every loss x becomes ``scale * x + shift``.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCB, simulate
+    >>> from unbounded.adversaries import Latencies
+    >>> milliseconds = Latencies(rate=0.01, scale=40.0)
+    >>> result = simulate(CostSCB(n_arms=8, outliers="sqrt"), milliseconds, rounds=1000, seed=0)
+    >>> float(result.high[0, -1])
+    30000.0
+    """
+
+    sigma: float = setting(0.5, checked_within, 0.0, 80.0)  # exp(9 sigma) must be finite
+    spread: float = setting(3.0, checked_at_least, 1.0)
+    rate: float = setting(0.0, checked_share)
+    fastest_rate: float | None = setting(None, _share_or_none)
+    timeout: float = setting(750.0, checked_positive)
+    fastest: int = setting(0, checked_whole)
+
+    fill = _fill_latencies
+    entry = _one_latency
+
+    def params(self, n: int, rounds: int) -> Any:
+        step = (self.spread - 1.0) / max(1, n - 1)
+        fastest_rate = self.rate if self.fastest_rate is None else self.fastest_rate
+        return self.sigma, step, self.fastest % n, n, self.rate, fastest_rate, self.timeout

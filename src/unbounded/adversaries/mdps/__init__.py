@@ -1,4 +1,4 @@
-"""Loss sequences for layered MDPs: one file each. Adding a file is enough to be found.
+"""Loss sequences for layered MDPs. Adding a class or a file is enough to be found.
 
 Every pair has a mean in [0, 1), drawn once for each play. The losses of episode t are a function of
 (key, t, pair), so that they do not depend on the learner unless the adversary looks at its

@@ -1,18 +1,58 @@
-"""Random losses around means that stay."""
+"""Stochastic losses: means and noise, whose scale may grow and whose means may flip.
+
+Pair p has the mean mu_p, and in episode t the noise u_tp, both uniform in [0, 1): functions of
+(key, p) and of (key, t, p), and so the same in whatever order they are asked for.
+"""
 
 from __future__ import annotations
 
-from unbounded.adversaries.mdps._losses import mix
+import math
+from dataclasses import dataclass
+from typing import Any
+
 from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import KEY, SCALE, MDPAdversary
+from unbounded.simulation.adversary import EPISODES, KEY, OWN, SCALE, MDPAdversary, setting
+from unbounded.validation import checked_share, checked_within
+
+
+@kernel
+def mix(
+    factor: float, weight: float, shift: float, flip: bool, key: float, t: int, out: Vector
+) -> None:
+    """out[p] = factor (weight mu_p + (1 - weight) u_tp + shift); ``flip``: with 1 - mu_p."""
+    means = stream_of(key, 0)
+    noise = stream_of(key, t)
+    out[0] = 0.0
+    for p in range(1, out.size):
+        mu = uniform_at(means, p)
+        if flip:
+            mu = 1.0 - mu
+        out[p] = factor * (weight * mu + (1.0 - weight) * uniform_at(noise, p) + shift)
+
+
+# Slots of the params: the weight of the means, a shift, how often losses double, after which
+# episode means mu are 1 - mu, and whether they are so in every second episode.
+_WEIGHT, _SHIFT, _DOUBLINGS, _FLIPPED, _ALTERNATING = range(OWN, OWN + 5)
 
 
 @kernel
 def _fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None:
-    mix(params[SCALE], 0.5, 0.0, False, params[KEY], t, out)
+    factor = params[SCALE] * math.exp2(params[_DOUBLINGS] * t / params[EPISODES])
+    flip = t > params[_FLIPPED] or (params[_ALTERNATING] > 0.0 and t % 2 == 0)
+    mix(factor, params[_WEIGHT], params[_SHIFT], flip, params[KEY], t, out)
 
 
+def _mixture(
+    weight: float = 0.5, shift: float = 0.0, doublings: float = 0.0, flipped: float = math.inf,
+    alternating: bool = False,
+) -> Any:  # fmt: skip
+    return weight, shift, doublings, flipped, alternating
+
+
+@dataclass(repr=False, eq=False)
 class Stochastic(MDPAdversary):
     """Half a pair's mean and half noise: losses in [0, 1).
 
@@ -34,3 +74,195 @@ class Stochastic(MDPAdversary):
     """
 
     fill = _fill
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture()
+
+
+@dataclass(repr=False, eq=False)
+class SmallGap(MDPAdversary):
+    """As `Stochastic`, with less of the mean and more of the noise.
+
+    Parameters
+    ----------
+    weight : float
+        That of the mean, in [0, 1]; the noise has the rest.
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import SmallGap
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, SmallGap(0.1), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
+
+    weight: float = setting(0.05, checked_share)
+
+    fill = _fill
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture(weight=self.weight)
+
+
+@dataclass(repr=False, eq=False)
+class Negative(MDPAdversary):
+    """As `Stochastic`, less 1: losses in [-1, 0).
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Negative
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, Negative(), 100, seed=1)
+    >>> bool(result.low.min() >= -1.0), bool(result.high.max() < 0.0)
+    (True, True)
+    """
+
+    fill = _fill
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture(shift=-1.0)
+
+
+@dataclass(repr=False, eq=False)
+class Alternating(MDPAdversary):
+    """As `Stochastic`, with 1 - mu for every mean mu in every second episode.
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Alternating
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, Alternating(), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
+
+    fill = _fill
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture(alternating=True)
+
+
+@dataclass(repr=False, eq=False)
+class Switch(MDPAdversary):
+    """As `Stochastic`, until every mean mu becomes 1 - mu.
+
+    Parameters
+    ----------
+    at : float
+        When, as a share of the episodes.
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Switch
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, Switch(at=0.25), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
+
+    at: float = setting(0.5, checked_share)
+
+    fill = _fill
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture(flipped=self.at * episodes)
+
+
+@dataclass(repr=False, eq=False)
+class Growth(MDPAdversary):
+    """As `Stochastic`, with losses that double ``doublings`` times.
+
+    Parameters
+    ----------
+    doublings : float
+        How often, from 0 to 1000; 2^20-fold by default.
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Growth
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, Growth(doublings=10), 100, seed=1)
+    >>> bool(100.0 < result.high.max() < 1024.0)
+    True
+    """
+
+    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
+
+    fill = _fill
+
+    @property
+    def largest(self) -> float:
+        return 2.0**self.doublings
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture(doublings=self.doublings)
+
+
+@dataclass(repr=False, eq=False)
+class GrowthSwitch(MDPAdversary):
+    """`Growth` and `Switch` at once.
+
+    Parameters
+    ----------
+    doublings : float
+        How often, from 0 to 1000; 2^20-fold by default.
+    at : float
+        When every mean mu becomes 1 - mu, as a share of the episodes.
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import GrowthSwitch
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, GrowthSwitch(doublings=10), 100, seed=1)
+    >>> bool(100.0 < result.high.max() < 1024.0)
+    True
+    """
+
+    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
+    at: float = setting(0.5, checked_share)
+
+    fill = _fill
+
+    @property
+    def largest(self) -> float:
+        return 2.0**self.doublings
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        return _mixture(doublings=self.doublings, flipped=self.at * episodes)

@@ -1,0 +1,104 @@
+"""Adaptive adversaries: their losses depend on the learner's occupancy measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unbounded.adversaries.mdps.stochastic import mix
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, horizon
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.jit.kernel import kernel
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary, setting
+from unbounded.validation import checked_positive
+
+
+@kernel
+def _fill_punish(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None:
+    out[0] = 0.0
+    for h in range(1, horizon(lay) + 1):
+        A = lay[ACTIONS, h]
+        for s in range(lay[SIZE, h]):
+            p = lay[PAIR, h] + s * A
+            likeliest = 0
+            for a in range(1, A):
+                if q[p + a] > q[p + likeliest]:
+                    likeliest = a
+            for a in range(A):
+                out[p + a] = params[SCALE] if a == likeliest else 0.0
+
+
+class Punish(MDPAdversary):
+    """Loss 1 for the likeliest action of each state, 0 for all others; sees the occupancy measure.
+
+    Parameters
+    ----------
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Punish
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, Punish(), 100, seed=1)
+    >>> float(result.low.min()), float(result.high.max())
+    (0.0, 1.0)
+    """
+
+    fill = _fill_punish
+    looks = True
+    draws = False
+
+
+@kernel
+def _fill_hide(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None:
+    mix(params[SCALE], 0.5, 0.0, False, params[KEY], t, out)
+    least = 0
+    for p in range(1, out.size):
+        if params[OWN + 1 + p] > 0.0 and (least == 0 or q[p] < q[least]):
+            least = p
+    out[least] = -params[OWN] * params[SCALE]
+
+
+@dataclass(repr=False, eq=False)
+class Hide(MDPAdversary):
+    """As `Stochastic`, with a negative loss for the pair of least occupancy; sees that measure.
+
+    Parameters
+    ----------
+    height : float
+        That loss, as an absolute value.
+    scale : float
+        Multiplies every loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Hide
+    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> learner = UniformPolicy([2, 2], 2)
+    >>> result = simulate_mdp(learner, mdp, Hide(height=4), 100, seed=1)
+    >>> float(result.low.min())
+    -4.0
+    """
+
+    height: float = setting(8.0, checked_positive)
+
+    fill = _fill_hide
+    looks = True
+
+    @property
+    def largest(self) -> float:
+        return max(1.0, self.height)
+
+    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
+        counts = np.ones(mdp.layers.n_pairs)
+        counts[mdp.layers.free] = 0.0
+        return np.concatenate([(self.height,), counts])
