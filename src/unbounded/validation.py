@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Real
 from operator import index
@@ -59,6 +60,16 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument is of a wrong type, or does not go with the others."""
 
 
+@contextmanager
+def naming(argument: str) -> Iterator[None]:
+    """Let the ValueErrors and TypeErrors of a block carry the name of an argument."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        error.__dict__.setdefault("argument", argument)
+        raise
+
+
 def shown(value: object) -> str:
     """``value`` as an error quotes it: on one line, and of bounded length whatever it is."""
     try:
@@ -66,42 +77,6 @@ def shown(value: object) -> str:
     except Exception:  # an int of 5,000 digits has no repr
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-def reject_shadowing(cls: type) -> None:
-    """Raise a TypeError if a setting of a class has the name of a method or attribute.
-
-    Settings are what the class's own ``__init__`` takes, and the fields that it annotates.
-    """
-    inherited = {name for base in cls.__mro__[1:] for name in _settings_of(base)}
-    for name in _settings_of(cls) - inherited:
-        owner = next((base for base in cls.__mro__ if _is_taken(base, name, base is cls)), None)
-        if owner is not None:
-            raise TypeError(
-                f"{cls.__name__} has a setting {name!r}, which is a method or attribute of "
-                f"{owner.__name__}: give the setting another name"
-            )
-
-
-def _settings_of(cls: type) -> set[str]:
-    own = vars(cls).get("__init__")
-    given = list(inspect.signature(own).parameters)[1:] if inspect.isfunction(own) else []
-    return {*given, *(name for name in inspect.get_annotations(cls) if not _is_class(cls, name))}
-
-
-def _is_class(cls: type, name: str) -> bool:
-    """Whether an attribute is annotated as one of the class, not of its instances."""
-    return any(
-        "ClassVar" in str(inspect.get_annotations(base).get(name, "")) for base in cls.__mro__
-    )
-
-
-def _is_taken(base: type, name: str, itself: bool) -> bool:
-    if base is object or (itself and name in inspect.get_annotations(base)):
-        return False
-    found = vars(base).get(name)
-    method = callable(found) or isinstance(found, property | classmethod | staticmethod)
-    return method or (not itself and (name in vars(base) or name in inspect.get_annotations(base)))
 
 
 def checked_function(name: str, function: Callable[..., Any], *takes: str) -> None:
@@ -381,7 +356,7 @@ def check_settings(cls: type, base: type, names: Iterable[str]) -> None:
     Examples
     --------
     >>> from unbounded.simulation.adversary import Adversary
-    >>> check_settings(Adversary, Adversary, ["scale", "begin"])
+    >>> check_settings(Adversary, Adversary, ["best", "begin"])
     Traceback (most recent call last):
     unbounded.validation.ArgumentTypeError: begin cannot be a setting of Adversary: ...
     """

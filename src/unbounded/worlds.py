@@ -20,6 +20,7 @@ from unbounded.validation import (
     checked_positive,
     checked_share,
     checked_sizes,
+    naming,
     shown,
 )
 
@@ -149,14 +150,15 @@ def file(path: str) -> LayeredMDP:
     >>> file(path)
     LayeredMDP(sizes=(2, 2, 2), n_actions=1)
     """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be that of an .npz file, got {shown(path)}")
-    try:
-        return LayeredMDP.load(path)
-    except OSError as error:
-        raise ValueError(
-            f"{path} cannot be read ({error.strerror or error}): give the path of an .npz file"
-        ) from None
+    with naming("path"):
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path must be that of an .npz file, got {shown(path)}")
+        try:
+            return LayeredMDP.load(path)
+        except OSError as error:
+            raise ValueError(
+                f"{path} cannot be read ({error.strerror or error}): give the path of an .npz file"
+            ) from None
 
 
 def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: int) -> LayeredMDP:

@@ -93,16 +93,16 @@ def test_losses_in_python_are_finite(value):
 
 
 @pytest.mark.parametrize("base", [Adversary, MDPAdversary])
-@pytest.mark.parametrize("name", ["begin", "params", "fill", "looks"])
+@pytest.mark.parametrize("name", ["begin", "params", "looks"])
 def test_a_setting_cannot_shadow_a_method_or_an_attribute(base, name):
     namespace = {}
     exec(f"def __init__(self, {name}=1.0): self.{name} = {name}", namespace)
-    with pytest.raises(TypeError, match=f"Mine has a setting '{name}', which is a method or attr"):
+    with pytest.raises(TypeError, match=f"{name} cannot be a setting of Mine"):
         type("Mine", (base,), {"__init__": namespace["__init__"]})
 
 
 def test_a_field_of_a_dataclass_cannot_shadow_a_method_either():
-    with pytest.raises(TypeError, match="Mine has a setting 'begin'"):
+    with pytest.raises(TypeError, match="begin cannot be a setting of Mine"):
         type("Mine", (Adversary,), {"__annotations__": {"begin": "float"}, "begin": 1.0})
 
 

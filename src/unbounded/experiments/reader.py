@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -267,7 +266,7 @@ def _other(kind: Kind) -> Kind:
 
 
 class _Blame:
-    """Turns an error of a constructor into a `ConfigError` at the setting that it names."""
+    """Turns an error of a constructor into a `ConfigError` at its ``argument``, if it has one."""
 
     def __init__(
         self,
@@ -285,13 +284,12 @@ class _Blame:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
         usual = TypeError | ValueError | OverflowError | MemoryError | IndexError
         if isinstance(error, Exception if self._foreign else usual):
-            words = re.findall(r"\w+", str(error))
-            named = [key for key in self._settings if key in words]
+            named = [key for key in self._settings if key == getattr(error, "argument", None)]
             message = str(error) or type(error).__name__
             if self._foreign and not isinstance(error, TypeError | ValueError):
                 message = f"{type(error).__name__}: {error}"
             where = f"{self._path[0]}[{self._path[1]}]"
-            self._fail((*self._path, *named[:1]), f"{where}: {message}")
+            self._fail((*self._path, *named), f"{where}: {message}")
         return False
 
 

@@ -24,6 +24,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
+from inspect import get_annotations, signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,10 +34,10 @@ from numba import types
 from unbounded.core.arrays import Integers, Vector
 from unbounded.jit.kernel import Pointer, kernel
 from unbounded.validation import (
+    check_settings,
     checked_finite,
     checked_option,
     checked_real,
-    reject_shadowing,
     shown,
 )
 
@@ -78,7 +79,13 @@ class _Settings:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        reject_shadowing(cls)
+        base, fields = cls.__mro__[1], getattr(cls, "__dataclass_fields__", {})
+        if "__init__" in vars(cls):
+            given = list(signature(cls).parameters)
+            check_settings(cls, cls, (name for name in given if name not in fields))
+        own = get_annotations(cls).items()
+        declared = (name for name, kind in own if "ClassVar" not in f"{kind}")
+        check_settings(cls, base, (name for name in declared if callable(getattr(base, name, 0))))
 
     def __post_init__(self) -> None:
         for name, declared in getattr(self, "__dataclass_fields__", {}).items():

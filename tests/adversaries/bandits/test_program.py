@@ -68,7 +68,7 @@ def test_noise_has_the_mean_of_the_losses():
     [
         ([], "order of their ends"),
         ([Phase(end=1.0), Phase(end=0.5)], "order of their ends"),
-        ([Phase(best=1.0)], r"best must be in \[0, 1\)"),
+        ([Phase(best=1.0)], r"best in \[0, 1\)"),
         ([Phase(size=math.nan)], "finite numbers"),
     ],
 )

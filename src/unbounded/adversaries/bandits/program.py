@@ -11,6 +11,7 @@ import numpy as np
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
 from unbounded.simulation.adversary import Adversary
+from unbounded.validation import ArgumentValueError
 
 NO_REACTION, PUNISH_LIKELIEST, REWARD_UNLIKELIEST, PUNISH_LAST = range(4)
 AT_MINIMUM, BELOW, ABOVE = range(3)
@@ -158,11 +159,14 @@ class Program(Adversary):
         )
         ends = [phase.end for phase in self.phases]
         if not ends or ends != sorted(ends):
-            raise ValueError(f"phases must be given in the order of their ends, got ends {ends}")
+            raise about(
+                "phases",
+                ValueError(f"phases must be given in the order of their ends, got ends {ends}"),
+            )
         if not all(0.0 <= phase.best < 1.0 for phase in self.phases):
-            raise ValueError("best must be in [0, 1) in every phase")
+            raise ArgumentValueError("phases", "must each have best in [0, 1)")
         if not np.isfinite(self.phases).all():
-            raise ValueError("phases must be made of finite numbers")
+            raise ArgumentValueError("phases", "must be made of finite numbers")
 
     def params(self, n: int, rounds: int) -> Any:
         return np.concatenate([(rounds,), np.ravel(self.phases)])

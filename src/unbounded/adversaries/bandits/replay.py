@@ -13,7 +13,7 @@ from unbounded.adversaries._recorded import from_file, in_memory
 from unbounded.core.arrays import Vector
 from unbounded.jit.kernel import assign, kernel
 from unbounded.simulation.adversary import Adversary
-from unbounded.validation import checked_flag
+from unbounded.validation import checked_flag, naming
 
 
 @kernel
@@ -66,23 +66,26 @@ class Replay(Adversary):
         super().__init__(scale=scale, shift=shift)
         if (losses is None) == (path is None):
             raise TypeError("Replay needs losses, or the path of a file")
-        if path is None:
-            # Without a path there are losses: that was checked above.
-            self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")  # type: ignore[arg-type]
-        else:
-            self.path = path
-            self._recorded = from_file(path, columns, (".npy", ".parquet", ".csv"))
+        self._given = "losses" if path is None else "path"
+        with naming(self._given):
+            if path is None:
+                # Without a path there are losses: that was checked above.
+                self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")  # type: ignore[arg-type]
+            else:
+                self.path = path
+                self._recorded = from_file(path, columns, (".npy", ".parquet", ".csv"))
             if len(self._recorded.shape) != 2:
                 raise ValueError(
                     f"losses must have shape (rounds, n_arms), got {self._recorded.shape}"
                 )
+            self._recorded.check_finite(lambda t, k: f"row {t}, column {k}")
         self._repeat = path is None if repeat is None else checked_flag("repeat", repeat)
-        self._recorded.check_finite(lambda t, k: f"row {t}, column {k}")
 
     def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
-        if self._recorded.width != n:
-            raise ValueError(f"losses has {self._recorded.width} columns for {n} arms")
-        self._recorded.check_count(rounds, "rounds", self._repeat)
+        with naming(self._given):
+            if self._recorded.width != n:
+                raise ValueError(f"losses has {self._recorded.width} columns for {n} arms")
+            self._recorded.check_count(rounds, "rounds", self._repeat)
         return self._recorded.params((self.scale, self.shift)), np.array([key], np.float64)
 
     @classmethod

@@ -14,7 +14,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.jit.kernel import kernel
 from unbounded.simulation.adversary import OWN, SCALE, MDPAdversary
-from unbounded.validation import checked_flag
+from unbounded.validation import checked_flag, naming
 
 # Slots of the params: how many numbers a row has, and whether these are without the end. Then rows.
 _WIDTH, _ENDLESS, _ROWS = range(OWN, OWN + 3)
@@ -86,20 +86,24 @@ class MDPReplay(MDPAdversary):
             raise TypeError("MDPReplay needs losses, or the path of a file")
         self._repeat = checked_flag("repeat", repeat)
         self._sizes: list[int] | None = None  # states of each layer, if tables were given
-        if path is not None:
-            self.path = path
-            self._recorded = from_file(path, columns, (".npy", ".parquet"))
-        elif isinstance(losses, list | tuple) and any(isinstance(x, np.ndarray) for x in losses):
-            self._recorded = self._joined(losses)
-        else:
-            wanted = "(T, H, S, A) or (T, pairs), or be a list of H arrays (T, n_h, A)"
-            # Without a path there are losses: that was checked above.
-            self._recorded = in_memory(losses, (2, 4), wanted)  # type: ignore[arg-type]
-        shape = self._recorded.shape
-        if len(shape) not in (2, 4):
-            raise ValueError(f"losses must have shape (T, H, S, A) or (T, pairs), got {shape}")
-        if len(shape) == 4:
-            self._sizes = [shape[2]] * shape[1]
+        self._given = "losses" if path is None else "path"
+        with naming(self._given):
+            if path is not None:
+                self.path = path
+                self._recorded = from_file(path, columns, (".npy", ".parquet"))
+            elif isinstance(losses, list | tuple) and any(
+                isinstance(x, np.ndarray) for x in losses
+            ):
+                self._recorded = self._joined(losses)
+            else:
+                wanted = "(T, H, S, A) or (T, pairs), or be a list of H arrays (T, n_h, A)"
+                # Without a path there are losses: that was checked above.
+                self._recorded = in_memory(losses, (2, 4), wanted)  # type: ignore[arg-type]
+            shape = self._recorded.shape
+            if len(shape) not in (2, 4):
+                raise ValueError(f"losses must have shape (T, H, S, A) or (T, pairs), got {shape}")
+            if len(shape) == 4:
+                self._sizes = [shape[2]] * shape[1]
         super().__init__(scale=scale)
 
     def _joined(self, losses: Sequence[Any]) -> Recorded:
@@ -120,8 +124,9 @@ class MDPReplay(MDPAdversary):
         return self._recorded.largest
 
     def fits(self, mdp: LayeredMDP, episodes: int) -> None:
-        self._endless(mdp.layers)
-        self._recorded.check_count(episodes, "episodes", self._repeat)
+        with naming(self._given):
+            self._endless(mdp.layers)
+            self._recorded.check_count(episodes, "episodes", self._repeat)
 
     def _endless(self, layers: Layers) -> bool:
         """Whether the rows leave out the end; an error if they are for something else."""
