@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations, signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -79,19 +79,20 @@ class _Settings:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        base, fields = cls.__mro__[1], getattr(cls, "__dataclass_fields__", {})
+        base = cls.__mro__[1]
+        settings = {one.name for one in fields(base)} if is_dataclass(base) else set()
         if "__init__" in vars(cls):
             given = list(signature(cls).parameters)
-            check_settings(cls, cls, (name for name in given if name not in fields))
+            check_settings(cls, cls, (name for name in given if name not in settings))
         own = get_annotations(cls).items()
         declared = (name for name, kind in own if "ClassVar" not in f"{kind}")
         check_settings(cls, base, (name for name in declared if callable(getattr(base, name, 0))))
 
     def __post_init__(self) -> None:
-        for name, declared in getattr(self, "__dataclass_fields__", {}).items():
-            if "check" in declared.metadata:
-                check, bounds = declared.metadata["check"]
-                object.__setattr__(self, name, check(name, getattr(self, name), *bounds))
+        for one in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            if "check" in one.metadata:
+                check, bounds = one.metadata["check"]
+                setattr(self, one.name, check(one.name, getattr(self, one.name), *bounds))
 
     def __repr__(self) -> str:
         names = [name for name in vars(self) if name[0] != "_"]

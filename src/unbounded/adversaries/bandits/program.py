@@ -159,9 +159,8 @@ class Program(Adversary):
         )
         ends = [phase.end for phase in self.phases]
         if not ends or ends != sorted(ends):
-            raise about(
-                "phases",
-                ValueError(f"phases must be given in the order of their ends, got ends {ends}"),
+            raise ArgumentValueError(
+                "phases", f"must be given in the order of their ends, got ends {ends}"
             )
         if not all(0.0 <= phase.best < 1.0 for phase in self.phases):
             raise ArgumentValueError("phases", "must each have best in [0, 1)")
