@@ -15,9 +15,10 @@ docs: .venv/.docs  ## the site, out/site/index.html: without warnings, all links
 test: .venv/.test  ## the tests, doctests included
 	$(BIN)/python -m pytest -n auto
 
-test-all: .venv/.test  ## with the long statistics, and every learner on every Python found
+test-all: .venv/.test  ## with the long statistics, and every learner on every Python found and on two Numbas
 	$(BIN)/python -m pytest -n auto -m "long or not long"
 	$(BIN)/python tests/interpreters.py --all
+	$(BIN)/python tests/numba_versions.py --all
 
 lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/ruff check

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from unbounded import settings
-from unbounded.jit import pace
-from unbounded.jit.code import Code
+from unbounded.jit import schedule
+from unbounded.jit.schedule import Code
 from unbounded.simulation import bandit_loops, mdp_loops
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: nothing is known to be compiled."""
-    pace.pointed.cache_clear()
+    schedule.pointed.cache_clear()
     for module in (bandit_loops, mdp_loops):
         monkeypatch.setattr(module, "_codes", {})
     monkeypatch.setattr(bandit_loops.SUMS, "_ready", False)
@@ -27,25 +27,28 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
 def each_way(monkeypatch: pytest.MonkeyPatch, simulation: Callable[[], Any]) -> list[Any]:
     """The results compiled, interpreted, and compiled after the first few rounds."""
     ways: list[list[bool]] = []
-    compiled = pace.Pace.compiled.fget
+    compiled = schedule.Pace.compiled.fget
 
-    def noted(self: pace.Pace) -> bool:
+    def noted(self: schedule.Pace) -> bool:
         now: bool = compiled(self)
-        if self is not pace.COMPILED:
+        if self is not schedule.COMPILED:
             ways[-1].append(now)
         return now
 
     results = []
     with monkeypatch.context() as patch:
-        patch.setattr(pace.Pace, "compiled", property(noted))
+        patch.setattr(schedule.Pace, "compiled", property(noted))
         for jit in ("always", "never", "auto"):
             forget(patch)
             patch.setattr(settings, "jit", jit)
             patch.setattr(Code, "load", lambda self: None)
-            patch.setattr(Code, "seconds", 0.0)
+            for kind in ("SMALL", "BANDIT", "MDP", "SOLVER"):
+                patch.setattr(schedule.Seconds, kind, 0.0)
+            for code in (bandit_loops.SUMS, bandit_loops.FILLS, mdp_loops.IN_PYTHON):
+                patch.setattr(code, "seconds", 0.0)
             ways.append([])
             results.append(simulation())
-    pace.pointed.cache_clear()
+    schedule.pointed.cache_clear()
     assert all(ways[0])
     assert not any(ways[1])
     assert not ways[2][0]

@@ -15,9 +15,8 @@ import numpy as np
 from unbounded import bandits, mdps, worlds
 from unbounded.adversaries import bandits as against_bandits
 from unbounded.adversaries import mdps as against_mdps
-from unbounded.jit.code import Code
 from unbounded.jit.files import cache_directory, lost, why_not_written
-from unbounded.jit.pace import pointed
+from unbounded.jit.schedule import Code, pointed
 from unbounded.simulation import bandit_loops, mdp_loops
 
 _FEW, _MANY = 2, 100  # arms: some learners have other code where there are many

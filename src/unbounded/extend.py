@@ -100,7 +100,9 @@ from unbounded.core.simplex.sampling import Law, fill, make_uniform, new_law, pu
 from unbounded.core.simplex.sampling import blend as mix
 from unbounded.core.simplex.sampling import draw as sample
 from unbounded.core.state_validation import require, require_counts, require_distribution
-from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.jit.kernel import assign
+from unbounded.jit.kernel import counting_kernel as kernel
+from unbounded.jit.kernel import counting_subroutine as subroutine
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.python.bandit import PythonLearner

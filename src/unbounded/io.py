@@ -111,3 +111,8 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     except OSError:
         return False
     return True
+
+
+def unlock(descriptor: int) -> None:
+    """Free the lock of an open file, for every process that has a copy of the descriptor."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)

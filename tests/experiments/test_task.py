@@ -27,7 +27,7 @@ from unbounded.adversaries import StochasticGap
 from unbounded.adversaries.mdps import Hide, Stochastic
 from unbounded.experiments import config, grid, task
 from unbounded.experiments.task import Span
-from unbounded.jit.code import Code
+from unbounded.jit.schedule import Code
 from unbounded.simulation.mdp import simulate_mdp
 
 BANDITS = config.experiment(helpers.PAIR)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import unbounded
-from unbounded.jit.cache import Kept, _opened
+from unbounded.jit.cache import Cached, _opened
 from unbounded.jit.kernel import borrowed, kernel
 from unbounded.jit.key import Fingerprint, UncertainError
 
@@ -179,7 +179,7 @@ def kernels():
             ("unbounded.report", "unbounded.experiments", "unbounded.cli.app")
         ):
             for name, value in vars(importlib.import_module(module.name)).items():
-                if isinstance(getattr(value, "_cache", None), Kept):
+                if isinstance(getattr(value, "_cache", None), Cached):
                     yield f"{module.name}.{name}", value
 
 
@@ -187,7 +187,7 @@ PRINT = """
 import json
 import sys
 sys.path[:0] = {path}
-import test_jit_key as tests
+import test_key as tests
 print(json.dumps({{name: tests.code(value) for name, value in tests.kernels()}}))
 """
 

@@ -10,23 +10,24 @@ import time
 
 import pytest
 
-from unbounded import CacheWarning
-from unbounded.jit import locks as _jit_locks
-from unbounded.jit.locks import give_back, take
+from unbounded import CacheWarning, io
+from unbounded.jit import files
+from unbounded.jit.files import give_back, take
 
-pytestmark = pytest.mark.skipif(not _jit_locks.HAS_LOCKS, reason="no flock")
+pytestmark = pytest.mark.skipif(not io.HAS_LOCKS, reason="no flock")
 
 # Every process compiles the same learner, and says which kernels it compiled.
 COMPILE = """
     import sys, time
-    from unbounded import EpsilonGreedy, _jit_cache
+    from unbounded import EpsilonGreedy
+    from unbounded.jit import cache
     if sys.argv[2] == "unlocked":
-        _jit_cache.take = lambda path: False
-    compiled, save = [], _jit_cache.InTurn.save_overload
+        cache.take = lambda path: False
+    compiled, save = [], cache.Cached.save_overload
     def counted(kept, signature, result):
-        compiled.append(kept.name)
+        compiled.append(kept._name)
         save(kept, signature, result)
-    _jit_cache.InTurn.save_overload = counted
+    cache.Cached.save_overload = counted
     time.sleep(max(0.0, float(sys.argv[1]) - time.time()))
     learner = EpsilonGreedy(3, seed=0)
     learner.tell(learner.ask(), 1.0)
@@ -68,7 +69,7 @@ def hold(path):
     """A process that holds a lock until it is told to end."""
     script = f"""
         import pathlib, sys
-        from unbounded.jit.locks import take
+        from unbounded.jit.files import take
         print(take(pathlib.Path({str(path)!r})), flush=True)
         sys.stdin.read()
     """
@@ -90,7 +91,7 @@ def end(process, how):
 def test_a_killed_process_frees_its_lock(tmp_path, monkeypatch):
     path = tmp_path / "kernel.lock"
     process = hold(path)
-    monkeypatch.setattr(_jit_locks, "_PATIENCE", 0.2)
+    monkeypatch.setattr(files, "_PATIENCE", 0.2)
     with pytest.warns(CacheWarning, match="end that process if it hangs"):
         assert not take(path)  # the control: it is held
     end(process, signal.SIGKILL)
@@ -143,7 +144,7 @@ def test_a_forked_child_does_not_keep_it(tmp_path, monkeypatch):
     path, said = tmp_path / "kernel.lock", tmp_path / "child"
     script = f"""
         import os, pathlib, time
-        from unbounded.jit.locks import take
+        from unbounded.jit.files import take
         assert take(pathlib.Path({str(path)!r}))
         if os.fork() == 0:
             pathlib.Path({str(said)!r}).write_text(str(os.getpid()))
@@ -156,7 +157,7 @@ def test_a_forked_child_does_not_keep_it(tmp_path, monkeypatch):
         [sys.executable, "-c", textwrap.dedent(script)],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    monkeypatch.setattr(_jit_locks, "_PATIENCE", 0.5)
+    monkeypatch.setattr(files, "_PATIENCE", 0.5)
     try:
         assert take(path)
         give_back(path)
@@ -172,15 +173,15 @@ def test_a_compilation_that_fails_frees_its_lock(tmp_path):
     script = """
         import pathlib, sys
         import numba
-        from unbounded import _jit_locks
-        from unbounded.jit.kernel import kernel
+        from unbounded.jit import files
+        from unbounded.jit.kernel import counting_kernel as kernel
         @kernel
         def wrong(x):
             return x + "a word"
         try:
             wrong(1.0)
         except numba.TypingError:
-            print(dict(_jit_locks._held), *pathlib.Path(sys.argv[1]).iterdir())
+            print(dict(files._held), *pathlib.Path(sys.argv[1]).iterdir())
     """
     module = tmp_path / "wrong_kernel.py"
     module.write_text(textwrap.dedent(script))

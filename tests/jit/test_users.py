@@ -18,7 +18,7 @@ import unbounded
 LEARNER = """
 from typing import NamedTuple
 from unbounded import Learner
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.learners.spec import BanditSpec
 {imports}
 class Params(NamedTuple):
@@ -56,7 +56,7 @@ def play(cls):
 ADVERSARY = """
 import numpy as np
 from unbounded.adversaries import Adversary
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 {imports}
 class Theirs(Adversary):
     def fill(params, state, t, last_arm, q, out):
@@ -76,7 +76,7 @@ MDP = """
 import numpy as np
 from typing import NamedTuple
 from unbounded import MDPAdversary, MDPLearner, worlds
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.policies import Markov
 from unbounded.mdps import markov_play
@@ -195,7 +195,7 @@ def test_an_edited_learner_and_adversary_for_mdps(here):
 
 
 HELPERS = """
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 @kernel
 def helper(x):
     return {}
@@ -296,7 +296,8 @@ def outer(x):
 
 def test_two_kernels_of_one_name(here):
     """Machine code has names too, and Numba gives the same in two processes."""
-    start = "import numpy as np\nfrom unbounded.jit.kernel import kernel, subroutine\n"
+    start = "import numpy as np\nfrom unbounded.jit.kernel import counting_kernel as kernel\n"
+    start += "from unbounded.jit.kernel import counting_subroutine as subroutine\n"
     one, other = KERNELS.format(1.0), KERNELS.format(5.0)
     alone = run(here, start + one + "print(outer(0.0))")
     program = start + other + "first = outer\nprint(first(0.0))\n" + one + "print(outer(0.0))"
@@ -338,7 +339,8 @@ def test_modules_that_are_loaded_again(here):
     (here / "helpers.py").write_text(HELPERS.format("x + 1.0"))
     (here / "theirs.py").write_text(ADVERSARY.format(step="helpers.helper(1.0)",
                                                      imports="import helpers"))  # fmt: skip
-    program = "import numpy as np\nfrom unbounded.jit.kernel import kernel\n" + MEET + f"""
+    start = "import numpy as np\nfrom unbounded.jit.kernel import counting_kernel as kernel\n"
+    program = start + MEET + f"""
 import importlib, pathlib
 import helpers, theirs
 print(face(theirs.Theirs)[0])

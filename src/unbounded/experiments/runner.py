@@ -24,7 +24,7 @@ from unbounded.experiments.rows import frame_of
 from unbounded.experiments.shards import of_share, rows_of_share, share_of
 from unbounded.experiments.store import Failure, Store, failure_of, in_order, missing, of_other_code
 from unbounded.experiments.task import Outcome, Settings, Span
-from unbounded.jit.code import said
+from unbounded.jit.schedule import said
 
 _LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end
 _MOST_ROWS = 1 << 18  # of one task, so that neither memory nor a loss of work grows with speed

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import unbounded.settings as package_settings
 from unbounded.experiments import names
 from unbounded.experiments.names import TRUE, Kind, known
 from unbounded.experiments.plugins import sources_of
 from unbounded.experiments.sources import content_hash, named_file, source_hash
-from unbounded.jit.code import Code, be_quiet
-from unbounded.jit.code import seconds_to_compile as estimated
+from unbounded.jit.schedule import Code
 from unbounded.settings import chosen_jit
 from unbounded.simulation import bandit_loops
 from unbounded.simulation.bandit import Simulation, simulate
@@ -268,7 +268,7 @@ def begin_work(driver: int) -> None:
             time.sleep(1.0)
         os._exit(1)
 
-    be_quiet()
+    package_settings.messages = False
     threading.Thread(target=watch, daemon=True).start()
 
 
@@ -305,12 +305,7 @@ def _parts(settings: Settings) -> list[Code]:
 
 def seconds_to_compile(kind: Kind, learner: str) -> float:
     """About how long it takes to compile a learner, if that is not kept."""
-    spec = known(kind, "learners")[learner].cls.spec
-    if kind == "bandits":
-        return estimated(bandit_loops.kernels_of(spec))
-    from unbounded.simulation import mdp_loops
-
-    return estimated(mdp_loops.kernels_of(spec))
+    return float(known(kind, "learners")[learner].cls.spec.seconds_to_compile)
 
 
 # Learners, adversaries and numbers of arms that this process has run.

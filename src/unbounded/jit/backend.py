@@ -1,37 +1,54 @@
-"""How kernels get at one another's code; with `_jit_cache`, every private name of Numba.
+"""The accelerator: kernels get at one another's code without wrappers and reference counts.
 
-Left to itself, Numba optimises every function, makes machine code of it with wrappers for Python
-and for C, copies the result into each caller, and there optimises it and makes machine code of it
-again. What kernels see of a kernel is made here without wrappers, and in one of two ways:
+It subclasses private classes of Numba, so it is on only for versions that it was tested with, and
+only after a self-test; without it the same kernels compile more slowly to the same results.
 
-- it is taken in (`TakenIn`): callers get it as it was written. It is optimised with the whole of
+*Linking.* Left to itself, Numba optimizes every function, makes machine code of it with wrappers
+for Python and for C, copies the result into each caller, and there optimizes it and makes machine
+code of it again. What kernels see of a kernel is made here without wrappers, in one of two ways:
+
+- it is inlined (`TakenIn`): callers get it as it was written. It is optimized with the whole of
   which it becomes part, and only then;
-- it is called (`Called`): it is optimised once, and callers know no more of it than its name.
+- it is called (`Called`): it is optimized once, and callers know no more of it than its name.
+
+*Reference counts.* Numba counts references to arrays wherever one is named, passed or taken out of
+a tuple. Kernels of the package do not make arrays, and what calls them holds those that they are
+given: nothing can be freed while they run. Without the counts a third less code is compiled. What
+is returned is counted, as every caller expects; and where a kernel without counts calls a kernel,
+it releases what was returned at once, because somebody above it holds the same array. Numba's own
+option ``_nrt=False`` does neither, so that an array that a kernel returns would be freed too early.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 from copy import copy
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import llvmlite.binding as llvm
 import numba
+import numpy as np
 from numba import types
+from numba.core import ir
 from numba.core.ccallback import CFunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import Environment, lookup_environment
 from numba.core.errors import TypingError
+from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import InlineClosureLikes
+from numba.extending import _Intrinsic
 
-from unbounded.jit.counts import Lowering, is_ours
+import unbounded.settings as settings
+from unbounded.jit.cache import Cached, Source, dispatcher
 
-if tuple(map(int, numba.__version__.split(".")[:2])) < (0, 63):
-    raise ImportError("before Numba 0.63 libraries of code do not know what must be prepared")
+_WAY = "accelerated 3"  # of compiling; another one needs another number
 
 # Code with a call by name is of use only where its callees are. Numba's own cache, of a function
 # that somebody else compiles around a kernel, does not know that, but keeps nothing that refers to
@@ -133,6 +150,74 @@ class TakenIn(Whole):
         return library
 
 
+class Uncounted(Lower):
+    """Turns a kernel that makes no array into code without counts."""
+
+    context: Any
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._counting = self.context
+        self.context = self.context.subtarget(enable_nrt=False)
+
+    def lower_inst(self, inst: Any) -> None:
+        if isinstance(inst, ir.Return):
+            name = inst.value.name
+            self._counting.nrt.incref(self.builder, self.typeof(name), self.loadvar(name))
+        super().lower_inst(inst)
+
+    def lower_expr(self, resty: Any, expr: Any) -> Any:
+        value = super().lower_expr(resty, expr)
+        if expr.op == "call" and isinstance(
+            self.typeof(expr.func.name), types.Dispatcher | types.FunctionType
+        ):
+            self._counting.nrt.decref(self.builder, resty, value)
+        return value
+
+
+class _WithoutCounts(NativeLowering):
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return Uncounted
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class Lowering(NativeLowering):
+    """Numba's, for kernels that make arrays and for those of users; else without counts."""
+
+    _name = "unbounded_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower a function whose types are known."""
+        if not _is_uncounted(state.func_id):
+            return bool(super().run_pass(state))
+        blocks = state.func_ir.blocks.values()
+        if not any(_makes(state, call) for block in blocks for call in block.find_exprs("call")):
+            return bool(_WithoutCounts().run_pass(state))
+        if _holds_array(state.return_type):
+            name = state.func_id.func_qualname
+            raise TypeError(f"{name} makes an array and returns one: let its caller make it")
+        return bool(super().run_pass(state))
+
+
+def _makes(state: Any, call: Any) -> bool:
+    """Whether a call makes an array."""
+    function = state.typemap[call.func.name]
+    ours = isinstance(getattr(function, "typing_key", None), _Intrinsic)
+    given = isinstance(function, types.Function | types.BoundFunction) and not ours
+    return given and _holds_array(state.calltypes[call].return_type)
+
+
+def _is_uncounted(function: Any) -> bool:
+    return not getattr(function.func, "counts", True)
+
+
+def _holds_array(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return any(map(_holds_array, kind))
+    return isinstance(kind, types.Array)
+
+
 class CalledCompiler(Compiler):
     """Makes a `Called`."""
 
@@ -142,7 +227,8 @@ class CalledCompiler(Compiler):
         """Numba's passes, but for the one that counts references; and for those that look for
         closures and for expressions of whole arrays, which kernels of the package do not have."""
         [passes] = super().define_pipelines()
-        needless = (InlineClosureLikes, NopythonRewrites) if is_ours(self.state.func_id) else ()
+        uncounted = _is_uncounted(self.state.func_id)
+        needless = (InlineClosureLikes, NopythonRewrites) if uncounted else ()
         passes.passes = [
             (Lowering if one is NativeLowering else one, why)
             for one, why in passes.passes
@@ -177,16 +263,117 @@ class TakenInCompiler(CalledCompiler):
         return result._replace(entry_point=entry, reload_init=list(result.library._reload_init))
 
 
+class Linked(Cached):
+    """The cache of what is compiled here: code may need other functions, which it calls by name.
+
+    If the self-test fails, ``reference`` is used in its place.
+    """
+
+    def __init__(self, source: Source, role: str, reference: Cached | None = None) -> None:
+        super().__init__(source, f"{_WAY} for {role}")
+        self._named = role == "kernels" and not source.options["forceinline"]
+        self._reference = reference
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        if _verdict is False and self._reference is not None:
+            return self._reference.load_overload(signature, target)
+        return super().load_overload(signature, target)
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        if _verdict is not False:
+            super().save_overload(signature, result)
+        elif self._locks:  # the self-test failed since it was looked for
+            self._unlock()
+        elif self._reference is not None:
+            self._reference.save_overload(signature, result)
+
+    def _load(self, signature: Any, target: Any) -> Any:
+        found = super()._load(signature, target)
+        if found is not None:
+            self._note(found)
+        return found
+
+    def _save(self, signature: Any, result: Any) -> None:
+        self._note(result)
+        super()._save(signature, result)
+
+    def _note(self, result: Any) -> None:
+        """Note that there is a function that others may call by its name."""
+        if self._named:
+            arguments = tuple(result.signature.args)
+            _by_name[result.fndesc.mangled_name] = self._loading, arguments
+
+    def _packed(self, result: Any) -> Any:
+        names = sorted(_declared(result) & _by_name.keys())
+        return [(name, *_by_name[name]) for name in names], _packed(result)
+
+    def _unpacked(self, target: Any, packed: Any) -> Any:
+        needs, code = packed
+        for name, hashed, arguments in needs:
+            if hashed not in self._kernels:
+                return None
+            seen = _seen[self._kernels[hashed]]
+            seen.compile(arguments)
+            if seen.overloads[arguments].fndesc.mangled_name != name:
+                return None
+        return _unpacked(target, code)
+
+
+_by_name: dict[str, tuple[bytes | None, Any]] = {}
+"""Functions that others call by their names in machine code: what they are, and for which
+arguments they are compiled."""
+_seen: WeakKeyDictionary[Source, Seen] = WeakKeyDictionary()
+"""What other kernels see of kernels, by their sources."""
+
+
+def link(source: Source, made: Any) -> None:
+    """Let a dispatcher of the reference path compile here, once the self-test is passed."""
+    seen, kind, plain = _see(source), type(made), made._compiler
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        if works():
+            return seen.get_call_template(args, kws)
+        return kind.get_call_template(made, args, kws)
+
+    def get_overload(sig: Any) -> Any:
+        return seen.get_overload(sig) if works() else kind.get_overload(made, sig)
+
+    made._compiler = ForPython(seen, plain, nogil=source.options.get("nogil", False))
+    made.get_call_template, made.get_overload = get_call_template, get_overload
+    made._compiling_counter = seen._compiling_counter  # by which Numba knows a recursion
+    Linked(source, "Python", made._cache).serve(made)
+
+
+def callback(source: Source, signature: Any) -> Any:
+    """Make a C callback; None if the self-test has failed."""
+    made = ForC(_see(source), signature, source.options)
+    Linked(source, "C").serve(made)
+    try:
+        made.compile()
+    except SelfTestError:
+        return None
+    return made
+
+
+def _see(source: Source) -> Seen:
+    compiler = TakenInCompiler if source.options["forceinline"] else CalledCompiler
+    seen = _seen[source] = Seen(source.function, {}, source.options | {"nopython": True}, compiler)
+    Linked(source, "kernels").serve(seen)
+    return seen
+
+
 class ForPython:
     """Makes what Python calls, of what other kernels see: in place of a dispatcher's compiler."""
 
-    def __init__(self, seen: Seen, *, nogil: bool) -> None:
-        self._seen = seen
+    def __init__(self, seen: Seen, plain: Any, *, nogil: bool) -> None:
+        self._seen, self._plain = seen, plain
         self._nogil = nogil
         self.fold_argument_types = seen.fold_argument_types
 
     def compile(self, args: Any, return_type: Any) -> Any:
         """Compile for these types of arguments."""
+        if not works():
+            return self._plain.compile(args, return_type)
         result = _wrapped(self._seen, args)
         target, library, own = result.target_context, result.library, result.environment
         with target.push_code_library(library):
@@ -196,6 +383,10 @@ class ForPython:
         entry = target.get_executable(library, result.fndesc, own)
         set_environments(library)
         return result._replace(entry_point=entry)
+
+
+class SelfTestError(Exception):
+    """The accelerator does not work with this Numba."""
 
 
 class ForC(CFunc):
@@ -215,11 +406,82 @@ class ForC(CFunc):
         set_environments(self._library)
 
     def _compile_uncached(self) -> Any:
+        if not works():
+            raise SelfTestError
         result = _wrapped(self._seen, self._sig)
         target, library = result.target_context, result.library
         with target.push_code_library(library):
             target.create_cfunc_wrapper(library, result.fndesc, result.environment, None)
         return result
+
+
+_verdict: bool | None = None
+
+
+def works() -> bool:
+    """Return whether the self-test is passed; runs it before anything else is compiled.
+
+    What is loaded from the cache was compiled by the same version of everything, after this test.
+    """
+    global _verdict
+    if _verdict is None:
+        _verdict = True  # for what it compiles itself
+        try:
+            reason = _self_test()
+        except Exception as error:
+            reason = repr(error)
+        if reason:
+            _verdict = False
+            reason = f"the accelerator does not work with Numba {numba.__version__}: {reason}"
+            logging.getLogger("unbounded").warning(reason)
+            settings.note_path("reference", reason)
+    return _verdict
+
+
+def _self_test() -> str:
+    """Say what goes wrong with three kernels that pass arrays on and return them.
+
+    A reference too many or too few is seen in Python's own count; there are so many that none of
+    the arrays can be freed.
+    """
+    options = {"error_model": "numpy", "fastmath": False}
+
+    def add(x: Any, by: float) -> Any:
+        for i in range(x.size):
+            x[i] += by / (i + 1.0)
+        return x
+
+    called = dispatcher(add, options | {"forceinline": False}, counts=False)
+
+    def both(pair: Any, by: float) -> Any:
+        x, y = pair
+        return called(x, by), called(y[1:], 2.0 * by), x.size / 3.0
+
+    inlined = dispatcher(both, options | {"forceinline": True}, counts=False)
+
+    def twice(x: Any, y: Any, by: float) -> Any:
+        inlined((x, y), by)
+        return inlined((x, y), by)
+
+    tested = dispatcher(twice, options | {"forceinline": True}, counts=True)
+    x, y = np.array([0.1, 0.2]), np.array([1e16, 1.0, -3.0])
+    counts, held = [sys.getrefcount(one) for one in (x, y)], [x, y] * 64
+    for _ in range(4):
+        first, second, share = tested(x, y, 0.7)
+    wanted_x, wanted_y = np.array([0.1, 0.2]), np.array([1e16, 1.0, -3.0])
+    for _ in range(8):
+        add(wanted_x, 0.7)
+        add(wanted_y[1:], 1.4)
+    same = [
+        (a == b).all()
+        for a, b in ((x, wanted_x), (first, wanted_x), (y, wanted_y), (second, wanted_y[1:]))
+    ]
+    if not all(same) or share != 2.0 / 3.0:
+        return "another result"
+    del first, second, held
+    if [sys.getrefcount(one) for one in (x, y)] != counts:
+        return "references are counted in another way"
+    return ""
 
 
 def _wrapped(seen: Seen, signature: Any) -> Any:
@@ -262,7 +524,7 @@ def set_environments(library: Any) -> None:
                 library.codegen.set_env(variable.name, environment)
 
 
-def packed(result: Any) -> Any:
+def _packed(result: Any) -> Any:
     """What was compiled, as it is written to a file."""
     if not isinstance(result.library, TakenIn):
         return False, result._reduce()
@@ -273,7 +535,7 @@ def packed(result: Any) -> Any:
     return True, (result.library.packed(), *own)
 
 
-def unpacked(target: Any, data: Any) -> Any:
+def _unpacked(target: Any, data: Any) -> Any:
     """What was compiled, as it is read from a file."""
     taken_in, reduced = data
     if not taken_in:
@@ -301,6 +563,6 @@ def unpacked(target: Any, data: Any) -> Any:
     )
 
 
-def declared(result: Any) -> set[str]:
+def _declared(result: Any) -> set[str]:
     """The names of the functions that it calls, and does not have."""
     return {f.name for f in result.library._final_module.functions if f.is_declaration}

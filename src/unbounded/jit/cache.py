@@ -1,13 +1,14 @@
-"""Compiled code, kept for later processes; and every private name of Numba that the package uses.
+"""Compiled code, cached for later processes: Numba's dispatchers with a ``_cache`` of our own.
 
-Numba's own ``cache=True`` looks only at the file that holds a function, so a cached caller goes on
+Numba's ``cache=True`` looks only at the file that holds a function, so that a cached caller goes on
 running the old code of a callee edited in another file. Here the key is a hash of all that is
-compiled (`_jit_key`), and the files are checked before they are used (`_jit_files`). Each compiled
-signature is one file, written under a temporary name and renamed, so that processes that compile
-the same kernel at once cannot hand each other the wrong code; and they need not, as a lock
-(`_jit_locks`) has the others wait for the first.
+compiled (`key`), files are checked before they are used, and a lock has other processes wait for
+the first that compiles (`files`). Each compiled signature is one file.
 
-Where a version of Numba has none of these names, kernels are compiled in each process.
+This is the reference path, for any Numba since 0.63. It uses these private names: ``_cache`` with
+``load_overload`` and ``save_overload``, ``CFunc``, ``_reduce``, ``_rebuild``, ``builtin_registry``
+and ``_overload_func``. Where one is missing or has another meaning, kernels are compiled in each
+process. `backend` compiles faster, with the versions of Numba that it was tested with.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
-import itertools
+import logging
 import pickle
 import re
 import sys
@@ -23,99 +24,135 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import signature as parameters_of
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import llvmlite
+import llvmlite.binding as llvm
 import numba
 import numpy as np
 from numba import types
 
-from unbounded.jit.files import cache_directory, nowhere, read, say, write
+import unbounded.settings as settings
+from unbounded.jit.files import cache_directory, give_back, nowhere, read, say, take, write
 from unbounded.jit.key import Fingerprint, Kernel, UncertainError
-from unbounded.jit.locks import give_back, take
 
 try:
-    from numba.core.compiler import CompileResult
-    from numba.core.extending import _Intrinsic
-    from numba.core.serialize import dumps
-    from numba.core.typing.templates import Signature, builtin_registry
+    import numba.core.ccallback as ccallback
 
-    import unbounded.jit.backend as link
+    CFunc: Any = ccallback.CFunc
+except (ImportError, AttributeError):
+    CFunc = None
 
-    MISSING = not hasattr(CompileResult, "_reduce") or not hasattr(CompileResult, "_rebuild")
-except ImportError:
-    MISSING = True
-
-_WAY = 2  # in which `_jit_link` and `_jit_counts` compile; another one needs another number
-_VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__, _WAY
-_SETTINGS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+_VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__
+_SETTINGS = (
+    "OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE",
+    "CPU_NAME", "CPU_FEATURES",
+)  # fmt: skip
+_TESTED = (0, 63), (0, 68)  # versions of Numba that `backend` was tested with
 
 
-class NotKeptError(Exception):
-    """Compiled code was asked for that is not kept, by somebody who does not want to wait."""
+class NotCachedError(Exception):
+    """Compiled code is not cached, and the caller does not want to wait for it."""
 
 
 _here = threading.local()
-_by_name: dict[str, tuple[bytes | None, Any]] = {}
-"""Functions that others call by their names in machine code: what they are, and for which
-arguments they are compiled."""
 
 
 @contextmanager
-def only_kept() -> Iterator[None]:
-    """In this thread, a kernel that would have to be compiled is a `NotKeptError`."""
-    _here.only_kept = True
+def cached_only() -> Iterator[None]:
+    """In this thread, a kernel that would have to be compiled raises `NotCachedError`.
+
+    Numba stands between who calls a kernel and who looks for its code, so that this cannot be an
+    argument.
+    """
+    before = getattr(_here, "cached_only", False)
+    _here.cached_only = True
     try:
         yield
     finally:
-        _here.only_kept = False
+        _here.cached_only = before
 
 
-def can_keep() -> bool:
-    """Whether what is compiled by one process can be used by others."""
-    return not MISSING and cache_directory() is not None
+@functools.cache
+def _backend() -> Any:
+    """Return the accelerator, or None for the reference path."""
+    log, version = logging.getLogger("unbounded"), numba.__version__
+    if settings.chosen_accelerator() == "off":
+        settings.note_path("reference", "the accelerator is off by choice")
+        return None
+    low, high = _TESTED
+    if not low <= tuple(map(int, version.split(".")[:2])) <= high:
+        reason = f"the accelerator was not tested with Numba {version}"
+    else:
+        try:
+            import unbounded.jit.backend as backend
+        except (ImportError, AttributeError, TypeError) as error:
+            reason = f"the accelerator does not fit Numba {version}: {error}"
+        else:
+            return backend
+    log.debug(reason)
+    settings.note_path("reference", reason)
+    return None
 
 
-def dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Numba's dispatcher of a function, for Python and for kernels, with its compiled code kept."""
-    if MISSING:
-        _say_missing()
+@functools.cache
+def _unfit() -> str:
+    """Say how this Numba differs from what the cache needs; empty if it does not."""
+    null: Any = getattr(numba.njit(_nothing), "_cache", None)
+    for name in ("load_overload", "save_overload"):
+        method = getattr(null, name, None)
+        if method is None or len(parameters_of(method).parameters) != 2:
+            return f"Numba {numba.__version__} has no {name} as it is known"
+    return "" if CFunc is not None else f"Numba {numba.__version__} has no CFunc"
+
+
+def _nothing() -> None:
+    pass
+
+
+def can_cache() -> bool:
+    """Return whether what is compiled by one process can be used by others."""
+    return not _unfit() and cache_directory() is not None
+
+
+def dispatcher(function: Callable[..., Any], options: dict[str, Any], *, counts: bool) -> Any:
+    """Make Numba's dispatcher of a function, with its compiled code cached."""
+    if _unfit():
+        say(_unfit())
         return numba.njit(**options)(function)
-    ours = Ours(function, options)
-    made = numba.njit(**options)(ours.function)
-    made._compiler = link.ForPython(ours.seen, nogil=options.get("nogil", False))
-    InTurn(ours, "python").serve(made, made._compiler)
-    made.get_call_template = ours.seen.get_call_template
-    made.get_overload = ours.seen.get_overload
-    made._compiling_counter = ours.seen._compiling_counter  # by which Numba knows a recursion
+    source = Source(function, options, counts=counts)
+    made = numba.njit(**options)(source.function)
+    Cached(source, "reference").serve(made)
+    if _backend() is not None:
+        _backend().link(source, made)
     return made
 
 
-def callback(function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> Any:
-    """Numba's C callback of a function, with its compiled code kept."""
-    if MISSING:
-        _say_missing()
+def callback(
+    function: Callable[..., Any], signature: Any, options: dict[str, Any], *, counts: bool
+) -> Any:
+    """Make Numba's C callback of a function, with its compiled code cached."""
+    if _unfit():
+        say(_unfit())
         return numba.cfunc(signature, **options)(function)
-    ours = Ours(function, options)
-    made = link.ForC(ours.seen, signature, options)
-    InTurn(ours, "c").serve(made, made)
-    made.compile()
+    source = Source(function, options, counts=counts)
+    made = None if _backend() is None else _backend().callback(source, signature)
+    if made is None:
+        made = CFunc(source.function, (signature.args, signature.return_type), {}, options)
+        Cached(source, "reference for C").serve(made)
+        made.compile()
     return made
 
 
-def _say_missing() -> None:
-    say(
-        f"it is not known how Numba {numba.__version__} would; install a version that the "
-        "package was tested with"
-    )
-
-
-class Ours(Kernel):
+class Source(Kernel):
     """A function as the package compiles it."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], *, counts: bool
+    ) -> None:
         # A copy, whose name in machine code can be changed.
         assert isinstance(function, FunctionType)
         copy = FunctionType(
@@ -125,117 +162,160 @@ class Ours(Kernel):
         copy.__kwdefaults__ = function.__kwdefaults__
         functools.update_wrapper(copy, function)
         vars(copy).pop("__wrapped__")  # it stands for itself
-        super().__init__(copy, options)
+        vars(copy)["counts"] = counts
+        super().__init__(copy, options, counts=counts)
         self.qualname = function.__qualname__
         name = f"{function.__module__.removeprefix('unbounded.')}-{function.__qualname__}"
         self.file = re.sub(r"[^\w-]+", "_", name)[-150:]  # one of these may be all there is
-        compiler = link.TakenInCompiler if options["forceinline"] else link.CalledCompiler
-        self.seen = link.Seen(copy, {}, options | {"nopython": True}, compiler)
-        """What other kernels see of it."""
-        InTurn(self, "kernels").serve(self.seen, self.seen._compiler)
 
 
-class Kept:
+class Cached:
     """What Numba asks for the compiled code of one function, and gives it to.
+
+    Of processes that want to compile it at once, one does. Numba saves what it has compiled, or an
+    error ends it; in between it compiles what is called.
 
     Parameters
     ----------
-    ours : Ours
+    source : Source
     role : str
-        For whom it is compiled: Python, C, or other kernels.
+        For whom it is compiled, and how.
     """
 
-    def __init__(self, ours: Ours, role: str) -> None:
-        self.ours = ours
+    def __init__(self, source: Source, role: str) -> None:
+        self.source = source
         self._role = role
+        self._locks: list[Path | None] = []  # of compilations that are under way, the last inside
+
+    def serve(self, made: Any) -> None:
+        """Cache what ``made`` compiles."""
+        compile = made.compile
+
+        @functools.wraps(compile)
+        def compiled(*arguments: Any) -> Any:
+            outside = len(self._locks)
+            try:
+                with _uncollected():
+                    return compile(*arguments)
+            except BaseException:  # nothing will be saved
+                while len(self._locks) > outside:
+                    self._unlock()
+                raise
+
+        made._cache, made.compile = self, compiled
 
     @property
     def cache_path(self) -> str | None:
         directory = cache_directory()
         return None if directory is None else str(directory)
 
+    def enable(self) -> None:
+        """Do nothing: it is always on."""
+
+    disable = flush = enable
+
     def load_overload(self, signature: Any, target: Any) -> Any:
-        found = self._found(signature, target)
-        if found is None and getattr(_here, "only_kept", False):
-            raise NotKeptError(self.ours.qualname)
+        found = self._load(signature, target)
         if found is not None:
-            self._note(found)
+            return found
+        if getattr(_here, "cached_only", False):
+            raise NotCachedError(self.source.qualname)
+        directory = None if self._name is None else cache_directory()
+        lock = None if directory is None else directory / f"{self._name}.lock"
+        if lock is not None and not take(lock):
+            lock = None
+        self._locks.append(lock)
+        if lock is not None:  # perhaps the process that had the lock has compiled it
+            found = self._load(signature, target)
+            if found is not None:
+                self._unlock()
         return found
 
-    name: str | None
+    def save_overload(self, signature: Any, result: Any) -> None:
+        try:
+            self._save(signature, result)
+        finally:
+            self._unlock()
 
-    def _found(self, signature: Any, target: Any) -> Any:
-        code = self._code(signature)
-        ours = self.ours
-        if ours.compiled_as is None:
-            ours.compiled_as = code or b""  # never equal to a hash: callers are not kept either
+    def _unlock(self) -> None:
+        lock = self._locks.pop() if self._locks else None
+        if lock is not None:
+            give_back(lock)
+
+    def _load(self, signature: Any, target: Any) -> Any:
+        code = self._hash(signature)
+        source = self.source
+        if source.compiled_as is None:
+            source.compiled_as = code or b""  # never equal to a hash: callers are not cached either
         # Machine code is found by names, which Numba makes of this one and a count that starts
         # again in each process: two functions of one name would meet when one comes from a file.
-        unique = uuid.uuid4().hex if code is None else code.hex()[:32]
-        ours.function.__qualname__ = f"_{unique}.{self._role}.{ours.qualname}"
+        self._unique = uuid.uuid4().hex if code is None else code.hex()[:32]
+        role = self._role.replace(" ", "_")
+        source.function.__qualname__ = f"_{self._unique}.{role}.{source.qualname}"
         self._loading = code
-        self.name = None  # of the file, if it is to be kept
+        self._name: str | None = None  # of the file, if there is to be one
         if code is None:
             return None
-        key = self._key(code, signature, target.codegen())
-        self.name = f"{ours.file}.{_version(code, key)}"
-        data = read(self.name)
+        key = self._key(code, signature)
+        self._name = f"{source.file}.{_version(code, key)}"
+        data = read(self._name)
         if data is None:
             return None
         target.refresh()  # not before: it takes as long as importing Numba
         try:
-            stored, needs, packed = pickle.loads(data)
+            stored, packed = pickle.loads(data)
         except Exception:  # what it refers to is gone: compile again
             return None
-        if stored != key or not all(itertools.starmap(self._has, needs)):
+        if stored != key:
             return None
         try:
-            result = link.unpacked(target, packed)
-        except Exception:
+            result = self._unpacked(target, packed)
+        except NotCachedError:
+            raise
+        except Exception as error:
+            say(f"Numba {numba.__version__} does not take back what it gave ({error!r})")
             return None
-        if not set(_classes(result.signature)) <= self._met:
+        if result is None or not set(_classes(result.signature)) <= self._met:
             return None  # a class of that name, and not the one that is meant here
         return result
 
-    def _has(self, name: str, code: bytes, arguments: Any) -> bool:
-        """Whether a function that is called by its name is there, after it has been loaded."""
-        kernel = self._kernels.get(code)
-        if kernel is None:
-            return False
-        kernel.seen.compile(arguments)
-        return bool(kernel.seen.overloads[arguments].fndesc.mangled_name == name)
-
-    def _note(self, result: Any) -> None:
-        """Note that there is a function that others may call by its name."""
-        if self._role == "kernels" and not self.ours.options["forceinline"]:
-            arguments = tuple(result.signature.args)
-            _by_name[result.fndesc.mangled_name] = self._loading, arguments
-
-    def save_overload(self, signature: Any, result: Any) -> None:
-        self._note(result)
-        code = self._code(signature)
+    def _save(self, signature: Any, result: Any) -> None:
+        code = self._hash(signature)
         if code is None or code != self._loading:  # a global name changed while it was compiled
             return
         if result.library.has_dynamic_globals or result.lifted:
             return  # addresses of this process
         if not all(map(_is_found_by_name, _classes(result.signature))):
             return
-        names = sorted(link.declared(result) & _by_name.keys())
-        key = self._key(code, signature, result.codegen)
-        try:
-            data = dumps((key, [(name, *_by_name[name]) for name in names], link.packed(result)))
-        except Exception:  # an argument whose type cannot be pickled
+        if self._unique not in result.fndesc.mangled_name or not hasattr(result, "_rebuild"):
+            say(f"Numba {numba.__version__} names or stores compiled code in another way")
             return
-        write(self.ours.file, _version(code, key), data)
+        key = self._key(code, signature)
+        try:
+            data = pickle.dumps((key, self._packed(result)))
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            if not hasattr(result, "_reduce"):
+                say(f"Numba {numba.__version__} does not give compiled code ({error})")
+            return  # an argument whose type cannot be pickled
+        write(self.source.file, _version(code, key), data)
 
-    def _code(self, signature: Any) -> bytes | None:
-        """The hash of all that is compiled; None if that is not to be kept."""
+    def _packed(self, result: Any) -> Any:
+        """Return what was compiled, as it is written to a file."""
+        return type(result), result._reduce()
+
+    def _unpacked(self, target: Any, packed: Any) -> Any:
+        """Return what was compiled, as it was before; None if it cannot be used here."""
+        kind, reduced = packed
+        return kind._rebuild(target, *reduced)
+
+    def _hash(self, signature: Any) -> bytes | None:
+        """Return the hash of all that is compiled; None if that is not to be cached."""
         by_address = " at 0x" in repr(signature)  # it takes another kernel as an argument
         if by_address or nowhere():
             return None
         code = Fingerprint(_opened)
         try:
-            found = code.of(self.ours)
+            found = code.of(self.source)
         except UncertainError:
             return None
         self._kernels = code.kernels
@@ -243,74 +323,21 @@ class Kept:
         ours = all(module.partition(".")[0] == "unbounded" for module in code.modules)
         return found if ours or not _extended() else None
 
-    def _key(self, code: bytes, signature: Any, codegen: Any) -> Any:
-        settings = tuple(str(getattr(numba.config, name, None)) for name in _SETTINGS)
-        return code, self._role, signature, codegen.magic_tuple(), _VERSIONS, settings
-
-    def enable(self) -> None:
-        """Numba's word; it is always on."""
-
-    disable = flush = enable
+    def _key(self, code: bytes, signature: Any) -> Any:
+        chosen = tuple(str(getattr(numba.config, name, None)) for name in _SETTINGS)
+        return code, self._role, signature, _host(), _VERSIONS, chosen
 
 
-class InTurn(Kept):
-    """The same; and of processes that want to compile it at once, one does.
-
-    Numba saves what it has compiled, or an error ends it; in between it compiles what is called.
-    """
-
-    def __init__(self, ours: Ours, role: str) -> None:
-        super().__init__(ours, role)
-        self._locks: list[Path | None] = []  # of compilations that are under way, the last inside
-
-    def serve(self, made: Any, compiler: Any) -> None:
-        """Keep for ``made`` what ``compiler`` compiles."""
-        made._cache = self
-        compiler.compile = self.giving_up(compiler.compile)
-
-    def load_overload(self, signature: Any, target: Any) -> Any:
-        found = super().load_overload(signature, target)
-        if found is None:
-            directory = None if self.name is None else cache_directory()
-            lock = None if directory is None else directory / f"{self.name}.lock"
-            if lock is not None and not take(lock):
-                lock = None
-            self._locks.append(lock)
-            if lock is not None:  # perhaps the process that had the lock has compiled it
-                found = self.giving_up(super().load_overload)(signature, target)
-                if found is not None:
-                    self._unlock()
-        return found
-
-    def save_overload(self, signature: Any, result: Any) -> None:
-        try:
-            super().save_overload(signature, result)
-        finally:
-            self._unlock()
-
-    def giving_up(self, compile: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, and when it fails the lock is free: nothing will be saved."""
-
-        @functools.wraps(compile)
-        def compiled(*arguments: Any) -> Any:
-            try:
-                with _uncollected():
-                    return compile(*arguments)
-            except BaseException:
-                self._unlock()
-                raise
-
-        return compiled
-
-    def _unlock(self) -> None:
-        lock = self._locks.pop() if self._locks else None
-        if lock is not None:
-            give_back(lock)
+@functools.cache
+def _host() -> tuple[str, str, str]:
+    """Return the processor that code is compiled for."""
+    features = llvm.get_host_cpu_features().flatten()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Python does not look for garbage: a compiler has much that is none, and going through all of
+    """Disable garbage collection: a compiler has much that is no garbage, and going through all of
     it again and again takes a sixth of the time."""
     collects = gc.isenabled()
     gc.disable()
@@ -322,7 +349,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _classes(kind: Any) -> Iterator[type]:
-    """The NamedTuple classes of a signature or a type."""
+    """Yield the NamedTuple classes of a signature or a type."""
     if isinstance(kind, types.BaseNamedTuple):
         yield kind.instance_class
     parts: Any = ()
@@ -330,7 +357,7 @@ def _classes(kind: Any) -> Iterator[type]:
         parts = kind
     elif isinstance(kind, types.BaseTuple):
         parts = kind.types
-    elif isinstance(kind, Signature):
+    elif hasattr(kind, "return_type"):
         parts = kind.return_type, *kind.args
     elif isinstance(kind, types.FunctionType):
         parts = (kind.signature,)
@@ -339,7 +366,7 @@ def _classes(kind: Any) -> Iterator[type]:
 
 
 def _is_found_by_name(cls: type) -> bool:
-    """Whether a class is unpickled as itself; one of ``__main__`` would come as a copy."""
+    """Return whether a class is unpickled as itself; one of ``__main__`` would come as a copy."""
     found: Any = sys.modules.get(cls.__module__)
     for part in cls.__qualname__.split("."):
         found = getattr(found, part, None)
@@ -351,19 +378,27 @@ def _version(code: bytes, key: Any) -> str:
 
 
 def _opened(value: Any) -> Any:
-    """What one of Numba's objects stands for."""
-    kept = getattr(value, "_cache", None)
-    if isinstance(kept, Kept):
-        return kept.ours
+    """Return what one of Numba's objects stands for."""
+    cached = getattr(value, "_cache", None)
+    if isinstance(cached, Cached):
+        return cached.source
     if hasattr(value, "py_func"):
         # What it was compiled as, and when, is not known.
         raise UncertainError(f"{value} is compiled by Numba, not by the package")
-    return value._defn if isinstance(value, _Intrinsic) else value
+    if type(value).__module__.partition(".")[0] == "numba" and hasattr(value, "__wrapped__"):
+        return value.__wrapped__  # an intrinsic
+    return value
 
 
 def _extended() -> bool:
-    """Whether somebody taught Numba functions or methods: no code of a kernel shows that."""
-    for template in (*builtin_registry.functions, *builtin_registry.attributes):
+    """Return whether somebody taught Numba functions or methods: no code of a kernel shows it."""
+    try:
+        from numba.core.typing.templates import builtin_registry
+
+        templates = (*builtin_registry.functions, *builtin_registry.attributes)
+    except (ImportError, AttributeError):
+        return True  # it cannot be known
+    for template in templates:
         function = getattr(template, "_overload_func", None)
         if function is not None:
             # A few of Numba's own have no module.

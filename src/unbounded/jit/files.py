@@ -8,6 +8,11 @@ in an image, needs only the ordinary permissions for that. On Windows there are 
 directory is trusted as far as its access control list lets others write.
 
 A file is a SHA-256 and what it is the SHA-256 of, so that damage is noticed before it does harm.
+
+Of processes that want to compile the same kernel at once, one does, and the others wait for a lock:
+an empty file beside the compiled code, locked by ``flock``. The system frees it when its process
+ends, however that happens. Where there is no ``flock``, on Windows and on some network disks,
+processes that start together all compile.
 """
 
 from __future__ import annotations
@@ -16,16 +21,19 @@ import hashlib
 import os
 import stat
 import tempfile
+import time
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from unbounded.io import write_atomic
+from unbounded.io import HAS_LOCKS, try_lock, unlock, write_atomic
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 _SUM = hashlib.sha256().digest_size
 _VARIANTS = 4  # how many versions of one kernel are kept: an edit, and another script of its name
-
+_PATIENCE = 600.0  # seconds: no kernel takes so long
+_POLL = 0.05
 
 _REMEDY = "UNBOUNDED_CACHE_DIR may name a directory that only you can write"
 
@@ -196,3 +204,67 @@ def _forget_old(directory: Path, kernel: str) -> None:
     for old in list(versions.values())[_VARIANTS:]:
         for path in old:
             path.unlink(missing_ok=True)
+
+
+_held: dict[Path, int] = {}  # descriptors of the locks of this process
+
+
+def take(path: Path) -> bool:
+    """Wait for the lock at ``path``, and take it; False where that cannot be."""
+    if not HAS_LOCKS or path in _held:  # a kernel that calls itself
+        return False
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            locked = _try(path)
+        except OSError:  # a disk without locks, a directory that was deleted
+            return False
+        if locked:
+            return True
+        if time.monotonic() >= end:
+            warnings.warn(
+                f"another process has held {path} for {_PATIENCE / 60.0:.0f} minutes, and the "
+                "code is compiled here too: end that process if it hangs",
+                CacheWarning,
+                stacklevel=2,
+            )
+            return False
+        time.sleep(_POLL)
+
+
+def _try(path: Path) -> bool:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        if not try_lock(descriptor):
+            raise OSError("no locks here")
+        # Whoever had it before may have deleted the file that was opened here.
+        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            _held[path] = descriptor
+            return True
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    finally:
+        if _held.get(path) != descriptor:
+            os.close(descriptor)
+    return False
+
+
+def give_back(path: Path) -> None:
+    """Free a lock that was taken."""
+    descriptor = _held.pop(path)
+    with suppress(OSError):
+        path.unlink()
+    unlock(descriptor)  # also for a child that has a copy of it
+    os.close(descriptor)
+
+
+def _leave_to_parent() -> None:
+    """After a fork: the lock is the parent's, and must end with it."""
+    for descriptor in _held.values():
+        os.close(descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

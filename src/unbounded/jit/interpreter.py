@@ -9,7 +9,7 @@ bit, a hundred times more slowly, and at once.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -65,41 +65,6 @@ def quietly(kernel: Any) -> Callable[..., Any]:
 def interpreted_pointer(pointed: Callable[[], Any]) -> Any:
     """What a `Pointer`, or a function that stands in for one, points to."""
     return interpreted(pointed.kernel) if isinstance(pointed, Pointer) else pointed()
-
-
-def bytecode(kernels: Iterable[Any], without: Collection[str] = ()) -> int:
-    """How many bytes of bytecode some kernels have, with all that they call, but for what is
-    defined in modules of the names ``without``.
-
-    Examples
-    --------
-    >>> from unbounded.jit.interpreter import bytecode
-    >>> from unbounded.jit.kernel import kernel
-    >>> @kernel
-    ... def twice(x):
-    ...     return x + x
-    >>> @kernel
-    ... def four_times(x):
-    ...     return twice(twice(x))
-    >>> bytecode([four_times, twice]) == bytecode([four_times]) > bytecode([twice])
-    True
-    """
-    todo = [interpreted(kernel) for kernel in kernels]
-    met, mirrors = set(todo), set(_mirrors.values())
-    size = 0
-    while todo:
-        mirror: Any = todo.pop()
-        size += len(mirror.__code__.co_code)
-        values = [*mirror.__globals__.values()]
-        values += [cell.cell_contents for cell in mirror.__closure__ or ()]
-        for value in [*values]:
-            if isinstance(value, SimpleNamespace):
-                values += vars(value).values()
-        called = {value for value in values if isinstance(value, FunctionType)} & mirrors - met
-        called = {one for one in called if one.__globals__["__name__"] not in without}
-        met |= called
-        todo += called
-    return size
 
 
 def _mirror(value: Any, names: set[str], roots: set[str]) -> Any:

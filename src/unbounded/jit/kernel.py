@@ -11,23 +11,32 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba import types
-from numba.core.cgutils import raw_memmove
 from numba.core.errors import TypingError
-from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
-from unbounded.jit.cache import NotKeptError, callback, can_keep, dispatcher, only_kept
+from unbounded.jit.cache import NotCachedError, cached_only, callback, can_cache, dispatcher
+
+try:
+    from numba.core.cgutils import raw_memmove
+    from numba.core.imputils import impl_ret_borrowed
+except ImportError:  # then intrinsics are kernels
+    _HAS_INTRINSICS = False
+else:
+    _HAS_INTRINSICS = True
 
 __all__ = [
     "IN_PYTHON",
-    "NotKeptError",
+    "NotCachedError",
     "Pointer",
     "assign",
     "borrowed",
-    "can_keep",
+    "cached_only",
+    "can_cache",
+    "counted",
+    "counting_kernel",
+    "counting_subroutine",
     "integers",
     "kernel",
-    "only_kept",
     "pointer",
     "section",
     "subroutine",
@@ -43,23 +52,50 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def kernel(function: F, *, nogil: bool = True) -> F:
-    """Compile ``function`` on first call and keep the machine code for later processes.
+def kernel(function: F, *, nogil: bool = True, counts: bool = False) -> F:
+    """Compile ``function`` on first call and cache the machine code for later processes.
 
-    Kernels that call it take it in: at ten arms a call would cost more than what it does.
+    Kernels that call it inline it: at ten arms a call would cost more than what it does.
+
+    Parameters
+    ----------
+    function : callable
+    nogil : bool
+        Whether other threads run while it does.
+    counts : bool
+        Whether references to arrays are counted. A kernel may do without if neither it nor what
+        it calls makes arrays, closures or expressions of whole arrays.
     """
-    return _compiled(function, _OPTIONS | {"nogil": nogil})
+    return _compiled(function, _OPTIONS | {"nogil": nogil}, counts)
 
 
-def subroutine(function: F) -> F:
+def subroutine(function: F, *, counts: bool = False) -> F:
     """As `kernel`, but callers call it: for long code beside the hottest loops."""
-    return _compiled(function, _OPTIONS | {"forceinline": False})
+    return _compiled(function, _OPTIONS | {"forceinline": False}, counts)
 
 
-def _compiled(function: F, options: dict[str, Any]) -> F:
+def counting_kernel(function: F) -> F:
+    """Compile ``function`` on first call and cache the machine code for later processes.
+
+    Kernels that call it inline it. It may make arrays and call any kernel.
+    """
+    return kernel(function, counts=True)
+
+
+def counting_subroutine(function: F) -> F:
+    """As `kernel`, but callers call it: for long code beside the hottest loops."""
+    return subroutine(function, counts=True)
+
+
+def counted(function: Any) -> bool:
+    """Return whether references to arrays are counted in a kernel, or in one to be made."""
+    return bool(getattr(getattr(function, "py_func", function), "counts", True))
+
+
+def _compiled(function: F, options: dict[str, Any], counts: bool) -> F:
     if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
         return function
-    compiled: F = dispatcher(function, options)
+    compiled: F = dispatcher(function, options, counts=counts)
     return compiled
 
 
@@ -72,7 +108,8 @@ def pointer(function: Callable[..., Any], signature: Any) -> Any:
     """
     if numba.config.DISABLE_JIT:
         return function
-    return callback(getattr(function, "py_func", function), signature, _OPTIONS)
+    python = getattr(function, "py_func", function)
+    return callback(python, signature, _OPTIONS, counts=counted(function))
 
 
 class Pointer:
@@ -180,7 +217,7 @@ def _seen_as(dtype: Any, vector: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = context.make_array(vector)(context, builder, arguments[0])
         view = context.make_array(signature.return_type)(context, builder)
-        # One by one: what is taken by `getattr` has no certain hash, and would not be kept.
+        # One by one: what is taken by `getattr` has no certain hash, and would not be cached.
         view.meminfo, view.parent = given.meminfo, given.parent
         view.nitems, view.itemsize = given.nitems, given.itemsize
         view.shape, view.strides = given.shape, given.strides
@@ -221,3 +258,5 @@ IN_PYTHON: dict[Any, Callable[..., Any]] = {
 
 if numba.config.DISABLE_JIT:  # for debugging: kernels are Python functions
     borrowed, assign, section, integers, words = IN_PYTHON.values()
+elif not _HAS_INTRINSICS:
+    borrowed, assign, section, integers, words = map(counting_kernel, IN_PYTHON.values())

@@ -1,11 +1,12 @@
 """What a kernel is, as a hash: its bytecode, and every value that its code takes in.
 
-Compiled code is kept under this hash. It is taken from the objects in memory that are compiled, not
-from their names or files: from code with its constants, defaults, what it closes over, and what its
-global names mean now; through the kernels that it calls, in whatever module they are. So it makes
-no difference who wrote a kernel, and an edit of a file under a running process changes nothing.
+Compiled code is cached under this hash. It is taken from the objects in memory that are compiled,
+not from their names or files: from code with its constants, defaults, what it closes over, and what
+its global names mean now; through the kernels that it calls, in whatever module they are. So it
+makes no difference who wrote a kernel, and an edit of a file under a running process changes
+nothing. Comments, docstrings and line numbers are no part of it.
 
-Where a hash cannot say for certain what a value is, there is none, and the code is not kept:
+Where a hash cannot say for certain what a value is, there is none, and the code is not cached:
 `UncertainError` says why. Python, NumPy and Numba are taken by name; their versions are in the key.
 """
 
@@ -27,6 +28,7 @@ from numba import types
 _LIBRARIES = {"builtins", "math", "cmath", "_operator", "numpy", "numba", "llvmlite"}
 _PLAIN = (NoneType, EllipsisType, bool, int, str, bytes)
 _NUMBERS = "biufc"  # kinds of arrays
+_TAKE_CONSTANTS = frozenset(dis.hasconst)
 
 
 class UncertainError(Exception):
@@ -36,9 +38,12 @@ class UncertainError(Exception):
 class Kernel:
     """A function that is compiled, and how."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], *, counts: bool
+    ) -> None:
         self.function = function
         self.options = options
+        self.counts = counts
         self.text: _Text | None = None  # of its code, which never changes
         self.compiled_as: bytes | None = None
         """Its hash when it was first compiled: what its callers take in, whatever has happened
@@ -114,7 +119,7 @@ class Fingerprint:
                 return _mix("ufunc", name.encode())
         if isinstance(value, Kernel):
             text = value.text = value.text or _text(value.function.__code__)
-            options = tuple(sorted(value.options.items()))
+            options = (*sorted(value.options.items()), value.counts)
             found = _mix("kernel", self._of_function(value.function, text), self.of(options))
             if value.compiled_as not in (None, found):
                 raise UncertainError(
@@ -208,11 +213,21 @@ def _of_code(code: CodeType) -> bytes:
     constants = Fingerprint(_itself)
     consts = [
         _of_code(const) if isinstance(const, CodeType) else constants.of(const)
-        for const in code.co_consts
+        for const in code.co_consts[_has_unused_text(code) :]
     ]
     return _mix(
         "code", code.co_code, code.co_exceptiontable, repr((names, counts)).encode(), *consts
     )
+
+
+def _has_unused_text(code: CodeType) -> bool:
+    """Return whether the first constant is a docstring: text that no instruction loads."""
+    if not code.co_consts or not isinstance(code.co_consts[0], str):
+        return False
+    steps = zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    # Any instruction that takes constants, whatever a version of Python calls it. An index of more
+    # than a byte has other bytes before it: then the text is taken for used, which does no harm.
+    return not any(step in _TAKE_CONSTANTS and argument == 0 for step, argument in steps)
 
 
 def _itself(value: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from unbounded.core.arrays import Vector
 from unbounded.jit.interpreter import interpreted
-from unbounded.jit.steps import steps_of
+from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
 from unbounded.learners.base import AskTell
@@ -79,6 +79,10 @@ class Learner(AskTell[Choice]):
     """
 
     spec: ClassVar[BanditSpec]
+    _ask: Callable[..., Any]  # the steps that are used now
+    _tell: Callable[..., Any]
+    _look: Callable[..., Any]
+    _scale: Callable[..., Any]
     _variant: BanditSpec  # the same, as it is compiled for a learner of this size
     _noun = "choice"
     _counts = False  # whether asks change the state
@@ -101,13 +105,16 @@ class Learner(AskTell[Choice]):
         """Use the compiled steps, if they are ready; else interpreted ones."""
         steps = self._steps
         if steps.ready:
-            self._ask, self._tell, self._look, self._scale, counting = steps.compiled
-            if self._counts:
-                self._ask = counting
+            self._use_compiled()
             return True
         self._ask, self._tell = self._ask_interpreted, self._tell_interpreted
         self._look, self._scale = steps.interpreted.look, steps.interpreted.scale
         return False
+
+    def _use_compiled(self) -> None:
+        self._ask, self._tell, self._look, self._scale, counting = self._steps.compiled
+        if self._counts:
+            self._ask = counting
 
     def _ask_interpreted(self, _: Vector) -> tuple[int, float, float, int]:
         with self._lock:
@@ -135,8 +142,9 @@ class Learner(AskTell[Choice]):
             self._buffer = after
             self._steps.spend(time.perf_counter() - began)
 
-    def _rehearse(self) -> None:
-        """Run every step once."""
+    def _warm_up(self) -> None:
+        """Run every compiled step once."""
+        self._use_compiled()
         choice = self.ask()
         if self.spec.feedback == "full":
             self.tell(choice, losses=np.zeros(self.n_arms))

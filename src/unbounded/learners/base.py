@@ -19,7 +19,7 @@ from numpy.random import PCG64, SeedSequence
 
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
-from unbounded.jit.steps import declaring
+from unbounded.jit.schedule import declaring
 from unbounded.learners import persistence as documents
 from unbounded.learners.repeatable import Repeatable
 from unbounded.learners.seeds import Seed, bit_generator

@@ -18,7 +18,7 @@ from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.core.occupancy.solver.outcome import SolverWarning
 from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.kernel import borrowed
-from unbounded.jit.steps import steps_of
+from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.base import AskTell
 from unbounded.learners.early_ends import check_end, completed
@@ -95,6 +95,7 @@ class MDPLearner(AskTell[Plan]):
     _example = "SCBRL"
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
     _said_unsolved = False
+    _warms_up = False  # whether to run compiled steps in any case
     _least: Vector | None = None  # of learners that are told the least possible losses: those
 
     def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
@@ -112,8 +113,10 @@ class MDPLearner(AskTell[Plan]):
         init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
         return self.spec.packing.new(self._params, init(self.layers, self._params))
 
-    def _rehearse(self) -> None:
-        """Run every step once."""
+    def _warm_up(self) -> None:
+        """Run every compiled step once."""
+        self._warms_up = True
+        self.spec.init(self.layers, self._params)
         plan, H = self.ask(), self.layers.horizon
         actions = [plan.act(h, 0) for h in range(H)]
         losses: Any = np.zeros(H) if self._least is None else np.maximum(0.0, self._least)
@@ -181,7 +184,8 @@ class MDPLearner(AskTell[Plan]):
     def _planned(self, words: Any) -> tuple[Any, ...]:
         """What is kept of a plan: memo, policy, random words, and the episodes told before it."""
         pi = np.empty(self.layers.n_pairs)
-        steps = self._steps.compiled if self._steps.ready else self._steps.interpreted
+        compiled = self._warms_up or self._steps.ready
+        steps = self._steps.compiled if compiled else self._steps.interpreted
         memo = int(steps.ask(self._buffer, self.layers.table, words[0], pi))
         pi.flags.writeable = False
         return memo, pi, words, self.episodes_told
@@ -282,7 +286,7 @@ class MDPLearner(AskTell[Plan]):
     def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         """Run the algorithm's update; False if there is no room for it."""
         steps, lay = self._steps, self.layers.table
-        if steps.ready:
+        if self._warms_up or steps.ready:
             solver = self.spec.solver()
             return steps.compiled.tell(self._buffer, lay, solver, memo, states, actions, losses)[0]
         began = time.perf_counter()

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -32,7 +32,8 @@ import numba
 import numpy as np
 
 from unbounded.core.arrays import Vector
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counted, kernel
+from unbounded.jit.schedule import Seconds
 from unbounded.learners.buffer import Packing
 from unbounded.learners.defaults import default_steps
 
@@ -112,6 +113,17 @@ class Spec:
         reserved, absent = self._reserved, self.absent
         return Packing(self.name, self.module, self.Params, self.State, reserved, absent)
 
+    @property
+    def seconds_to_compile(self) -> float:
+        """About how long it takes to compile."""
+        return Seconds.BANDIT
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether any of its steps counts references to arrays, as those of users do."""
+        steps = [getattr(self, field.name) for field in fields(self)]
+        return any(counted(step) for step in steps if hasattr(step, "py_func"))
+
     def lacking(self, buffer: Vector) -> Self:
         """The same for learners without the vectors that are None in this buffer: code of its own,
         with nothing of what those are for."""
@@ -140,7 +152,7 @@ class Spec:
         function.__qualname__ = f"{self.name}.{function.__name__}"
         if numba.config.DISABLE_JIT:  # compiled code does not warn of what it is meant to do
             return np.errstate(all="ignore")(function)
-        return kernel(function, nogil=nogil)
+        return kernel(function, nogil=nogil, counts=self.counts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -287,6 +299,11 @@ class MDPSpec(Spec):
     per_state: bool = False
     told_episodes: bool = False
     infinite: tuple[str, ...] = ()
+
+    @property
+    def seconds_to_compile(self) -> float:
+        """About how long it takes to compile."""
+        return Seconds.SOLVER if hasattr(self.solver, "kernel") else Seconds.MDP
 
     @cached_property
     def unsolved(self) -> int | None:

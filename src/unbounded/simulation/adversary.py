@@ -32,7 +32,7 @@ import numpy.typing as npt
 from numba import types
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.jit.kernel import Pointer, kernel
+from unbounded.jit.kernel import Pointer, counted, counting_kernel
 from unbounded.validation import (
     check_settings,
     checked_finite,
@@ -267,11 +267,11 @@ def _losses(given: Any) -> Pointer:
 
 
 def _as_kernel(given: Any) -> Any:
-    return given if hasattr(given, "py_func") else kernel(given)
+    return given if hasattr(given, "py_func") else counting_kernel(given)
 
 
 def _made_for(given: Any, function: Any) -> Any:
-    function.__module__ = given.__module__
+    function.__module__, function.counts = given.__module__, counted(given)
     function.__qualname__ = f"{given.__qualname__}.{function.__name__}"
     return function
 

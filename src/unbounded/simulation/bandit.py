@@ -13,7 +13,8 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.core.scaled import LARGEST
-from unbounded.jit.pace import Pace, is_ours
+from unbounded.jit.kernel import counted
+from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import CHOICES, replicate_seed, root_of
 from unbounded.results.results import BANDITS, Played, Shown, name_of
@@ -215,10 +216,9 @@ def simulate(
     total = rounds * replicates
     play: Any
     parts = parts_of(learner, adversary, on_demand=followed is not None)
-    others = isinstance(adversary, Adversary) and not (
-        is_ours(learner.spec.init) and is_ours(adversary.fill)
-    )
-    pace = Pace(parts, total, first=others)
+    # What users wrote may count on what compiled code does, as on integers that wrap around.
+    first = isinstance(adversary, Adversary) and (learner.spec.counts or counted(adversary.fill))
+    pace = Pace(parts, total, first=first)
     if isinstance(adversary, Adversary) and not learner.spec.in_python:
         play, pool_size = play_compiled, min(cores, replicates)
     else:

@@ -11,10 +11,10 @@ from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.core.arrays import Vector
-from unbounded.jit.code import Code
 from unbounded.jit.interpreter import interpreted_pointer, quietly
-from unbounded.jit.kernel import borrowed, kernel
-from unbounded.jit.pace import COMPILED, Pace, pointed
+from unbounded.jit.kernel import borrowed
+from unbounded.jit.kernel import counting_kernel as kernel
+from unbounded.jit.schedule import COMPILED, Code, Pace, Seconds, pointed
 from unbounded.learners.bandit import Learner
 from unbounded.learners.bandit_steps import entries
 from unbounded.learners.python.bandit import PythonLearner
@@ -150,7 +150,7 @@ def _zero(params: Any, state: Any, t: int, k: int) -> float:
 
 
 class _Still(Adversary):
-    """One that does nothing, for rehearsals."""
+    """One that does nothing, for warm-ups."""
 
     fill = _zeros
     entry = _zero
@@ -163,24 +163,16 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
     """What is compiled for the simulations of a learner."""
     spec, cls, arguments = learner._variant, type(learner), learner.settings
 
-    def rehearse() -> None:
+    def warm_up() -> None:
         followed = np.zeros(1, np.int64) if on_demand else None
         play = Play(1, np.ones(1, np.int64), SeedSequence(0), not on_demand, followed)
         play_compiled(cls(**arguments, seed=0), _Still(), play, 0, COMPILED, np.empty((8, 1)))
 
     if (spec, on_demand) not in _codes:
-        kernels = kernels_of(spec, on_demand=on_demand)
-        name, few = f"simulations of {spec.name}", bool(spec.absent)
-        _codes[spec, on_demand] = Code(name, kernels, rehearse, few=few)
+        _codes[spec, on_demand] = Code(
+            f"simulations of {spec.name}", warm_up, spec.seconds_to_compile
+        )
     return _codes[spec, on_demand]
-
-
-def kernels_of(spec: BanditSpec, *, on_demand: bool = False) -> list[Any]:
-    """The kernels that simulations of an algorithm call."""
-    if spec.in_python:
-        return [*_SUMS, _fill]
-    made = loops(spec)
-    return [made.run_on_demand if on_demand else made.run, made.scale]
 
 
 def parts_of(
@@ -267,7 +259,7 @@ def _add_nothing() -> None:
     tally_played(book, 0.0)
 
 
-SUMS = Code("the sums of simulations", _SUMS, _add_nothing)
+SUMS = Code("the sums of simulations", _add_nothing, Seconds.SMALL)
 
 
 @kernel
@@ -281,7 +273,7 @@ def _fill_nothing() -> None:
     _fill(_Still.rows()(), np.array([1.0, 0.0]), zero, 1, -1, zero, np.zeros((1, 1)))
 
 
-FILLS = Code("losses for learners in Python", [_fill], _fill_nothing)
+FILLS = Code("losses for learners in Python", _fill_nothing, Seconds.SMALL)
 
 
 class _Losses:

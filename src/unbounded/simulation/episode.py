@@ -26,7 +26,7 @@ from unbounded.core.occupancy.layout import (
     horizon,
 )
 from unbounded.core.random import stream_of, word_at
-from unbounded.jit.kernel import subroutine
+from unbounded.jit.kernel import counting_subroutine as subroutine
 
 EXPECTED, PAID, UNIT, LARGEST = range(4)  # slots of ``Book.sums``
 _TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this

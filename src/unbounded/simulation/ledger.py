@@ -18,7 +18,7 @@ from unbounded.core.simplex.partial_sums import (
     LANES,
     fold,
 )
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 
 # Slots of the book. EXPECTED holds *half* the sum of <q_t, l_t>: where every loss is the largest
 # float, a q that sums to 1 + 1e-16 must not overflow. Lanes follow after them.

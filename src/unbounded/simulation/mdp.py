@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.solver.outcome import SolverWarning
-from unbounded.jit.pace import Pace, is_ours
+from unbounded.jit.kernel import counted
+from unbounded.jit.schedule import Pace
 from unbounded.learners.mdp import MDPLearner, unsolved
 from unbounded.learners.seeds import CHOICES, replicate_seed, root_of
 from unbounded.results.results import MDPS, Played, Shown, name_of
@@ -228,8 +229,9 @@ def simulate_mdp(
     table = np.empty((5, replicates, points.size))
     extremes = np.empty((2, replicates, points.size, mdp.layers.horizon))
     ends: list[End] = [NOT_PLAYED] * replicates
-    theirs = isinstance(adversary, MDPAdversary) and not is_ours(adversary.fill)
-    first = theirs or not is_ours(learner.spec.init)
+    # What users wrote may count on what compiled code does, as on integers that wrap around.
+    theirs = isinstance(adversary, MDPAdversary) and counted(adversary.fill)
+    first = theirs or learner.spec.counts
     pace = Pace(parts_of(learner, mdp, adversary), T * replicates, first=first)
     common = Play(mdp, T, points, root)
     done = 0

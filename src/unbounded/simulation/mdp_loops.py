@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from unbounded.core.occupancy.layout import backward_induction, roll_forward
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
-from unbounded.jit.code import Code
 from unbounded.jit.interpreter import interpreted_pointer, quietly
-from unbounded.jit.kernel import borrowed, kernel
-from unbounded.jit.pace import COMPILED, Pace, pointed
+from unbounded.jit.kernel import borrowed
+from unbounded.jit.kernel import counting_kernel as kernel
+from unbounded.jit.schedule import COMPILED, Code, Pace, Seconds, pointed
 from unbounded.learners.mdp import MDPLearner, entries
 from unbounded.learners.python.mdp import PythonMDPLearner
 from unbounded.learners.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
@@ -271,7 +271,7 @@ def _zeros(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
 
 
 class _Still(MDPAdversary):
-    """One that does nothing, for rehearsals."""
+    """One that does nothing, for warm-ups."""
 
     fill = _zeros
 
@@ -295,7 +295,7 @@ def _around_nothing() -> None:
 
 
 class _Idle(PythonMDPLearner):
-    """One that does nothing, for rehearsals."""
+    """One that does nothing, for warm-ups."""
 
     def policy(self) -> Any:
         return [[[1.0]]]
@@ -304,11 +304,7 @@ class _Idle(PythonMDPLearner):
         pass
 
 
-IN_PYTHON = Code(
-    "simulations of learners in Python",
-    [roll_forward, tally, play, backward_induction, _fill],
-    _around_nothing,
-)
+IN_PYTHON = Code("simulations of learners in Python", _around_nothing, Seconds.MDP)
 _codes: dict[tuple[MDPSpec, bool], Code] = {}
 
 
@@ -316,7 +312,7 @@ def code_of(learner: MDPLearner, mdp: LayeredMDP, *, in_python: bool = False) ->
     """What is compiled for the simulations of a learner; ``in_python`` is its adversary."""
     spec, cls, arguments = learner.spec, type(learner), learner.settings
 
-    def rehearse() -> None:
+    def warm_up() -> None:
         common = Play(mdp, 1, np.ones(1, np.int64), SeedSequence(0))
         H = mdp.layers.horizon
         play_replicate(
@@ -326,18 +322,9 @@ def code_of(learner: MDPLearner, mdp: LayeredMDP, *, in_python: bool = False) ->
         occupancy(mdp, Markov.uniform(mdp.layers))  # for `_reach`, when there are explorers
 
     if (spec, in_python) not in _codes:
-        kernels = kernels_of(spec, in_python=in_python)
-        _codes[spec, in_python] = Code(f"simulations of {spec.name}", kernels, rehearse)
+        name = f"simulations of {spec.name}"
+        _codes[spec, in_python] = Code(name, warm_up, spec.seconds_to_compile)
     return _codes[spec, in_python]
-
-
-def kernels_of(spec: MDPSpec, *, in_python: bool = False) -> list[Any]:
-    """The kernels that simulations of an algorithm call."""
-    if spec.in_python:
-        return [roll_forward, tally, play, backward_induction, _fill]
-    solver = getattr(spec.solver, "kernel", None)
-    rest = [backward_induction] if solver is None else [backward_induction, solver]
-    return [*entries(spec), *rest] if in_python else [loop(spec), *rest]
 
 
 def parts_of(

@@ -1,0 +1,555 @@
+"""Interpreted, being compiled, compiled: the same play to the last bit, and no first wait."""
+
+import ast
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mdp_examples
+import unbounded
+from bandit_examples import EXAMPLES as BANDITS
+from mdp_play import told_of, walk
+from paces import assert_same, each_way, forget
+from unbounded import SCB, CostSCBRL, Uniform, UniformPolicy, settings, simulate, simulate_mdp
+from unbounded.adversaries import Adversary, Growth, StochasticGap
+from unbounded.adversaries.mdps import Negative
+from unbounded.jit import schedule
+from unbounded.jit.kernel import NotCachedError
+from unbounded.jit.schedule import Code, Pace, Worker, said
+from unbounded.simulation import bandit_loops
+
+ROUNDS, EPISODES = 500, 100
+SIZES = (2, 10, 70)
+
+
+@pytest.fixture
+def change_over(monkeypatch):
+    """Which steps a learner uses from now on."""
+
+    def choose(learner, compiled):
+        monkeypatch.setattr(settings, "jit", "always" if compiled else "never")
+        learner._steps._ready = compiled
+        if hasattr(learner, "_choose_steps"):
+            learner._choose_steps()
+
+    return choose
+
+
+def losses_of(n):
+    rng = np.random.default_rng(1)
+    losses = rng.normal(size=(ROUNDS, n)) * 10.0 ** rng.integers(-3, 3, size=(ROUNDS, 1))
+    losses[ROUNDS // 2] *= 1e12
+    return losses
+
+
+@pytest.mark.parametrize("bandit", BANDITS)
+def test_a_bandit_plays_the_same(bandit, change_over):
+    for n in SIZES:
+        losses = losses_of(n)
+        limit = bandit.spec.largest_loss
+        losses = np.clip(losses, -limit, limit)
+        saves = []
+        moments = sorted(np.random.default_rng(n).integers(ROUNDS, size=3).tolist())
+        for changes in ([], [0], [0, *moments]):
+            learner = bandit.make(n, seed=1)
+            compiled = True
+            for t, row in enumerate(losses):
+                for _ in range(changes.count(t)):
+                    compiled = not compiled
+                    change_over(learner, compiled)
+                bandit.tell(learner, learner.ask(), row)
+            saves.append((learner.save(), learner.probabilities().tolist(), learner.scale))
+            change_over(learner, True)
+        assert saves[0] == saves[1] == saves[2]
+
+
+@pytest.mark.parametrize("player", mdp_examples.EXAMPLES)
+def test_an_mdp_learner_plays_the_same(player, change_over):
+    mdp, losses = mdp_examples.MDP, player.losses(episodes=EPISODES)
+    moments = sorted(np.random.default_rng(2).integers(EPISODES, size=3).tolist())
+    saves = []
+    for changes in ([], [0], [0, *moments]):
+        learner, rng = player.make(seed=1), np.random.default_rng(3)
+        compiled = True
+        for t, row in enumerate(losses):
+            for _ in range(changes.count(t)):
+                compiled = not compiled
+                change_over(learner, compiled)
+            plan = learner.ask()
+            states, actions = walk(mdp, plan, rng.random(mdp.layers.horizon))
+            learner.tell(plan, states, actions, told_of(learner, row, states, actions))
+        saves.append(learner.save())
+        change_over(learner, True)
+    assert saves[0] == saves[1] == saves[2]
+
+
+def test_the_steps_are_those_that_were_chosen(change_over):
+    """The control: different code runs."""
+    learner = SCB(3, seed=0)
+    change_over(learner, False)
+    assert learner._ask == learner._ask_interpreted
+    assert learner._look is learner._steps.interpreted.look
+    change_over(learner, True)
+    assert learner._ask is learner._steps.compiled.ask
+
+
+def test_what_is_returned_is_plain(change_over):
+    learner = SCB(3, seed=0)
+    change_over(learner, False)
+    choice = learner.ask()
+    assert type(choice.arm) is int
+    assert type(choice.probability) is float
+    assert type(learner.scale) is float
+
+
+def test_an_unknown_word(monkeypatch):
+    monkeypatch.setattr(settings, "jit", "sometimes")
+    monkeypatch.setattr(schedule, "_steps", {})
+    with pytest.raises(ValueError, match=r"settings.jit \(or UNBOUNDED_JIT\) must be one of"):
+        Uniform(3)
+
+
+def run(script, cache, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(cache), "UNBOUNDED_JIT": "auto"} | environment,
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+PLAY_UNTIL_COMPILED = """
+    import time
+    from unbounded import Uniform, SCB
+    learner = Uniform(3, seed=0)
+    first = learner._ask == learner._ask_interpreted
+    arms, end = [], time.monotonic() + 500
+    while learner._ask == learner._ask_interpreted and time.monotonic() < end:
+        choice = learner.ask()
+        learner.tell(choice, 1.0)
+        if len(arms) < 1000:
+            arms.append(choice.arm)
+    print(first, learner._ask == learner._ask_interpreted, sum(arms))
+"""
+
+
+def test_another_process_compiles_and_the_play_changes_over(tmp_path):
+    cold = run(PLAY_UNTIL_COMPILED, tmp_path)
+    first, still, total = cold.stdout.split()
+    assert (first, still) == ("True", "False")
+    warm = run(PLAY_UNTIL_COMPILED, tmp_path)
+    assert warm.stdout.split()[:2] == ["False", "False"]  # it is kept, and loaded at once
+    assert not cold.stderr
+    expected = Uniform(3, seed=0)
+    assert int(total) == sum(expected.ask().arm for _ in range(1000))
+
+
+def test_a_short_play_starts_nothing(tmp_path):
+    done = run(
+        """
+        from unbounded import SCB
+        learner = SCB(3, seed=0)
+        for _ in range(20):
+            learner.tell(learner.ask(), 1.0)
+        print(learner._steps._behind)
+        """,
+        tmp_path,
+    )
+    assert done.stdout.split() == ["None"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
+    done = run(
+        """
+        import time
+        import unbounded.jit.schedule as schedule
+        from unbounded import Uniform
+        schedule._AHEAD, schedule._SAID = 0.3, 0.0
+        class Mine(Uniform):
+            spec = Uniform.spec
+        learner, end = Mine(3, seed=0), time.monotonic() + 300
+        while learner._ask == learner._ask_interpreted and time.monotonic() < end:
+            learner.tell(learner.ask(), 1.0)
+        print(learner._ask == learner._ask_interpreted, learner._steps._behind)
+        """,
+        tmp_path,
+    )
+    assert done.stdout.split() == ["False", "None"]
+    assert "compiling Uniform" in done.stderr
+
+
+def test_settings_may_be_too_long_for_a_command(tmp_path):
+    """A support has an entry per transition; a command may have 128 kB."""
+    code = Code("it", lambda: None, 1.0, worker=Worker(SCB, {"support": [True, False] * 50_000}))
+    found = tmp_path / "found"
+    count = "str(len(json.loads(sys.stdin.readlines()[1])['support']))"
+    program = f"import json, sys; open({str(found)!r}, 'w').write({count})"
+    code._compile_behind([sys.executable, "-c", program])
+    assert found.read_text() == "100000"
+
+
+def test_the_current_directory_is_not_imported_from(tmp_path):
+    """The other process has the parent's path without its empty entry, and the parent's flags."""
+    (tmp_path / "json.py").write_text("open('stolen', 'w')")
+    (tmp_path / "unbounded.py").write_text("open('stolen', 'w')")
+    script = """
+        import sys, os
+        from unbounded import Uniform
+        sys.path.insert(0, "")
+        os.chdir(sys.argv[1])
+        code = Uniform(3, seed=0)._steps
+        command = code._command()
+        code._compile_behind(command)
+        print(code._ready, os.path.exists("stolen"), *command[1:command.index("-c")])
+    """
+    done = subprocess.run(
+        [sys.executable, "-O", "-s", "-c", textwrap.dedent(script), tmp_path],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path / "cache"), "UNBOUNDED_JIT": "auto"},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "False", "-P", "-s", "-O"], done.stderr
+
+
+def test_where_the_other_process_fails_this_one_compiles(monkeypatch):
+    monkeypatch.setattr(settings, "jit", "auto")
+    code = Code("it", lambda: None, 1.0, worker=Worker(SCB, {}))
+    monkeypatch.setattr(code, "load", lambda: None)
+    code._compile_behind([sys.executable, "-c", "raise SystemExit(1)"])
+    code.spend(schedule._AHEAD + 1.0)
+    assert code._ready
+
+
+@pytest.mark.parametrize("seed", range(6, 10))
+def test_where_the_interior_point_method_runs(seed, change_over):
+    """Of few transitions are possible where episodes may end: most solves are of that method."""
+    played = []
+    for compiled in (True, False):
+        learner, rng = CostSCBRL([1, 2, 3], 3, ends=True, seed=seed), np.random.default_rng(seed)
+        change_over(learner, compiled)
+        for _ in range(9):
+            plan, states = learner.ask(), [0, 0, int(rng.integers(2))]
+            actions = [plan.act(h, s) for h, s in enumerate(states)]
+            learner.tell(plan, states, actions, np.abs(rng.normal(size=3)))
+        played.append(learner.save())
+        change_over(learner, True)
+    assert played[0] == played[1]
+
+
+def test_kernels_take_no_powers():
+    """Python's x**3 has other bits than the product that a compiler makes of it, and 2.0**x than
+    C's exp2. Other powers are C's in both."""
+    kernel = "@kernel\ndef f(x, y):\n    return x ** 3 + y ** -2 + 2.0 ** x + x ** y + 2.0 ** -53"
+    assert set(_powers(kernel)) == {"x ** 3", "y ** (-2)", "2.0 ** x"}
+    assert _powers("def f(x):\n    return x ** 3") == []
+    found = {
+        str(path): powers
+        for path in Path(unbounded.__file__).parent.rglob("*.py")
+        if (powers := _powers(path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+def _powers(source):
+    """Powers with a whole number, or of one, in what is compiled."""
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = {ast.unparse(one).partition("(")[0] for one in function.decorator_list}
+        if names & {"kernel", "subroutine"}:
+            found += [
+                ast.unparse(node)
+                for node in ast.walk(function)
+                if isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Pow)
+                and _is_number(node.left) != _is_number(node.right)  # both know two numbers
+            ]
+    return found
+
+
+def _is_number(node):
+    return ast.unparse(node).strip("-()").replace(".", "").isdigit()
+
+
+# ------------------------------------------------------------------ simulations
+
+
+@pytest.mark.parametrize("n", [3, 70])
+@pytest.mark.parametrize("bandit", BANDITS)
+def test_a_simulation_of_a_bandit(bandit, n, monkeypatch):
+    learner = bandit.make(n)
+    assert_same(each_way(monkeypatch, lambda: simulate(learner, Growth(), 60, 2, 1, workers=2)))
+
+
+@pytest.mark.parametrize("bandit", [one for one in BANDITS if one.id in ("SCB-0", "Exp3-0")])
+def test_with_comparators(bandit, monkeypatch):
+    learner = bandit.make(70)
+    assert_same(
+        each_way(
+            monkeypatch,
+            lambda: simulate(learner, StochasticGap(), 60, 2, 1, comparators=[0, 5]),
+        )
+    )
+
+
+def test_against_python(monkeypatch):
+    def chase(t, last_arm, q, rng):
+        losses = rng.random(3)
+        losses[q.argmax()] += 1e200 if t > 30 else 1.0
+        return losses
+
+    learner = SCB(3)
+    assert_same(each_way(monkeypatch, lambda: simulate(learner, chase, 60, 2, 1)))
+
+
+@pytest.mark.parametrize("player", mdp_examples.EXAMPLES)
+def test_a_simulation_of_an_mdp(player, monkeypatch):
+    learner, mdp = player.make(), mdp_examples.MDP
+    results = each_way(
+        monkeypatch, lambda: simulate_mdp(learner, mdp, Negative(scale=0.25), 60, 2, 1)
+    )
+    assert_same(results)
+
+
+def test_an_mdp_against_python(monkeypatch):
+    def losses(t, last, q, rng):
+        return [rng.random(table.shape) for table in q]
+
+    learner, mdp = UniformPolicy([2, 3], 2), mdp_examples.MDP
+    assert_same(each_way(monkeypatch, lambda: simulate_mdp(learner, mdp, losses, 60, 2, 1)))
+
+
+# ------------------------------------------------------------------ the choice
+
+
+class Given(Code):
+    """Code that is compiled at once and would take so long."""
+
+    def __init__(self, seconds, *, kept=False):
+        super().__init__("it", lambda: None, seconds)
+        self.kept, self.compilations = kept, 0
+
+    def load(self):
+        self._ready = self.kept
+
+    def compile(self):
+        self.compilations += 1
+        self._ready = True
+
+
+def play(pace, rounds, seconds):
+    """Play rounds that take so long each; how many of them were interpreted."""
+    played = interpreted = 0
+    while played < rounds:
+        if pace.compiled:
+            return interpreted
+        some = min(pace.rounds, rounds - played)
+        with pace.interpreting(some):
+            end = time.thread_time() + some * seconds
+            while time.thread_time() < end:
+                pass
+        played += some
+        interpreted += some
+    return interpreted
+
+
+@pytest.fixture
+def auto(monkeypatch):
+    monkeypatch.setattr(settings, "jit", "auto")
+
+
+def test_what_is_short_is_interpreted(auto):
+    code = Given(seconds=10.0)
+    assert play(Pace([code], 20), 20, 1e-3) == 20
+    assert code.compilations == 0
+
+
+def test_what_is_long_is_compiled_soon(auto):
+    code = Given(seconds=10.0)
+    assert play(Pace([code], 100_000), 100_000, 1e-3) <= 100
+    assert code.compilations == 1
+
+
+def test_a_slow_first_round_is_no_reason_to_compile(auto):
+    """It may have loaded something."""
+    code = Given(seconds=10.0)
+    pace = Pace([code], 1000)
+    assert play(pace, 4, 0.02) == 4
+    assert play(pace, 996, 1e-5) == 996
+    assert code.compilations == 0
+
+
+def test_what_is_kept_is_used(auto):
+    code = Given(seconds=10.0, kept=True)
+    assert play(Pace([code], 20), 20, 1e-3) == 0
+    assert code.compilations == 0
+
+
+def test_many_short_ones_are_a_long_one(auto):
+    code = Given(seconds=0.1)
+    interpreted = [play(Pace([code], 20), 20, 1e-3) for _ in range(20)]
+    assert interpreted[:3] == [20, 20, 20]
+    assert interpreted[-1] == 0
+    assert code.compilations == 1
+
+
+def test_rounds_that_become_slower(auto):
+    """Where the first episodes are quick: what the last ones took decides."""
+    code, slow = Given(seconds=1.0), 0
+    pace = Pace([code], 300)
+    with pace.interpreting(100):
+        pass
+    assert not pace.compiled
+    while not pace.compiled:
+        slow += 1
+        with pace.interpreting(1):
+            time.sleep(0.0)
+            end = time.thread_time() + 0.02
+            while time.thread_time() < end:
+                pass
+    assert slow == 1
+
+
+@pytest.mark.parametrize(("jit", "interpreted"), [("always", 0), ("never", 100)])
+def test_the_user_may_choose(monkeypatch, jit, interpreted):
+    monkeypatch.setattr(settings, "jit", jit)
+    code = Given(seconds=1e-3)
+    assert play(Pace([code], 100), 100, 1e-4) == interpreted
+    assert code.compilations == (jit == "always")
+
+
+def test_of_threads_one_compiles(auto):
+    code = Given(seconds=0.01)
+    pace = Pace([code], 100_000)
+    threads = [threading.Thread(target=play, args=(pace, 25_000, 1e-4)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert code.compilations == 1
+
+
+def test_what_others_wrote_is_compiled_first(monkeypatch):
+    """It may count on integers that wrap around."""
+
+    class Wraps(Adversary):
+        def fill(params, state, t, last_arm, q, out):  # noqa: N805 - a kernel, not a method
+            word = t * 6364136223846793005
+            for k in range(out.size):
+                word = word * 6364136223846793005 + 1442695040888963407
+                out[k] = 1.0 if word < 0 else 0.0
+
+    monkeypatch.setattr(settings, "jit", "auto")
+    forget(monkeypatch)
+    result = simulate(Uniform(2), Wraps(), 20, seed=0)
+    assert all(code._ready for code in bandit_loops._codes.values())
+    assert result.high[0, -1] == 1.0  # Python's integers are never negative here
+
+
+def test_short_simulations_compile_nothing(tmp_path):
+    """Of any learner; in a process of its own, where nothing has been compiled."""
+    script = """
+        import numpy as np
+        from bandit_examples import EXAMPLES as BANDITS
+        from mdp_examples import EXAMPLES as MDPS, MDP
+        from unbounded import simulate, simulate_mdp
+        from unbounded.jit import cache
+        from unbounded.adversaries import StochasticGap
+        from unbounded.adversaries.mdps import Negative
+        def refuse(cached, signature, target):
+            if not getattr(cache._here, "cached_only", False):
+                raise AssertionError(f"{cached.source.qualname} would be compiled")
+            raise cache.NotCachedError(cached.source.qualname)
+        cache.Cached.load_overload = refuse
+        for example in BANDITS:
+            simulate(example.values[0].make(5), StochasticGap(), 30, seed=1)
+        for example in MDPS:
+            simulate_mdp(example.values[0].make(), MDP, Negative(scale=0.25), 30, seed=1)
+        simulate(BANDITS[0].values[0].make(2), lambda t, arm, q, rng: rng.random(2), 20)
+        print("played")
+    """
+    paths = [os.path.dirname(os.path.dirname(__file__)), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(script)],
+        env=os.environ
+        | {"UNBOUNDED_CACHE_DIR": str(tmp_path), "UNBOUNDED_JIT": "auto"}
+        | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout == "played\n"
+
+
+def test_a_long_simulation_says_that_it_compiles(monkeypatch, capsys):
+    monkeypatch.setattr(settings, "jit", "always")
+    monkeypatch.setattr(schedule, "_SAID", 0.0)
+    monkeypatch.setattr(Code, "load", lambda self: None)  # as if nothing were kept
+    forget(monkeypatch)
+    simulate(Uniform(2), StochasticGap(), 10, seed=0)
+    said = capsys.readouterr().err
+    assert "compiling simulations of Uniform, about" in said
+    assert "compiling StochasticGap, about" in said
+
+
+# ------------------------------------------------------------------ messages, and one run
+
+
+def test_waiting_is_said(capsys, monkeypatch):
+    with said("compiling", after=0.05):
+        time.sleep(0.2)
+    assert "unbounded: compiling" in capsys.readouterr().err
+    with said("compiling"):
+        pass
+    monkeypatch.setattr(settings, "messages", False)
+    with said("compiling", after=0.0):
+        time.sleep(0.05)
+    assert not capsys.readouterr().err
+
+
+def test_what_is_said_of_the_time(capsys, monkeypatch):
+    monkeypatch.setattr(schedule, "_SAID", 0.0)
+    code = Code("it", lambda: time.sleep(0.05), 7.0)
+    code.compile()
+    assert not capsys.readouterr().err  # it was cached
+    monkeypatch.setattr(code, "load", lambda: None)
+    code._ready = False
+    code.compile()
+    assert "compiling it, about 7 s, once per machine" in capsys.readouterr().err
+    monkeypatch.setattr(schedule, "can_cache", lambda: False)
+    code._ready = False
+    code.compile()
+    assert "in each process: nothing is cached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("jit", "runs"), [("always", 1), ("auto", 1), ("never", 0)])
+def test_it_is_ready_after_one_run(monkeypatch, jit, runs):
+    """A warm-up asks whether it is ready, and is told to run what it runs."""
+    monkeypatch.setattr(settings, "jit", jit)
+    ran = []
+    code = Code("it", lambda: ran.append(code.ready), 1.0)
+    assert code.ready == bool(runs)
+    assert code.ready == bool(runs)
+    assert ran == [False] * runs
+
+
+def test_what_is_not_cached_is_looked_for_once(monkeypatch):
+    monkeypatch.setattr(settings, "jit", "auto")
+    ran = []
+
+    def missing():
+        ran.append(1)
+        raise NotCachedError("it")
+
+    code = Code("it", missing, 1.0)
+    assert not code.ready
+    assert not code.ready
+    assert len(ran) == 1
