@@ -78,10 +78,35 @@ _FACTORS = {
 }
 _RENAMED: dict[str, dict[str, str]] = {  # settings of a class: the older name, the newer name
     "AHB": {"gamma_const": "exploration"},
+    "CostSCBRL": {"centre": "center"},
     "OREPS": _FACTORS,
-    "SCBRL": _FACTORS,
+    "SCBRL": _FACTORS | {"centre": "center"},
     "UOBREPS": _FACTORS,
 }
+
+
+_GROUPS = {  # of SCBRL's settings, formerly arguments of their own
+    "constants": (
+        "rate", "mixing", "implicit", "exploration", "width", "bonus", "early_stop", "share_counts",
+        "skip", "exploration_cap", "few", "center", "renewal", "kappa",
+    ),
+    "reading": ("literal", "clip", "threshold", "estimator", "tight", "ablation"),
+    "known": ("transitions", "support", "allowed", "ends"),
+}  # fmt: skip
+
+
+def _newer(cls: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as the class takes them, which may be given by their older names."""
+    taken, newer = inspect.signature(cls).parameters, _RENAMED.get(cls.__name__, {})
+    out = {k if k in taken else newer.get(k, k): value for k, value in settings.items()}
+    if cls.__name__ in ("SCBRL", "CostSCBRL") and out.get("profile") == "theory":
+        if '"theory"' not in str(inspect.signature(cls)).replace("'", '"'):
+            out["profile"] = "paper"
+    for group, names in _GROUPS.items() if "constants" in taken and "reading" in taken else ():
+        found = {name: out.pop(name) for name in names if name in out}
+        if found:
+            out[group] = found
+    return out
 
 
 def make(cls: Any, *arguments: Any, **settings: Any) -> Any:
@@ -90,12 +115,7 @@ def make(cls: Any, *arguments: Any, **settings: Any) -> Any:
     if ucbvi and hasattr(unbounded, "UCBVI"):  # formerly a setting of MVP
         cls = unbounded.UCBVI
         settings = {name: value for name, value in settings.items() if name != "explorer"}
-    known = inspect.signature(cls).parameters
-    newer = _RENAMED.get(cls.__name__, {})
-    return cls(
-        *arguments,
-        **{k if k in known else newer.get(k, k): value for k, value in settings.items()},
-    )
+    return cls(*arguments, **_newer(cls, settings))
 
 
 def older_names(cls: Any, settings: Mapping[str, Any]) -> dict[str, Any]:

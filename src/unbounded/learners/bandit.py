@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import PCG64
@@ -78,7 +78,7 @@ class Learner(AskTell[Choice]):
     (2, 1.5, 0)
     """
 
-    spec: ClassVar[BanditSpec]
+    spec: BanditSpec
     _ask: Callable[..., Any]  # the steps that are used now
     _tell: Callable[..., Any]
     _look: Callable[..., Any]

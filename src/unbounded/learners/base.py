@@ -40,7 +40,7 @@ class AskTell(Repeatable, Generic[T]):
     original issues later.
     """
 
-    spec: ClassVar[Any]
+    spec: Any  # the class's, or the one that its settings choose
     _noun: ClassVar[str]  # what a ticket is called
     _example: ClassVar[str]  # of a learner, for the error message
 
@@ -302,13 +302,14 @@ class AskTell(Repeatable, Generic[T]):
 
     @classmethod
     def _restored(cls, fields: dict[str, Any]) -> Self:
-        settings, packing = documents.lengthened(fields["settings"]), cls.spec.packing
+        settings = documents.lengthened(fields["settings"])
         buffer = documents.decoded(fields["buffer"])
         if buffer.size < cls._fewest_entries(settings):  # before anything of that size is made
             raise ValueError("its state does not fit its settings")
         learner = cls(**settings, seed=0)
         learner._seed = None
         learner._fit(buffer.size)
+        packing = learner.spec.packing
         packing.check(buffer, like=learner._buffer)
         packing.clear_scratch(buffer)
         learner._buffer[:] = buffer
@@ -406,10 +407,11 @@ def _setting_names(cls: type) -> tuple[str, ...]:
 
 def _settings(cls: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What `save` keeps: JSON knows neither tuples nor NumPy's numbers."""
-    return {name: _plain(arguments[name]) for name in _setting_names(cls)}
+    return {name: plain(arguments[name]) for name in _setting_names(cls)}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """The same without tuples and NumPy's types."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return list(value) if isinstance(value, tuple) else value

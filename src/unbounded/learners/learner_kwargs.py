@@ -17,10 +17,16 @@ def arguments_for(
     layers, taken = mdp.layers, signature(cls).parameters
     given: dict[str, Any] = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
     allowed = [table.tolist() for table in layers.allowed] if layers.n_forbidden else None
+    if "known" in taken:
+        known: dict[str, Any] = {"allowed": allowed, "ends": layers.ends}
+        if settings.get("explorer") == "oracle":
+            known["transitions"] = mdp.P
+        given["known"] = known | dict(settings.get("known") or {})
+        settings = {name: value for name, value in settings.items() if name != "known"}
     for name, value in {"allowed": allowed, "ends": layers.ends}.items():
         if name in taken:
             given[name] = value
-        elif value:
+        elif value and "known" not in taken:
             raise TypeError(
                 f"{cls.__name__} takes no {name}=, and cannot play where episodes end early or "
                 "where some actions are not allowed: choose one that takes allowed= and ends=, "

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from inspect import signature
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.kernel import borrowed
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.base import AskTell
+from unbounded.learners.base import AskTell, plain
 from unbounded.learners.early_ends import check_end, completed
 from unbounded.learners.full_information import all_losses, is_tables
 from unbounded.learners.learner_kwargs import arguments_for
@@ -89,7 +90,7 @@ class MDPLearner(AskTell[Plan]):
     >>> learner.tell(plan, states=[0, 1], actions=actions, losses=[3.0, 250.0])
     """
 
-    spec: ClassVar[MDPSpec]
+    spec: MDPSpec
     layers: Layers
     _noun = "plan"
     _example = "SCBRL"
@@ -362,11 +363,20 @@ class MDPLearner(AskTell[Plan]):
         return Markov(self.layers, self.spec.policy(self._state()))
 
     def __repr__(self) -> str:
-        rest = {k: v for k, v in self._settings.items() if k not in ("allowed", "ends")}
-        parts = [f"{name}={value!r}" for name, value in rest.items()]
+        parts = [f"{name}={value!r}" for name, value in self._differing().items()]
         parts += [f"{self.layers.n_forbidden} not allowed"] if self.layers.n_forbidden else []
         parts += ["ends=True"] if self.layers.ends else []
         return f"{self.spec.name}({', '.join(parts)})"
+
+    def _differing(self) -> dict[str, Any]:
+        """The settings that are not defaults, but for what `__repr__` says of the shape."""
+        given = signature(type(self)).parameters
+        return {
+            name: value
+            for name, value in self._settings.items()
+            if name not in ("allowed", "ends", "known")
+            and (name not in given or value != plain(given[name].default))
+        }
 
     # ------------------------------------------------------------------ keeping
 

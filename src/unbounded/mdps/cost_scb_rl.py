@@ -12,9 +12,9 @@ where t^ is t, rounded up to three binary digits so that weights change rarely; 
 episodes, if that was told. Weights never decrease and have a floor (erratum E16); boxes are nested
 (E13) and hold for any number of episodes.
 
-In the practical profile, estimates are centred: of min(l, C_h) - c_h, with the mean c_h of what the
-layer's losses were clipped to so far, at most C_h/2; and c_h gamma_h/(q~ + gamma_h) is subtracted
-on all pairs, visited or not.
+In the practical profile, estimates are centered: of min(l, C_h) - c_h, with the mean c_h of what
+the layer's losses were clipped to so far, at most C_h/2; and c_h gamma_h/(q~ + gamma_h) is
+subtracted on all pairs, visited or not.
 
 Everything is in units of 2^unit, the largest exponent of a threshold: any finite float64 is a legal
 loss, and a common factor 2^k changes that one number and nothing else.
@@ -24,52 +24,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import (
-    Count,
-    Counts,
-    Exponent,
-    Integers,
-    IntScratch,
-    Scratch,
-    Sizes,
-    Vector,
-)
+from unbounded.core.arrays import Count, Integers, Scratch, Sizes, Vector
 from unbounded.core.ceiling import Ceilings, clip_each_above, new_ceilings
-from unbounded.core.occupancy.confidence import JIN, count, narrow, told_support
+from unbounded.core.occupancy.confidence import JIN, Bernstein, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver import programs
-from unbounded.core.occupancy.solver.ftrl import (
-    EXPONENT,
-    WarmStart,
-    even_play,
-    floor_weights,
-    new_memory,
-)
-from unbounded.core.occupancy.solver.work import work_size
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
 from unbounded.core.scaled import shift_each, widths
-from unbounded.core.state_validation import (
-    ROUNDING,
-    require,
-    require_boxes,
-    require_estimates,
-)
+from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import cost_profiles, markov_play
+from unbounded.mdps.steps import boxes as confidence_set
+from unbounded.mdps.steps import cost_profiles, ftrl
+from unbounded.mdps.steps.boxes import Boxes, new_boxes
+from unbounded.mdps.steps.ftrl import Estimates, Solver, new_estimates, new_solver
 from unbounded.mdps.steps.loss_ranges import as_given, checked_least
-from unbounded.mdps.steps.solves import NO_SOLVES, Solves, entered
 from unbounded.validation import checked_constant, checked_count
-
-_MOST = 2.0**200  # of estimates in units of 2^unit
 
 
 class Params(NamedTuple):
@@ -77,15 +55,14 @@ class Params(NamedTuple):
     m: int  # thresholds are the m-th largest losses
     kappa: float  # floor of the weights (E16)
     skip: float  # solve when some pair's l_hat since the last solve exceeds this x C_h |S_h| A
-    centre: float  # multiplies what is subtracted from losses before they are divided
+    center: float  # multiplies what is subtracted from losses before they are divided
     tolerance: float
-    c1: float  # width of the boxes: c1 sqrt(P ln_/N) + c2 ln_/N with ln_ = log_term + ln t
-    c2: float
+    width: Bernstein  # of the boxes, with ln_ = log_term + ln t
     log_term: float
     lower: Vector  # layers: the least possible losses
     eta: Vector  # layers: times sqrt(t^)
     gamma: Vector  # layers: times sqrt(t^)
-    possible: Vector  # triples: 1 or 0, if the support was told; else empty
+    possible: Vector  # triples: 1 or 0, if the support is known; else empty
 
 
 class State(NamedTuple):
@@ -94,57 +71,29 @@ class State(NamedTuple):
     below: Count  # losses below ``lower``
     version: int
     epoch: int  # changes with the boxes
-    unit: Exponent
-    solves: Solves
     ceilings: Ceilings  # layers: C_h
-    N: Counts  # pairs: visits
-    N_before: Counts  # pairs: visits that the box was made from
-    M: Counts  # triples: transitions seen
-    lo: Vector  # triples: the boxes
-    hi: Vector
-    room: Vector  # pairs: 1 - sum lo
-    L_hat: Vector  # pairs, in units of 2^unit; infinite where not allowed
-    since: Sizes  # pairs: sizes of the estimates since the last solve
-    w: Sizes  # layers, in units of 2^unit
+    boxes: Boxes
+    estimates: Estimates
+    solver: Solver
     paid: Sizes  # layers: sum of the clipped losses, in units of 2^unit
-    q: Sizes  # pairs: q~
-    pi: Vector  # pairs: policy of q~
-    u: Vector  # states: upper bounds for pi, -1 if not known yet
-    memory: WarmStart  # of the solver
     rates: Scratch  # layers
-    work: Scratch  # of the solver
-    values: Scratch  # of the upper bounds
-    order: IntScratch  # likewise
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject what cannot have been learned."""
         self.ceilings.check_for(params.lower)
-        told = (self.t - 1) * params.lower.size
-        require(self.clipped + self.below <= told, "no so many losses")
-        require_estimates(self.L_hat, _MOST)
-        least = -_MOST if params.centre > 0.0 else 0.0
-        require(np.all(self.L_hat >= least), "there are no such estimates")
-        require_boxes(self.lo, self.hi)
-        known = (self.u == -1.0) | (abs(self.u - 0.5) <= 0.5 + ROUNDING)
-        require(np.all(known), "there are no such bounds")
+        losses = (self.t - 1) * params.lower.size
+        require(self.clipped + self.below <= losses, "no so many losses")
+        signed = params.center > 0.0
+        require(signed or np.all(self.estimates.L_hat >= 0.0), "there are no such estimates")
 
 
 def init(layers: Layers, params: Params) -> State:
     """C_{1,h} = 0, no visits, whole simplices but for what is impossible."""
-    H, S, X, T = layers.horizon, layers.n_states, layers.n_pairs, layers.n_transitions
-    values, order = scratch(layers)
-    lo, hi = np.zeros(T), params.possible.copy() if params.possible.size else np.ones(T)
-    q, pi = even_play(layers, lo, hi)
-    state = State(
-        t=1, clipped=0, below=0, version=0, epoch=1, unit=0, solves=NO_SOLVES,
-        ceilings=new_ceilings(params.lower, params.m), N=np.zeros(X), N_before=np.zeros(X),
-        M=np.zeros(T), lo=lo, hi=hi, room=np.zeros(X), L_hat=layers.barred, since=np.zeros(X),
-        w=np.zeros(H), paid=np.zeros(H), q=q, pi=pi, u=np.full(S, -1.0),
-        memory=new_memory(layers), rates=np.zeros(H), work=np.zeros(work_size(layers.table)),
-        values=np.zeros(values.size), order=np.zeros(order.size, np.int64),
+    H, boxes = layers.horizon, new_boxes(layers, params.possible)
+    return State(
+        1, 0, 0, 0, 1, new_ceilings(params.lower, params.m), boxes, new_estimates(layers),
+        new_solver(layers, boxes), np.zeros(H), np.zeros(H),
     )  # fmt: skip
-    spare_mass(layers.table, state.lo, state.room)
-    return state
 
 
 # Kernels
@@ -165,45 +114,30 @@ def clock(params: Params, t: int) -> float:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: Any, memo: int,
+    lay: Integers, params: Params, state: State, program: Any, memo: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode of the policy of q~."""
-    t, below = state.t, state.below
+    t, below, epoch, boxes = state.t, state.below, state.epoch, state.boxes
+    estimates, solver = state.estimates, state.solver
     for h in range(losses.size):
         below += losses[h] < params.lower[h]
     clipped, rose = clip_each_above(state.ceilings, params.lower, losses)
-    u_unknown(  # Comp-UOB
-        lay, state.lo, state.hi, state.room, state.pi, states, state.u, state.values, state.order
-    )
+    confidence_set.bound_visited(lay, boxes, solver.pi, states, solver.u)  # Comp-UOB
     due = estimate(lay, params, state, states, actions)
     if rose or clock(params, t + 1) != clock(params, t):
         due = True
-    epoch = state.epoch
-    doubled = count(lay, states, actions, state.N, state.M, state.N_before)
-    if doubled and new_boxes(lay, params, state, states, actions):
+    ln_ = params.log_term + math.log(float(t))
+    doubled = confidence_set.count_episode(lay, boxes, states, actions)
+    if doubled and confidence_set.renew_visited(lay, boxes, ln_, params.width, states, actions):
         epoch += 1
         due = True
-    clipped += state.clipped
     if due:
-        unit = weigh(params, state, clock(params, t + 1))
-        return solved(lay, params, state, solver, t + 1, clipped, below, epoch, unit)
-    return with_numbers(
-        state, t + 1, clipped, below, state.version, epoch, state.unit, state.solves
-    )
-
-
-@kernel
-def with_numbers(
-    state: State, t: int, clipped: int, below: int, version: int, epoch: int, unit: int,
-    solves: Solves,
-) -> State:  # fmt: skip
-    """The same arrays with other numbers."""
+        estimates = weigh(params, state, clock(params, t + 1))
+        solver = ftrl.solve(lay, boxes, epoch, estimates, solver, program, params.tolerance)
     return State(
-        t, clipped, below, version, epoch, unit, solves, state.ceilings, state.N, state.N_before,
-        state.M, state.lo, state.hi, state.room, state.L_hat, state.since, state.w,
-        state.paid, state.q, state.pi, state.u, state.memory, state.rates, state.work, state.values,
-        state.order,
+        t + 1, state.clipped + clipped, below, solver.solves.solves, epoch, state.ceilings, boxes,
+        estimates, solver, state.paid, state.rates,
     )  # fmt: skip
 
 
@@ -215,97 +149,51 @@ def estimate(
 
     Returns whether q~ has become too old (`skip`).
     """
+    estimates, solver, ceilings = state.estimates, state.solver, state.ceilings
     due = False
     root = math.sqrt(clock(params, state.t))
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        e = int(state.ceilings.e_before[h - 1])
-        l = math.ldexp(state.ceilings.l[h - 1], e - state.unit)
-        gamma = params.gamma[h - 1] / root
-        c = centre_of(params, state, h, math.ldexp(state.ceilings.C_before[h - 1], e - state.unit))
+        shift = int(ceilings.e_before[h - 1]) - estimates.unit
+        l = math.ldexp(ceilings.l[h - 1], shift)
+        c = center_of(params, state, h, math.ldexp(ceilings.C_before[h - 1], shift))
         state.paid[h - 1] += l
-        if l != c:
-            u = state.u[lay[STATE, h] + s] * state.pi[p]
-            l_hat = (l - c) / (u + gamma)
-            state.L_hat[p] += l_hat
-            state.since[p] += abs(l_hat)
-            pairs = lay[PAIR, h + 1] - lay[PAIR, h]
-            C = params.eta[h - 1] / root * state.w[h - 1]
-            if state.since[p] > params.skip * pairs * C:
-                due = True
-        if c > 0.0:
-            for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
-                state.L_hat[p] -= c * gamma / (state.q[p] + gamma)
+        u = solver.u[lay[STATE, h] + s] * solver.pi[p]
+        C = params.eta[h - 1] / root * estimates.w[h - 1]
+        limit = params.skip * (lay[PAIR, h + 1] - lay[PAIR, h]) * C
+        gamma = params.gamma[h - 1] / root
+        if ftrl.estimate(lay, estimates, solver.q, h, p, l, c, u, 1.0, gamma, limit):
+            due = True
     return due
 
 
 @kernel
-def centre_of(params: Params, state: State, h: int, C: float) -> float:
+def center_of(params: Params, state: State, h: int, C: float) -> float:
     """What losses of layer ``h`` with the threshold ``C`` are taken from: their mean so far, C/2.
 
-    The lesser of the two. Most costs may be far below C, and a centre far above them would add
+    The lesser of the two. Most costs may be far below C, and a center far above them would add
     variance; one above C/2 would take away that estimates are optimistic where u > q~.
     """
-    if params.centre == 0.0 or C == 0.0:  # C > 0 takes a loss, hence t > 1
+    if params.center == 0.0 or C == 0.0:  # C > 0 takes a loss, hence t > 1
         return 0.0
-    return params.centre * min(state.paid[h - 1] / float(state.t - 1), 0.5 * C)
+    return params.center * min(state.paid[h - 1] / float(state.t - 1), 0.5 * C)
 
 
 @subroutine
-def weigh(params: Params, state: State, t_hat: float) -> int:
-    """Move the unit to the largest threshold, and raise the weights to C_h/eta_h; the unit."""
-    largest = state.unit
-    seen = False
-    for h in range(state.w.size):
-        if state.ceilings.C[h] > 0.0:
-            e = int(state.ceilings.e[h])
-            largest = max(largest, e) if seen else e
-            seen = True
-    shift = state.unit - largest
-    if shift != 0:
-        shift_each(state.L_hat, shift)
-        shift_each(state.since, shift)
-        shift_each(state.w, shift)
-        shift_each(state.paid, shift)
-        state.memory.head[EXPONENT] += shift
+def weigh(params: Params, state: State, t_hat: float) -> Estimates:
+    """Move the unit to the largest threshold, and raise the weights to C_h/eta_h."""
+    ceilings, before = state.ceilings, state.estimates.unit
+    unit = ftrl.largest_exponent(ceilings.C, ceilings.e, before)
+    if unit != before:
+        shift_each(state.paid, before - unit)
     root = math.sqrt(t_hat)
-    for h in range(state.w.size):
-        C = math.ldexp(state.ceilings.C[h], int(state.ceilings.e[h]) - largest)
+    for h in range(state.rates.size):
+        C = math.ldexp(ceilings.C[h], int(ceilings.e[h]) - unit)
         state.rates[h] = C / (params.eta[h] / root)
-    floor_weights(state.rates, 1.0, params.kappa, state.w)
-    return largest
-
-
-@subroutine
-def new_boxes(
-    lay: Integers, params: Params, state: State, states: Integers, actions: Integers
-) -> bool:
-    """Boxes of the visited pairs that have doubled; whether any of them changed."""
-    ln_ = params.log_term + math.log(float(state.t))
-    changed = narrow(
-        lay, states, actions, state.N, state.N_before, state.M, ln_, params.c1, params.c2,
-        state.lo, state.hi,
-    )  # fmt: skip
-    if changed:
-        spare_mass(lay, state.lo, state.room)
-    return changed
-
-
-@kernel
-def solved(
-    lay: Integers, params: Params, state: State, solver: Any, t: int, clipped: int, below: int,
-    epoch: int, unit: int,
-) -> State:  # fmt: skip
-    """Compute q~ and its policy, for episode ``t``."""
-    outcome = solver(
-        lay, state.lo, state.hi, epoch, state.L_hat, state.w, params.tolerance, state.memory,
-        state.work, state.q, state.pi,
-    )  # fmt: skip
-    state.since[:] = 0.0
-    state.u[:] = -1.0
-    solves = entered(state.solves, outcome)
-    return with_numbers(state, t, clipped, below, state.version + 1, epoch, unit, solves)
+    memory = state.solver.memory
+    estimates, _ = ftrl.weigh(state.estimates, memory, unit, state.rates, 1.0, params.kappa)
+    return estimates
 
 
 class CostSCBRL(MDPLearner):
@@ -330,7 +218,7 @@ class CostSCBRL(MDPLearner):
     outliers : int, default 0
         How many huge losses of each layer say nothing about their actions: the learner works at the
         scale of the largest loss but these.
-    profile : {"practical", "theory"}
+    profile : {"practical", "paper"}
         Defaults of the next five arguments: what works, or what the theorem is proved for. See
         docs/theory/one-sided-mdp.md.
     rate, implicit, width : float
@@ -339,7 +227,7 @@ class CostSCBRL(MDPLearner):
         FTRL is solved again when the estimates of some pair since the last solve exceed
         ``skip * |S_h| * n_actions`` times the layer's threshold, or when a threshold, a rate or the
         confidence set changed.
-    centre : float
+    center : float
         Estimates are of losses less this times their mean in the layer so far (or half the
         threshold, if that is less), for less variance; 0: as they are.
     kappa, tolerance : float
@@ -374,18 +262,19 @@ class CostSCBRL(MDPLearner):
         __name__,
         name="CostSCBRL",
         reference="docs/theory/one-sided-mdp.md",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
-        solves="solves",
+        act=ftrl.act,
+        distribution=ftrl.distribution,
+        policy=attrgetter("solver.pi"),
+        solves="solver.solves",
         solver=programs.ftrl,
-        infinite=("L_hat",),
+        infinite=("estimates.L_hat",),
         scale_free=True,
         examples=(
             {},
-            {"profile": "theory"},
+            {"profile": "paper"},
             {"outliers": 2},
             {"episodes": 1000, "rate": 2.0, "implicit": 0.5},
-            {"centre": 0.0, "implicit": 0.3},
+            {"center": 0.0, "implicit": 0.3},
         ),
     )
 
@@ -399,12 +288,12 @@ class CostSCBRL(MDPLearner):
         lower: float | Sequence[float] | None = None,
         best_reward: float | Sequence[float] | None = None,
         outliers: SupportsIndex = 0,
-        profile: Literal["practical", "theory"] = "practical",
+        profile: Literal["practical", "paper"] = "practical",
         rate: float | None = None,
         implicit: float | None = None,
         width: float | None = None,
         skip: float | None = None,
-        centre: float | None = None,
+        center: float | None = None,
         kappa: float = 1e-3,
         tolerance: float = 1e-8,
         support: npt.ArrayLike | None = None,
@@ -427,8 +316,8 @@ class CostSCBRL(MDPLearner):
         eta = np.sqrt(iota / (sizes * A))
         params = Params(
             T=T, m=outliers + 1, kappa=checked_constant("kappa", kappa), skip=constants.skip,
-            centre=constants.centre, tolerance=checked_constant("tolerance", tolerance),
-            c1=constants.width * JIN.c1, c2=constants.width * JIN.c2,
+            center=constants.center, tolerance=checked_constant("tolerance", tolerance),
+            width=Bernstein(constants.width * JIN.c1, constants.width * JIN.c2),
             log_term=math.log(10.0 * S * A / delta),
             lower=least, eta=constants.rate * eta,
             gamma=0.5 * constants.implicit * eta, possible=possible,
@@ -454,4 +343,4 @@ class CostSCBRL(MDPLearner):
 
     def occupancy(self) -> Vector:
         """The FTRL solution q~ over pairs, flat."""
-        return self._state().q.copy()
+        return self._state().solver.q.copy()

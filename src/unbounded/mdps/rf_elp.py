@@ -6,32 +6,197 @@ with uniform actions at s in every component (E33). RF-ELP-ES stops at the first
 the visits of s to m (E26). Guarantee: q(s) of the mixture is at least half of the best possible one
 for every state that can be reached with probability above 9 C^2 S A H/N, C logarithmic (E25).
 
-Where the support of the transitions was told, states that it cannot reach are not sought. Counts
-alone never prove that, so without being told every state has its episodes.
+Where the support of the transitions is known, states that it cannot reach are not sought. Counts
+alone never prove that, so without it every state has its episodes.
 
 A policy is planned when a model is renewed and not before, so there are few: repeated ones get more
-weight. How a state is sought is in `state_search`, which SCB-RL's `few_explorers` shares.
+weight. `explore` is the loop; `steps/few_explorers.py`, which SCB-RL plays in practice, shares its
+parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import told_support
+from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.reach import reachable
+from unbounded.core.simplex.sampling import uniform
+from unbounded.core.state_validation import (
+    require,
+    require_counts,
+    require_distribution,
+    require_numbers,
+)
 from unbounded.jit.interpreter import interpreted
-from unbounded.jit.kernel import kernel, subroutine
+from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.spec import Cache, MDPSpec
 from unbounded.mdps import mvp, ucbvi
-from unbounded.mdps.steps import explorers, optimism, state_search
-from unbounded.mdps.steps.state_search import UCBVI, Params, Progress, State
+from unbounded.mdps.steps import explorers, optimism
+from unbounded.mdps.steps.explorers import Library
+from unbounded.mdps.steps.optimism import Bonus, Model
 from unbounded.validation import checked_constant, checked_count, checked_flag, checked_option
+
+MVP, UCBVI = 0, 1  # explorers
+
+
+class Goal(NamedTuple):
+    """What depends on the number of episodes."""
+
+    N: int  # episodes per state, at most
+    bonus: Bonus  # of the explorer
+
+
+class Params(NamedTuple):
+    m: int  # stop after so many visits (RF-ELP-ES); 0: never
+    n_sought: int  # how many states are sought
+    share: bool  # keep the model from one state to the next
+    explorer: int  # MVP, or UCBVI
+    goal: Goal
+    sought: Vector  # states 0 .. S - 1: 1 or 0, if some are not sought; else empty
+    even: Vector  # pairs: the policy that takes all allowed actions evenly
+
+
+class Progress(NamedTuple):
+    """How far the search is."""
+
+    version: int
+    target: int  # which state is being sought, 0 .. S - 1; S: all are done
+    spent: int  # episodes spent on it
+    visits: int  # ... of which so many reached it
+    began: int  # the first policy of the library that belongs to the target
+    current: int  # the policy that is being played
+    size: int  # of the library
+    explored: int  # episodes of exploration in all
+
+
+class State(NamedTuple):
+    t: int
+    clipped: int  # nothing is ever clipped
+    version: int
+    progress: Progress
+    model: Model
+    library: Library
+    zeros: Vector  # layers: no reward is to be estimated, as the reward is known
+
+    def check(self, params: Params) -> None:
+        """Reject what cannot have been learned."""
+        self.model.check()
+        progress, library = self.progress, self.library
+        states, size = self.model.V.size, library.size
+        require(0 <= progress.target < states, "there is no such state")
+        done = progress.target == states - 1
+        require(0 <= size <= library.weight.size, "there are no such policies")
+        require(progress.size == size or done, "there are no such policies")
+        require(0 <= progress.began <= progress.size, "there are no such policies")
+        require(0 <= progress.current < max(progress.size, 1), "there is no such policy")
+        require(0 <= progress.visits <= progress.spent, "there are no such visits")
+        require_counts(library.weight)
+        require_numbers(library.target, states - 1, "states")
+        n_actions = (self.model.N.size - 1) // (states - 1)
+        require_numbers(library.choice, n_actions, "actions")
+        if done and size > 0:
+            require_distribution(library.weight[:size], "the mixture of policies")
+
+
+def init(layers: Layers, params: Params) -> State:
+    """The first state is sought."""
+    lay, library = layers.table, explorers.new_library(layers)
+    model, zeros = optimism.new_model(layers), np.zeros(layers.horizon)
+    nothing = Progress(0, next_target(lay, params, 0), 0, 0, 0, 0, 0, 0)
+    progress = planned(lay, params, params.goal.bonus, nothing, model, library)
+    library = library._replace(size=progress.size)
+    return State(1, 0, 0, progress, model, library, zeros)
+
+
+def sought_states(layers: Layers, possible: Vector) -> Vector:
+    """`Params.sought`: the states that ``possible`` transitions (1 or 0; empty: all) can reach, but
+    for the end, whose loss is known."""
+    if possible.size == 0:
+        return possible
+    sought = reachable(layers, np.zeros_like(possible), possible)[1:].astype(np.float64)
+    if layers.ends:
+        sought[np.cumsum(layers.sizes)[1:] - 1] = 0.0
+    return sought
+
+
+def grown(state: State) -> State:
+    """The same with room for more policies."""
+    return state._replace(library=explorers.grown(state.library))
+
+
+def finished(state: State, library: Library) -> State:
+    """The search is over, with this library."""
+    progress = state.progress._replace(target=state.model.V.size - 1)
+    return state._replace(progress=progress, library=library)
+
+
+# Kernels
+
+
+@kernel
+def done(lay: Integers, state: State) -> bool:
+    """Whether every state has had its episodes."""
+    return state.progress.target >= n_states(lay)
+
+
+@kernel
+def n_states(lay: Integers) -> int:
+    """How many there are, without s_0."""
+    return lay[STATE, horizon(lay) + 1] - 1
+
+
+@subroutine
+def next_target(lay: Integers, params: Params, number: int) -> int:
+    """The first state to be sought from ``number`` on."""
+    while number < n_states(lay) and not may_be_reached(params, number):
+        number += 1
+    return number
+
+
+@subroutine
+def may_be_reached(params: Params, number: int) -> bool:
+    """As far as was told."""
+    return params.sought.size == 0 or params.sought[number] > 0.0
+
+
+@kernel
+def room(state: State) -> bool:
+    """Whether one more policy fits into the library."""
+    return state.library.size < state.library.weight.size - 1
+
+
+@kernel
+def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
+    """The policy that seeks the target; when all states are done, one of those found."""
+    k = state.progress.current
+    if done(lay, state):
+        k = explorers.draw(state.library, uniform(word))
+    explorers.fill_component(lay, params.even, state.library, k, pi)
+    return k
+
+
+@kernel
+def distribution(
+    lay: Integers, params: Params, state: State, P: Vector, cache: Cache, q: Vector
+) -> None:
+    """Occupancy under ``P`` of what `act` plays."""
+    library = state.library
+    if done(lay, state):
+        explorers.mean_occupancy(
+            lay, params.even, library, P, cache.pi, cache.mass, cache.explorers, q
+        )
+    else:
+        explorers.fill_component(lay, params.even, library, state.progress.current, cache.pi)
+        roll_forward(lay, P, cache.pi, cache.mass, q)
 
 
 @kernel
@@ -40,48 +205,99 @@ def update(
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode of the current policy; losses are ignored."""
-    progress = state.progress
-    if not state_search.done(lay, state):
-        renewed = state_search.observe(lay, params, state, states, actions)
-        progress = _after_episode(lay, params, progress, state, states, renewed)
-    return state_search.with_progress(state, state.t + 1, progress)
+    return explore(lay, params, params.goal, state, states, actions)
 
 
 @kernel
-def reopened(lay: Integers, params: Params, state: State) -> State:
-    """The search begins anew, with the model if that is shared."""
-    if not params.share:
-        optimism.forget(state.model)
-    target = state_search.next_target(lay, params, 0)
-    return state_search.seeking(lay, params, state, state.t, target, state.progress.explored)
-
-
-@subroutine
-def _after_episode(
-    lay: Integers, params: Params, progress: Progress, state: State, states: Integers,
-    renewed: bool,
-) -> Progress:  # fmt: skip
-    """One episode of the current policy was played: plan again, or go on to the next state."""
+def explore(
+    lay: Integers, params: Params, goal: Goal, state: State, states: Integers, actions: Integers
+) -> State:
+    """Algorithms 3 and 6, after one episode of the current policy: plan again, or go on to the next
+    state."""
     model, library = state.model, state.library
-    version, target, spent, visits, began, current, size, explored = progress
+    version, target, spent, visits, began, current, size, explored = state.progress
+    if target >= n_states(lay):
+        return with_progress(state, state.t + 1, state.progress)
+    renewed = observe(lay, params, state, states, actions)  # line 1: MVP with reward 1{. = s}
     layer, s = explorers.place(lay, target)
     library.weight[current] += 1.0
     spent += 1
     explored += 1
     if states[layer - 1] == s:
         visits += 1
-    if spent >= params.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
+    progress = Progress(version, target, spent, visits, began, current, size, explored)
+    if spent >= goal.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
         for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
             library.weight[k] /= float(spent) * params.n_sought
-        target = state_search.next_target(lay, params, target + 1)
-        following = Progress(version + 1, target, 0, 0, size, current, size, explored)
-        if target == state_search.n_states(lay):
-            return following
-        if not params.share:
+        target = next_target(lay, params, target + 1)
+        progress = Progress(version + 1, target, 0, 0, size, current, size, explored)
+        renewed = target < n_states(lay)
+        if renewed and not params.share:
             optimism.forget(model)
-        return state_search.planned(lay, params, following, model, library)
-    so_far = Progress(version, target, spent, visits, began, current, size, explored)
-    return state_search.planned(lay, params, so_far, model, library) if renewed else so_far
+    if renewed:
+        progress = planned(lay, params, goal.bonus, progress, model, library)
+    return with_progress(state, state.t + 1, progress)
+
+
+@kernel
+def reopened(lay: Integers, params: Params, goal: Goal, state: State) -> State:
+    """The search begins anew, with the model if that is shared."""
+    if not params.share:
+        optimism.forget(state.model)
+    target = next_target(lay, params, 0)
+    return seeking(lay, params, goal.bonus, state, state.t, target, state.progress.explored)
+
+
+@subroutine
+def seeking(
+    lay: Integers, params: Params, bonus: Bonus, state: State, t: int, target: int, explored: int
+) -> State:
+    """On to ``target``, with nothing in the library."""
+    progress = Progress(state.progress.version + 1, target, 0, 0, 0, 0, 0, explored)
+    if target < n_states(lay):
+        progress = planned(lay, params, bonus, progress, state.model, state.library)
+    return with_progress(state, t, progress)
+
+
+@subroutine
+def with_progress(state: State, t: int, progress: Progress) -> State:
+    """The same with other numbers."""
+    old = state.library
+    library = Library(progress.size, old.choice, old.weight, old.target)
+    return State(t, 0, progress.version, progress, state.model, library, state.zeros)
+
+
+@subroutine
+def observe(
+    lay: Integers, params: Params, state: State, states: Integers, actions: Integers
+) -> bool:
+    """Learn the transitions of an episode; whether the model was renewed."""
+    if params.explorer == UCBVI:
+        return ucbvi.observe(lay, state.model, states, actions, state.zeros)
+    return mvp.observe(lay, state.model, states, actions, state.zeros)
+
+
+@subroutine
+def planned(
+    lay: Integers, params: Params, bonus: Bonus, progress: Progress, model: Model, library: Library
+) -> Progress:
+    """Plan for the target (Alg. 3, line 1); the policy is stored if it is new."""
+    version, target, spent, visits, began, current, size, explored = progress
+    layer, s = explorers.place(lay, target)
+    if params.explorer == UCBVI:
+        ucbvi.plan(lay, bonus, model, layer, s)
+    else:
+        mvp.plan(lay, bonus, model, layer, s)
+    S = n_states(lay) + 1
+    current = began
+    while current < size and not explorers.same(lay, library, current, model.choice, layer):
+        current += 1
+    if current == size:
+        assign(library.choice[current * S : (current + 1) * S], model.choice)
+        library.weight[current] = 0.0
+        library.target[current] = target
+        size += 1
+    return Progress(version + 1, target, spent, visits, began, current, size, explored)
 
 
 class RFELP(MDPLearner):
@@ -132,11 +348,8 @@ class RFELP(MDPLearner):
         __name__,
         name="RFELP",
         reference="Chen & Zhang 2024, Algorithms 3 and 6",
-        init=state_search.init,
-        act=state_search.act,
-        distribution=state_search.distribution,
-        room=state_search.room,
-        grown=state_search.grown,
+        room=room,
+        grown=grown,
         per_state=True,
         infinite=("model.N_all",),
         examples=({"episodes": 20}, {"episodes": 20, "explorer": "ucbvi", "early_stop": 5}),
@@ -165,16 +378,15 @@ class RFELP(MDPLearner):
         who = checked_option("explorer", explorer, ("mvp", "ucbvi"))
         of = ucbvi if who == UCBVI else mvp
         possible = told_support(shape, support)
-        sought = state_search.sought_states(shape, possible)
+        sought = sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
         params = Params(
-            N=episodes,
             m=checked_count("early_stop", early_stop, least=0),
             n_sought=S,
             share=checked_flag("share_counts", share_counts),
             explorer=who,
             # erratum E33: delta for each state
-            bonus=of.chosen_bonus(shape, constants, bonus, episodes, delta / S),
+            goal=Goal(episodes, of.chosen_bonus(shape, constants, bonus, episodes, delta / S)),
             sought=sought,
             even=shape.even,
         )
@@ -183,7 +395,7 @@ class RFELP(MDPLearner):
     @property
     def made_for(self) -> int:
         """Episodes for all states that are sought, at most."""
-        return int(self._params.N * self._params.n_sought)
+        return int(self._params.goal.N * self._params.n_sought)
 
     @property
     def done(self) -> bool:

@@ -14,40 +14,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, IntScratch, Scratch, Sizes, Values, Vector
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
+from unbounded.core.arrays import Integers, Vector
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.solver import programs
-from unbounded.core.occupancy.solver.ftrl import WarmStart, even_play, floor_weights, new_memory
-from unbounded.core.occupancy.solver.work import work_size
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.scaled import ldexp
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play
+from unbounded.mdps.steps import boxes as confidence_set
+from unbounded.mdps.steps import ftrl
+from unbounded.mdps.steps.boxes import Boxes, known_boxes
+from unbounded.mdps.steps.ftrl import Estimates, Solver, new_estimates, new_solver
 from unbounded.mdps.steps.loss_ranges import checked_ranges
-from unbounded.mdps.steps.solves import NO_SOLVES, Solves, entered
 from unbounded.validation import checked_constant, checked_count
 
 _NO_GAMMA = 1e-200  # an occupancy may underflow to zero
 _KAPPA = 1e-3  # floor of the weights, relative to their mean (erratum E16)
 
 
-_MOST = 2.0**200  # of estimates in units of 2^unit
-
-
 class Params(NamedTuple):
     eta: float
     tolerance: float
     unit: int  # the widest range is below 2^unit, and losses are kept in units of it
-    low: Vector  # layers: the range that was told
+    low: Vector  # layers: the given range
     high: Vector
     W: Vector  # layers: its width, in units of 2^e
     e: Vector
@@ -58,50 +55,44 @@ class State(NamedTuple):
     t: int
     clipped: int
     version: int
-    solves: Solves
-    L_hat: Annotated[Vector, Values(0.0, _MOST)]  # pairs; infinite where not allowed
-    w: Sizes  # layers
-    q: Sizes  # pairs
-    pi: Vector
-    room: Vector  # pairs: 1 - sum P, zero but for rounding
-    memory: WarmStart  # of the solver
-    work: Scratch  # of the solver
-    values: Scratch  # of the occupancies
-    order: IntScratch
+    boxes: Boxes  # that hold P and nothing else
+    estimates: Estimates
+    solver: Solver
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require(np.all((self.w == 0.0) | (self.w >= 2.0**-1000)), "there are no such weights")
+        """Reject what cannot have been learned."""
+        L_hat, w = self.estimates.L_hat, self.estimates.w
+        require(np.all(L_hat >= 0.0), "there are no such estimates")
+        require(np.all((w == 0.0) | (w >= 2.0**-1000)), "there are no such weights")
 
 
 def init(layers: Layers, params: Params) -> State:
     """The most even occupancy measure."""
-    H, X, lay = layers.horizon, layers.n_pairs, layers.table
-    values, order = scratch(layers)
-    q, pi = even_play(layers, params.P, params.P)
-    state = State(
-        t=1, clipped=0, version=0, solves=NO_SOLVES, L_hat=layers.barred, w=np.zeros(H),
-        q=q, pi=pi, room=np.zeros(X), memory=new_memory(layers),
-        work=np.zeros(work_size(lay)), values=np.zeros(values.size),
-        order=np.zeros(order.size, np.int64),
-    )  # fmt: skip
+    boxes = known_boxes(layers, params.P)
+    estimates, solver = new_estimates(layers), new_solver(layers, boxes)
     halves = 0.5 * np.ldexp(params.W, params.e.astype(np.int64) - params.unit)
-    floor_weights(halves, 0.5 * params.eta, _KAPPA, state.w)
-    spare_mass(lay, params.P, state.room)
-    return _solved(lay, params, state, programs.ftrl(), 1, 0)
+    estimates, _ = ftrl.weigh(
+        estimates, solver.memory, params.unit, halves, 0.5 * params.eta, _KAPPA
+    )
+    program = programs.ftrl()
+    solver = ftrl.solve(layers.table, boxes, 1, estimates, solver, program, params.tolerance)
+    return State(1, 0, 1, boxes, estimates, solver)
 
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: Any, memo: int,
+    lay: Integers, params: Params, state: State, program: Any, memo: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Add the estimates of one episode and solve."""
-    clipped, changed = _estimate(lay, params, state, states, actions, losses)
-    t, clipped = state.t + 1, state.clipped + clipped
-    if changed:
-        return _solved(lay, params, state, solver, t, clipped)
-    return _told(state, t, clipped, state.version, state.solves)
+    boxes, estimates, solver = state.boxes, state.estimates, state.solver
+    confidence_set.bound_visited(lay, boxes, solver.pi, states, solver.u)  # which is q itself
+    clipped, due = _estimate(lay, params, state, states, actions, losses)
+    if due:
+        solver = ftrl.solve(lay, boxes, 1, estimates, solver, program, params.tolerance)
+    return State(
+        state.t + 1, state.clipped + clipped, solver.solves.solves, boxes, estimates, solver
+    )
 
 
 @subroutine
@@ -110,41 +101,21 @@ def _estimate(
     losses: Vector,
 ) -> tuple[int, bool]:  # fmt: skip
     """L_hat += l/q on the visited pairs; how many losses were clipped, and whether any counted."""
+    estimates, solver = state.estimates, state.solver
     clipped = 0
-    changed = False
+    due = False
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
         low, e = params.low[h - 1], int(params.e[h - 1])
         loss = min(max(losses[h - 1], low), params.high[h - 1])
         clipped += loss != losses[h - 1]
-        l_plus = min(ldexp(loss, -e) - ldexp(low, -e), params.W[h - 1])
-        l_plus = math.ldexp(l_plus, e - params.unit)
-        # Boxes that hold only P: the upper occupancy bound is the occupancy.
-        q = u_state(lay, params.P, params.P, state.room, state.pi, h, s, state.values, state.order)
-        if l_plus > 0.0:
-            state.L_hat[p] += l_plus / (q * state.pi[p] + _NO_GAMMA)
-            changed = True
-    return clipped, changed
-
-
-@kernel
-def _solved(
-    lay: Integers, params: Params, state: State, solver: Any, t: int, clipped: int
-) -> State:
-    outcome = solver(
-        lay, params.P, params.P, 1, state.L_hat, state.w, params.tolerance, state.memory,
-        state.work, state.q, state.pi,
-    )  # fmt: skip
-    return _told(state, t, clipped, state.version + 1, entered(state.solves, outcome))
-
-
-@kernel
-def _told(state: State, t: int, clipped: int, version: int, solves: Solves) -> State:
-    return State(
-        t, clipped, version, solves, state.L_hat, state.w, state.q, state.pi, state.room,
-        state.memory, state.work, state.values, state.order,
-    )  # fmt: skip
+        l = min(ldexp(loss, -e) - ldexp(low, -e), params.W[h - 1])
+        l = math.ldexp(l, e - params.unit)
+        q = solver.u[lay[STATE, h] + s] * solver.pi[p]
+        if ftrl.estimate(lay, estimates, solver.q, h, p, l, 0.0, q, 1.0, _NO_GAMMA, 0.0):
+            due = True
+    return clipped, due
 
 
 class OREPS(MDPLearner):
@@ -180,11 +151,12 @@ class OREPS(MDPLearner):
         __name__,
         name="OREPS",
         reference="Zimin & Neu 2013",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
-        solves="solves",
+        act=ftrl.act,
+        distribution=ftrl.distribution,
+        policy=attrgetter("solver.pi"),
+        solves="solver.solves",
         solver=programs.ftrl,
-        infinite=("L_hat",),
+        infinite=("estimates.L_hat",),
     )
 
     def __init__(

@@ -15,23 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Counts, Integers, IntScratch, Scratch, Vector
-from unbounded.core.occupancy.confidence import JIN, count, log_term, rebuild, told_support
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon
+from unbounded.core.arrays import Integers, Scratch, Vector
+from unbounded.core.occupancy.confidence import JIN, Bernstein, log_term, told_support
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.occupancy.solver.kl import LEAST, uniform_base
 from unbounded.core.occupancy.solver.work import work_size
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.core.scaled import ldexp
-from unbounded.core.state_validation import ROUNDING, require, require_boxes
-from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.core.state_validation import ROUNDING, require
+from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.spec import NO_SOLVES, MDPSpec, Solves
+from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import markov_play
+from unbounded.mdps.steps.boxes import Boxes, new_boxes
+from unbounded.mdps.steps.ftrl import entered
 from unbounded.mdps.steps.loss_ranges import checked_ranges
-from unbounded.mdps.steps.solves import NO_SOLVES, Solves, entered
 from unbounded.validation import checked_constant, checked_count
 
 
@@ -39,13 +40,13 @@ class Params(NamedTuple):
     eta: float
     gamma: float
     tolerance: float
-    c1: float  # width of the boxes: c1 sqrt(P log_term/N) + c2 log_term/N
-    c2: float
+    width: Bernstein  # of the boxes
     log_term: float
     unit: int  # the widest range is below 2^unit: at any scale nothing overflows
-    low: Vector  # layers: the range that was told
-    width: Vector  # layers, in units of 2^unit
-    possible: Vector  # triples: 1 or 0, if the support was told; else empty
+    low: Vector  # layers: the given range
+    range: Vector  # layers: its width, in units of 2^unit
+    w: Vector  # layers: range/eta
+    possible: Vector  # triples: 1 or 0, if the support is known; else empty
 
 
 class State(NamedTuple):
@@ -54,25 +55,17 @@ class State(NamedTuple):
     version: int
     solves: Solves
     pi: Vector
-    N: Counts  # pairs: visits
-    N_before: Counts  # pairs: at the beginning of the epoch
-    M: Counts  # triples
-    lo: Vector  # triples: the boxes
-    hi: Vector
-    room: Vector  # pairs: 1 - sum lo
+    boxes: Boxes
     ln_q: Vector  # pairs: logarithms of the iterate q(s,a) P(s'|s,a)
     ln_P: Vector  # triples
     l_hat: Vector  # pairs: this episode's estimates, infinite where not allowed
-    w: Vector  # layers
-    v: Vector  # states: dual variables, zero before each step
-    theta: Vector  # pairs
+    u: Scratch  # states: upper occupancy bounds of the visited ones
+    v: Scratch  # states: dual variables, zero before each step
+    theta: Scratch  # pairs
     work: Scratch  # of the solver
-    values: Scratch  # of the upper bounds
-    order: IntScratch
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
-        require_boxes(self.lo, self.hi)
+        """Reject what cannot have been learned."""
         logarithms = np.concatenate([self.ln_q, self.ln_P])
         legal = (logarithms >= math.log(LEAST) - ROUNDING) & (logarithms <= ROUNDING)
         require(np.all(legal), "there are no such probabilities")
@@ -80,19 +73,14 @@ class State(NamedTuple):
 
 def init(layers: Layers, params: Params) -> State:
     """Uniform occupancy, whole simplices."""
-    H, X, T, lay = layers.horizon, layers.n_pairs, layers.n_transitions, layers.table
+    X, S = layers.n_pairs, layers.n_states
     ln_q, ln_P = uniform_base(layers)
-    values, order = scratch(layers)
-    state = State(
-        t=1, clipped=0, version=0, solves=NO_SOLVES, pi=Markov.uniform(layers).pi, N=np.zeros(X),
-        N_before=np.zeros(X), M=np.zeros(T), lo=np.zeros(T),
-        hi=params.possible.copy() if params.possible.size else np.ones(T), room=np.zeros(X),
-        ln_q=ln_q, ln_P=ln_P, l_hat=layers.barred, w=np.zeros(H), v=np.zeros(layers.n_states),
-        theta=np.zeros(X), work=np.zeros(work_size(lay)), values=np.zeros(values.size),
-        order=np.zeros(order.size, np.int64),
+    return State(
+        t=1, clipped=0, version=0, solves=NO_SOLVES, pi=Markov.uniform(layers).pi,
+        boxes=new_boxes(layers, params.possible), ln_q=ln_q, ln_P=ln_P, l_hat=layers.barred,
+        u=np.zeros(S), v=np.zeros(S), theta=np.zeros(X),
+        work=np.zeros(work_size(layers.table)),
     )  # fmt: skip
-    spare_mass(lay, state.lo, state.room)
-    return state
 
 
 @kernel
@@ -101,20 +89,22 @@ def update(
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """One step of mirror descent."""
+    boxes = state.boxes
+    state.u[:] = -1.0
+    confidence_set.bound_visited(lay, boxes, state.pi, states, state.u)
     clipped = _estimate(lay, params, state, states, actions, losses)
-    if count(lay, states, actions, state.N, state.M, state.N_before):
-        _new_epoch(lay, params, state)
+    if confidence_set.count_episode(lay, boxes, states, actions):
+        confidence_set.rebuild(lay, boxes, params.log_term, params.width)
     state.v[:] = 0.0
     state.theta[:] = 0.0
     outcome = solver(
-        lay, state.lo, state.hi, state.l_hat, state.w, params.tolerance, state.ln_q, state.ln_P,
+        lay, boxes.lo, boxes.hi, state.l_hat, params.w, params.tolerance, state.ln_q, state.ln_P,
         state.v, state.theta, state.work, state.pi,
     )  # fmt: skip
     return State(
         state.t + 1, state.clipped + clipped, state.version + 1, entered(state.solves, outcome),
-        state.pi, state.N, state.N_before, state.M, state.lo, state.hi, state.room, state.ln_q,
-        state.ln_P, state.l_hat, state.w, state.v, state.theta, state.work, state.values,
-        state.order,
+        state.pi, boxes, state.ln_q, state.ln_P, state.l_hat, state.u, state.v,
+        state.theta, state.work,
     )  # fmt: skip
 
 
@@ -123,7 +113,7 @@ def _estimate(
     lay: Integers, params: Params, state: State, states: Integers, actions: Integers,
     losses: Vector,
 ) -> int:  # fmt: skip
-    """l_hat = l+/(u + gamma) on the visited pairs; how many losses were clipped."""
+    """l_hat = l+/(u + gamma) on the visited pairs; return how many losses were clipped."""
     clipped = 0
     for p in range(state.l_hat.size):
         if state.l_hat[p] < math.inf:  # not what is not allowed
@@ -132,25 +122,16 @@ def _estimate(
         s = states[h - 1]
         p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
         l_plus = ldexp(losses[h - 1] - params.low[h - 1], -params.unit)
-        if l_plus < 0.0 or l_plus > params.width[h - 1]:
+        if l_plus < 0.0 or l_plus > params.range[h - 1]:
             clipped += 1
-            l_plus = min(max(l_plus, 0.0), params.width[h - 1])
-        u = u_state(lay, state.lo, state.hi, state.room, state.pi, h, s, state.values, state.order)
-        state.l_hat[p] = l_plus / (u * state.pi[p] + params.gamma)
-        state.w[h - 1] = params.width[h - 1] / params.eta
+            l_plus = min(max(l_plus, 0.0), params.range[h - 1])
+        u = state.u[lay[STATE, h] + s] * state.pi[p]
+        state.l_hat[p] = l_plus / (u + params.gamma)
     return clipped
 
 
-@subroutine
-def _new_epoch(lay: Integers, params: Params, state: State) -> None:
-    """Boxes from the counts so far."""
-    assign(state.N_before, state.N)
-    rebuild(lay, state.N, state.M, params.log_term, params.c1, params.c2, False, state.lo, state.hi)
-    spare_mass(lay, state.lo, state.room)
-
-
 class UOBREPS(MDPLearner):
-    """UOB-REPS, told the range of the losses (true: an oracle; wrong: what people do).
+    """UOB-REPS, given the range of the losses (true: an oracle; wrong: what people do).
 
     Parameters
     ----------
@@ -222,9 +203,11 @@ class UOBREPS(MDPLearner):
         widths = np.diff(loss_range)[:, 0]
         unit = math.frexp(float(widths.max()))[1]
         params = Params(
-            eta=eta * rate, gamma=eta * implicit, tolerance=tolerance, c1=JIN.c1 * width,
-            c2=JIN.c2 * width, log_term=log_term(shape, T, delta), unit=unit,
-            low=loss_range[:, 0].copy(), width=np.ldexp(widths, -unit),
+            eta=eta * rate, gamma=eta * implicit, tolerance=tolerance,
+            log_term=log_term(shape, T, delta),
+            width=Bernstein(JIN.c1 * width, JIN.c2 * width), unit=unit,
+            low=loss_range[:, 0].copy(), range=np.ldexp(widths, -unit),
+            w=np.ldexp(widths, -unit) / (eta * rate),
             possible=told_support(shape, support),
         )  # fmt: skip
         self._begin(shape, params, locals(), seed)

@@ -1,29 +1,18 @@
-"""Blocks of episodes, whose number doubles, and what SCB-RL's constants are in each."""
+"""Blocks of episodes, whose number doubles, and what SCB-RL's rates are in each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from unbounded.core.arrays import Vector
 from unbounded.jit.kernel import kernel
 from unbounded.mdps import uob_reps_ex
-from unbounded.mdps.steps import state_search
+from unbounded.mdps.rf_elp import Goal
 from unbounded.mdps.steps.optimism import Bonus
-
-if TYPE_CHECKING:
-    from unbounded.mdps.steps.profiles import Rates
-
-
-class Span(NamedTuple):
-    """A block of episodes, and what its constants are for."""
-
-    last: int  # how many episodes there are in the end, those before included
-    new: int  # how many there are in the block
-    T: int  # how many rates are for
-    delta: float
+from unbounded.mdps.steps.profiles import Span
 
 
 def spans_of(episodes: int | None, delta: float, S: int, few: bool) -> list[Span]:
@@ -52,12 +41,21 @@ def spans_of(episodes: int | None, delta: float, S: int, few: bool) -> list[Span
     return out
 
 
-class Blocks(NamedTuple):
-    """What depends on the number of episodes, for each block of them."""
+class Rates(NamedTuple):
+    """What depends on the number of episodes, in one block of them."""
 
-    last: Vector  # T_k
-    N: Vector
+    last: int  # T_k, the block's last episode
+    budget: int  # episodes of exploration in all, if there are few policies
+    goal: Goal
+    play: uob_reps_ex.Rates
+
+
+class Blocks(NamedTuple):
+    """The same for each block."""
+
+    last: Vector
     budget: Vector
+    N: Vector
     log_bonus: Vector
     eta: Vector
     gamma: Vector
@@ -66,43 +64,21 @@ class Blocks(NamedTuple):
     log_term: Vector
 
 
-def blocks_of(
-    spans: Sequence[Span], rates: Sequence[Rates], bonuses: Sequence[Bonus], skip: float,
-    logs: Sequence[float],
-) -> Blocks:  # fmt: skip
-    """The same, column by column."""
-    rows = [
-        (span.last, rate.N, rate.budget, bonus.log_term, rate.eta, rate.gamma, rate.beta,
-         2.0 * rate.eta * skip, log)
-        for span, rate, bonus, log in zip(spans, rates, bonuses, logs, strict=True)
-    ]  # fmt: skip
+def blocks_of(every: Sequence[Rates]) -> Blocks:
+    """The rates of all blocks, column by column."""
+    rows = [(one.last, one.budget, one.goal.N, one.goal.bonus.log_term, *one.play) for one in every]
     return Blocks(*[np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)])
 
 
 @kernel
-def block_of(blocks: Blocks, t: int) -> int:
-    """The block of episode ``t``; the last one goes on for ever."""
-    k = 0
-    while k < blocks.last.size - 1 and blocks.last[k] < t:
-        k += 1
-    return k
-
-
-@kernel
-def search_params(blocks: Blocks, search: state_search.Params, t: int) -> state_search.Params:
-    """Of the exploration, at episode ``t``."""
-    if blocks.last.size == 1:
-        return search
-    k = block_of(blocks, t)
-    return state_search.with_episodes(search, int(blocks.N[k]), blocks.log_bonus[k])
-
-
-@kernel
-def play_params(blocks: Blocks, play: uob_reps_ex.Params, t: int) -> uob_reps_ex.Params:
-    """Of FTRL, at episode ``t``."""
-    if blocks.last.size == 1:
-        return play
-    k = block_of(blocks, t)
-    return uob_reps_ex.at_rates(
-        play, blocks.eta[k], blocks.gamma[k], blocks.beta[k], blocks.skip[k], blocks.log_term[k]
+def rates_of(blocks: Blocks, k: int, bonus: Bonus) -> Rates:
+    """The rates of block ``k``; ``bonus`` is that of any other."""
+    log_bonus = blocks.log_bonus[k]
+    return Rates(
+        int(blocks.last[k]),
+        int(blocks.budget[k]),
+        Goal(int(blocks.N[k]), Bonus(bonus.c1, bonus.c2, bonus.c3, log_bonus, bonus.B)),
+        uob_reps_ex.Rates(
+            blocks.eta[k], blocks.gamma[k], blocks.beta[k], blocks.skip[k], blocks.log_term[k]
+        ),
     )

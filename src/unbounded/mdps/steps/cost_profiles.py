@@ -15,12 +15,12 @@ class Constants(NamedTuple):
     implicit: float  # of gamma
     width: float  # of the boxes of Jin et al., constants 2 and 14/3
     skip: float  # how old the policy may get, in losses at uniform occupancy
-    centre: float  # of estimates, in means of the losses so far
+    center: float  # of estimates, in means of the losses so far
 
 
-THEORY = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # what the theorem is proved for
+PAPER = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # what the theorem is proved for
 PRACTICAL = Constants(0.8, 0.2, 0.4, 0.9, 1.0)
-PROFILES = {"theory": THEORY, "practical": PRACTICAL}
+PROFILES = {"paper": PAPER, "practical": PRACTICAL}
 
 
 def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
@@ -33,5 +33,5 @@ def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
         implicit=checked_constant("implicit", constants.implicit),
         width=checked_constant("width", constants.width),
         skip=checked_factor("skip", constants.skip),
-        centre=checked_share("centre", constants.centre),
+        center=checked_share("center", constants.center),
     )

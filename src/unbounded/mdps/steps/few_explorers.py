@@ -21,9 +21,10 @@ from unbounded.core.arrays import Counts, Integers, Scratch, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.core.state_validation import require_numbers
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.mdps.steps import explorers, optimism, state_search
+from unbounded.mdps import rf_elp
+from unbounded.mdps.rf_elp import Goal, Params, Progress
+from unbounded.mdps.steps import explorers, optimism
 from unbounded.mdps.steps.explorers import Library
-from unbounded.mdps.steps.state_search import Params, Progress
 
 _FIRST = 8  # episodes for a state in the first round
 
@@ -36,7 +37,7 @@ class State(NamedTuple):
     best: Scratch  # likewise
 
     def check_for(self, size: int) -> None:
-        """Refuse what cannot have been learned with ``size`` policies."""
+        """Reject what cannot have been learned with ``size`` policies."""
         require_numbers(self.serves + 1.0, size + 1, "policies")
 
 
@@ -51,65 +52,67 @@ def init(layers: Layers) -> State:
 
 @subroutine
 def next_target(
-    lay: Integers, params: Params, few: State, search: state_search.State, number: int
+    lay: Integers, params: Params, N: int, few: State, search: rf_elp.State, number: int
 ) -> int:
     """The first state to be sought from ``number`` on."""
-    while number < state_search.n_states(lay) and not _is_sought(lay, params, few, search, number):
+    while number < rf_elp.n_states(lay) and not _is_sought(lay, params, N, few, search, number):
         number += 1
     return number
 
 
 @subroutine
 def _is_sought(
-    lay: Integers, params: Params, few: State, search: state_search.State, number: int
+    lay: Integers, params: Params, N: int, few: State, search: rf_elp.State, number: int
 ) -> bool:
     """Whether it may be reached, and was neither met nor tried enough."""
-    if not state_search.may_be_reached(params, number) or few.tried[number] >= params.N:
+    if not rf_elp.may_be_reached(params, number) or few.tried[number] >= N:
         return False
     return bool(optimism.met(lay, search.model, number) < params.m)
 
 
 @kernel
 def update(
-    lay: Integers, params: Params, budget: int, few: State, search: state_search.State,
+    lay: Integers, params: Params, goal: Goal, budget: int, few: State, search: rf_elp.State,
     states: Integers, actions: Integers,
-) -> state_search.State:  # fmt: skip
+) -> rf_elp.State:  # fmt: skip
     """Learn from an episode that sought the target; plan again, or go on to another state."""
-    renewed = state_search.observe(lay, params, search, states, actions)
+    renewed = rf_elp.observe(lay, params, search, states, actions)
     version, target, spent, _, _, _, size, explored = search.progress
     few.tried[target] += 1.0
     spent += 1
     explored += 1
     over = explored >= budget
     enough = max(_FIRST, few.tried[target] - spent)  # as many as before, in this round
-    if over or spent >= enough or not _is_sought(lay, params, few, search, target):
-        target = next_target(lay, params, few, search, target + 1)
-        if target == state_search.n_states(lay):  # another round
-            target = next_target(lay, params, few, search, 0)
+    if over or spent >= enough or not _is_sought(lay, params, goal.N, few, search, target):
+        target = next_target(lay, params, goal.N, few, search, target + 1)
+        if target == rf_elp.n_states(lay):  # another round
+            target = next_target(lay, params, goal.N, few, search, 0)
         if over:
-            target = state_search.n_states(lay)
-        return state_search.seeking(lay, params, search, search.t + 1, target, explored)
+            target = rf_elp.n_states(lay)
+        return rf_elp.seeking(lay, params, goal.bonus, search, search.t + 1, target, explored)
     # One policy is kept at a time, the current one.
     progress = Progress(version, target, spent, 0, 0, 0, 0 if renewed else size, explored)
     if renewed:
-        progress = state_search.planned(lay, params, progress, search.model, search.library)
-    return state_search.with_progress(search, search.t + 1, progress)
+        progress = rf_elp.planned(lay, params, goal.bonus, progress, search.model, search.library)
+    return rf_elp.with_progress(search, search.t + 1, progress)
 
 
 @kernel
 def reopened(
-    lay: Integers, params: Params, few: State, search: state_search.State
-) -> state_search.State:
+    lay: Integers, params: Params, goal: Goal, few: State, search: rf_elp.State
+) -> rf_elp.State:
     """The search goes on, for states that were not met yet."""
     few.serves[:] = -1.0
-    target = next_target(lay, params, few, search, 0)
-    return state_search.seeking(lay, params, search, search.t, target, search.progress.explored)
+    target = next_target(lay, params, goal.N, few, search, 0)
+    return rf_elp.seeking(
+        lay, params, goal.bonus, search, search.t, target, search.progress.explored
+    )
 
 
 @kernel
 def chosen(
-    lay: Integers, params: Params, few: State, search: state_search.State, N: Vector, M: Vector
-) -> state_search.State:
+    lay: Integers, params: Params, few: State, search: rf_elp.State, N: Vector, M: Vector
+) -> rf_elp.State:
     """The search is over: few policies, chosen by all that was counted."""
     model, progress = search.model, search.progress
     size = choose(
@@ -117,7 +120,7 @@ def chosen(
         model.Q,
     )  # fmt: skip
     version, explored = progress.version + 1, progress.explored
-    return state_search.with_progress(
+    return rf_elp.with_progress(
         search, search.t, Progress(version, progress.target, 0, 0, 0, 0, size, explored)
     )
 

@@ -1,4 +1,4 @@
-"""The two named sets of constants of SCB-RL, and the rates that follow from them.
+"""The settings of SCB-RL: two profiles of constants, readings of the paper, what is known; rates.
 
 With S states, A actions, T episodes: eta = gamma = sqrt(H ln(S A T/delta)/(S A T)) and
 xi = beta = sqrt(S A/T), each times a factor; N = ceil(xi T) episodes of exploration per state, at
@@ -8,12 +8,14 @@ most a fraction of T/S (erratum E18); beta at most 1/2 (E17).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+
+import numpy.typing as npt
 
 from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, ucbvi
-from unbounded.mdps.steps.blocks import Span
 from unbounded.mdps.steps.optimism import Bonus
 from unbounded.validation import (
     checked_constant,
@@ -25,65 +27,266 @@ from unbounded.validation import (
 )
 
 
-class Constants(NamedTuple):
-    """What a profile sets; every field is also an argument of `SCBRL`."""
-
-    clip: str
-    rate: float  # of eta
-    implicit: float  # of gamma
-    mixing: float  # of beta
-    exploration: float  # of xi
-    width: float  # of the paper's boxes, constants 4 and 28/3
-    bonus: float | str  # c1 = c2 = c3 of the explorer's bonus; "paper": its own paper's
-    early_stop: int  # visits after which a state counts as found; 0: RF-ELP without stopping
-    share_counts: bool  # one model for all states to be explored
-    skip: float  # how old the policy may get, in losses at uniform occupancy
-    exploration_cap: float  # at most this fraction of the episodes is exploration
-    few: bool  # few exploration policies, chosen by counts (`few_explorers`)
-    centre: float  # of estimates, in means of the losses so far
+def _bonus(name: str, value: float | str) -> float | str:
+    if isinstance(value, str) and value != "paper":
+        raise ValueError(f"{name} must be a number above 0 or 'paper', got {value!r}")
+    return value if isinstance(value, str) else checked_constant(name, value)
 
 
-# The paper's constants, and MVP's.
-THEORY = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
-# Calibrated by benchmarks/scb_rl_calibrate.py.
-PRACTICAL = Constants("range", 0.5, 0.3, 1.0, 0.05, 0.2, 0.3, 2, True, 0.75, 0.03, True, 1.0)
-PROFILES = {"theory": THEORY, "practical": PRACTICAL}
-LARGE = 10_000  # transitions (s, a, s'), from which on practical renews its boxes and bounds lazily
+def _option(*options: str) -> Any:
+    def check(name: str, value: str) -> str:
+        return options[checked_option(name, value, options)]
+
+    return check
 
 
-def chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
-    """A profile's constants with those ``arguments`` that are not None instead, checked."""
-    checked_option("profile", profile, tuple(PROFILES))
-    given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
-    constants = PROFILES[profile]._replace(**given)
-    if isinstance(constants.bonus, str) and constants.bonus != "paper":
-        raise ValueError(f"bonus must be a number above 0 or 'paper', got {constants.bonus!r}")
-    bonus = constants.bonus
-    return constants._replace(
-        rate=checked_constant("rate", constants.rate),
-        implicit=checked_constant("implicit", constants.implicit),
-        exploration=checked_constant("exploration", constants.exploration),
-        width=checked_constant("width", constants.width),
-        bonus=bonus if isinstance(bonus, str) else checked_constant("bonus", bonus),
-        mixing=checked_factor("mixing", constants.mixing),
-        skip=checked_factor("skip", constants.skip),
-        early_stop=checked_count("early_stop", constants.early_stop, least=0),
-        share_counts=checked_flag("share_counts", constants.share_counts),
-        exploration_cap=checked_constant("exploration_cap", constants.exploration_cap, below=1.0),
-        few=checked_flag("few", constants.few),
-        centre=checked_share("centre", constants.centre),
-    )
+class _Checked:
+    """A group of settings, each of which is checked if it is given."""
+
+    _checks: ClassVar[Mapping[str, Any]]
+
+    def __post_init__(self) -> None:
+        for name, check in self._checks.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check(name, value))
+
+    def otherwise(self, defaults: Self) -> Self:
+        """Take what is not given from ``defaults``."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]  # the subclasses are dataclasses
+        return replace(defaults, **{k: v for k, v in given.items() if v is not None})  # type: ignore[type-var]  # likewise
 
 
-def renewal(profile: str, layers: Layers) -> str:
-    """When boxes and bounds are renewed, if that was not said.
+@dataclass(frozen=True, kw_only=True)
+class Constants(_Checked):
+    """The constants of `SCBRL`; those that are None are the profile's.
+
+    Parameters
+    ----------
+    rate, mixing, implicit, exploration : float
+        Multiply the paper's learning rate, share of the exploration policies, implicit
+        exploration, and length of the exploration phase.
+    width : float
+        Multiplies the width of the confidence set.
+    bonus : float or "paper"
+        Constant of the explorer's bonuses, or those of the explorer's own paper.
+    early_stop : int
+        Visits after which exploration goes on to the next state (RF-ELP-ES); 0: never.
+    share_counts : bool
+        Use one transition model for all states to be explored.
+    skip : float
+        Solve FTRL again when the estimates of some pair since the last solve exceed
+        ``skip * |S_h| * n_actions`` times the layer's range, or when a weight or the confidence
+        set changed; by default four times the profile's with lazy renewal. A policy that is older
+        than that by a constant lets an adversary that watches it gain linearly in T.
+    exploration_cap : float
+        At most this fraction of the episodes is exploration.
+    few : bool
+        Seek only states that were not met ``early_stop`` times yet, again after every doubling of
+        the episodes, and keep few policies, chosen by what was counted; needs ``early_stop`` and
+        ``share_counts``.
+    center : float
+        Estimate losses minus this times their mean so far, at most half the range, for less
+        variance: 0 or 1.
+    renewal : {"epoch", "lazy"}
+        When boxes and bounds are renewed: all of them whenever some pair has doubled its visits,
+        as in the paper; or each pair's box when its own visits have doubled, and the explorers'
+        bounds four times while the episodes double. By default the second in large worlds, for
+        the practical profile. See docs/guide/scb-rl.md.
+    kappa : float
+        Floor of the weights (erratum E16).
 
     Examples
     --------
-    >>> renewal("practical", Layers([10] * 5, 4)), renewal("practical", Layers([50, 50, 50], 10))
-    ('epoch', 'lazy')
+    >>> Constants(rate=2.0).otherwise(PAPER).early_stop
+    0
     """
-    return "lazy" if profile == "practical" and layers.n_transitions >= LARGE else "epoch"
+
+    rate: float | None = None
+    mixing: float | None = None
+    implicit: float | None = None
+    exploration: float | None = None
+    width: float | None = None
+    bonus: float | str | None = None
+    early_stop: int | None = None
+    share_counts: bool | None = None
+    skip: float | None = None
+    exploration_cap: float | None = None
+    few: bool | None = None
+    center: float | None = None
+    renewal: Literal["epoch", "lazy"] | None = None
+    kappa: float | None = None
+
+    _checks: ClassVar = {
+        "rate": checked_constant,
+        "mixing": checked_factor,
+        "implicit": checked_constant,
+        "exploration": checked_constant,
+        "width": checked_constant,
+        "bonus": _bonus,
+        "early_stop": lambda name, value: checked_count(name, value, least=0),
+        "share_counts": checked_flag,
+        "skip": checked_factor,
+        "exploration_cap": lambda name, value: checked_constant(name, value, below=1.0),
+        "few": checked_flag,
+        "center": checked_share,
+        "renewal": _option("epoch", "lazy"),
+        "kappa": checked_constant,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(_Checked):
+    """How the paper is read where `SCBRL` has a choice: its errata.
+
+    Parameters
+    ----------
+    literal : bool, default False
+        Forget thresholds and counts of the exploration phase, as printed (erratum E28).
+    clip : {"range", "scale"}
+        Clip to the observed range, or to the paper's [-C, C]; by default the profile's.
+    threshold : {"lazy", "largest"}
+        Whether the paper's threshold moves only when it is exceeded (erratum E1).
+    estimator : {"mixture", "ftrl_only"}
+        Whether losses are divided by a bound on the occupancy of the whole mixture, or only
+        episodes of the learner's own policy count (erratum E12).
+    tight : bool, default False
+        Explore for ``sqrt(max_h |S_h| A T)`` instead of ``sqrt(S A T)`` episodes per state
+        (erratum E24).
+    ablation : bool, default False
+        Permit ``clip="range"`` with ``mixing=0``, which can fail.
+
+    Examples
+    --------
+    >>> Reading(clip="scale").threshold
+    'lazy'
+    """
+
+    literal: bool = False
+    clip: Literal["range", "scale"] | None = None
+    threshold: Literal["lazy", "largest"] = "lazy"
+    estimator: Literal["mixture", "ftrl_only"] = "mixture"
+    tight: bool = False
+    ablation: bool = False
+
+    _checks: ClassVar = {
+        "literal": checked_flag,
+        "clip": _option("range", "scale"),
+        "threshold": _option("lazy", "largest"),
+        "estimator": _option("mixture", "ftrl_only"),
+        "tight": checked_flag,
+        "ablation": checked_flag,
+    }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Known(_Checked):
+    """What `SCBRL` knows of the MDP beside its shape.
+
+    Parameters
+    ----------
+    transitions : array_like, shape (n_transitions,)
+        Flat, as `LayeredMDP.P`; for ``explorer="oracle"`` only.
+    support : array_like of bool, shape (n_transitions,), optional
+        Which transitions are possible, flat as ``LayeredMDP.P > 0``: states that these cannot reach
+        are not explored. By default all are possible.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
+
+    Examples
+    --------
+    >>> Known(ends=True).support is None
+    True
+    """
+
+    transitions: npt.ArrayLike | None = None
+    support: npt.ArrayLike | None = None
+    allowed: Sequence[npt.ArrayLike] | None = None
+    ends: bool = False
+
+    _checks: ClassVar = {"ends": checked_flag}
+
+
+G = TypeVar("G", Constants, Reading, Known)
+
+
+def group(kind: type[G], name: str, value: G | Mapping[str, Any] | None) -> G:
+    """A group of settings from the argument ``name``: as it is, or from a mapping (a TOML table).
+
+    Examples
+    --------
+    >>> group(Reading, "reading", {"clip": "scale"}).clip
+    'scale'
+    """
+    if isinstance(value, kind):
+        return value
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a {kind.__name__} or a mapping, not {value!r}")
+    given, names = dict(value or {}), [field.name for field in fields(kind)]
+    for key in given:
+        if key not in names:
+            raise TypeError(f"{name} has no {key!r}; it may have {', '.join(names)}")
+    return kind(**given)
+
+
+# The paper's constants, and MVP's.
+PAPER = Constants(
+    rate=1.0, mixing=1.0, implicit=1.0, exploration=1.0, width=1.0, bonus="paper", early_stop=0,
+    share_counts=False, skip=0.0, exploration_cap=0.5, few=False, center=0.0, renewal="epoch",
+    kappa=1e-3,
+)  # fmt: skip
+# Calibrated by benchmarks/scb_rl_calibrate.py.
+PRACTICAL = Constants(
+    rate=0.5, mixing=1.0, implicit=0.3, exploration=0.05, width=0.2, bonus=0.3, early_stop=2,
+    share_counts=True, skip=0.75, exploration_cap=0.03, few=True, center=1.0, kappa=1e-3,
+)  # fmt: skip
+PROFILES = {"paper": PAPER, "practical": PRACTICAL}
+CLIPS: Mapping[str, Literal["range", "scale"]] = {"paper": "scale", "practical": "range"}
+LARGE = 10_000  # transitions (s, a, s'), from which on practical renews its boxes and bounds lazily
+
+
+class Chosen(NamedTuple):
+    """Constants and readings, all of them given."""
+
+    constants: Any  # `Constants` without None
+    reading: Any  # `Reading` without None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As arguments of an equal learner."""
+        return {"constants": asdict(self.constants), "reading": asdict(self.reading)}
+
+
+def chosen(profile: str, constants: Constants, reading: Reading, layers: Layers) -> Chosen:
+    """A profile's constants and readings with those that are given instead.
+
+    Examples
+    --------
+    >>> layers = Layers([10] * 5, 4)
+    >>> chosen("practical", Constants(), Reading(), layers).constants.renewal
+    'epoch'
+    """
+    checked_option("profile", profile, tuple(PROFILES))
+    all_: Any = constants.otherwise(PROFILES[profile])
+    if all_.renewal is None:
+        large = layers.n_transitions >= LARGE
+        all_ = replace(all_, renewal="lazy" if large else "epoch")
+    if all_.renewal == "lazy" and constants.skip is None:
+        all_ = replace(all_, skip=4.0 * all_.skip)
+    few = all_.few and all_.share_counts and bool(all_.early_stop) and not reading.literal
+    reading = reading.otherwise(Reading(clip=CLIPS[profile]))
+    return Chosen(replace(all_, few=bool(few)), reading)
+
+
+class Span(NamedTuple):
+    """A block of episodes, and what its constants are for."""
+
+    last: int  # how many episodes there are in the end, those before included
+    new: int  # how many there are in the block
+    T: int  # how many rates are for
+    delta: float
 
 
 class Rates(NamedTuple):
@@ -97,7 +300,7 @@ class Rates(NamedTuple):
     budget: int  # episodes of exploration in all, if there are few policies
 
 
-def rates(layers: Layers, span: Span, constants: Constants, tight: bool, S: int) -> Rates:
+def rates(layers: Layers, span: Span, constants: Any, tight: bool, S: int) -> Rates:
     """The paper's rates times the profile's factors, for ``S`` states that may be reached.
 
     ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
@@ -105,7 +308,7 @@ def rates(layers: Layers, span: Span, constants: Constants, tight: bool, S: int)
     Examples
     --------
     >>> span = Span(10_000, 10_000, 10_000, 0.1)
-    >>> rates(Layers([3, 3], 2), span, THEORY, tight=False, S=6).N
+    >>> rates(Layers([3, 3], 2), span, PAPER, tight=False, S=6).N
     347
     """
     A, H = layers.n_actions, layers.horizon
@@ -121,7 +324,7 @@ def rates(layers: Layers, span: Span, constants: Constants, tight: bool, S: int)
     return Rates(constants.rate * eta, constants.implicit * eta, beta, N, capped, max(1, budget))
 
 
-def bonus(layers: Layers, explorer: str, constants: Constants, N: int, delta: float) -> Bonus:
+def bonus(layers: Layers, explorer: str, constants: Any, N: int, delta: float) -> Bonus:
     """The bonus of the explorer, for ``N`` episodes per state."""
     c = constants.bonus
     if explorer == "ucbvi":
