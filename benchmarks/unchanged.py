@@ -99,9 +99,8 @@ def _newer(cls: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as the class takes them, which may be given by their older names."""
     taken, newer = inspect.signature(cls).parameters, _RENAMED.get(cls.__name__, {})
     out = {k if k in taken else newer.get(k, k): value for k, value in settings.items()}
-    if cls.__name__ in ("SCBRL", "CostSCBRL") and out.get("profile") == "theory":
-        if '"theory"' not in str(inspect.signature(cls)).replace("'", '"'):
-            out["profile"] = "paper"
+    if out.get("profile") == "theory" and "'theory'" not in str(inspect.signature(cls)):
+        out["profile"] = "paper"  # the word for what is published
     for group, names in _GROUPS.items() if "constants" in taken and "reading" in taken else ():
         found = {name: out.pop(name) for name in names if name in out}
         if found:

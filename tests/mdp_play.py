@@ -1,5 +1,7 @@
 """Shared by the tests of MDP learners: play an MDP through ask and tell."""
 
+from dataclasses import fields
+
 import numpy as np
 
 from loss_helpers import uniforms
@@ -7,6 +9,7 @@ from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
 from unbounded.learners.mdp import entries
 from unbounded.learners.spec import Cache
+from unbounded.mdps.scb_rl import Constants, Known, Reading
 
 _TRANSITIONS = 7919  # the environment's stream is the adversary's key plus this
 
@@ -125,3 +128,30 @@ def tell_firsts(learner, losses):
     plan = learner.ask()
     actions = [plan.act(h, 0) for h in range(len(losses))]
     learner.tell(plan, [0] * len(losses), actions, losses)
+
+
+_GROUPS = {
+    name: [field.name for field in fields(kind)]
+    for name, kind in (("constants", Constants), ("reading", Reading), ("known", Known))
+}
+
+
+def grouped(settings):
+    """SCBRL's settings in their groups, from settings that are not."""
+    flat = [name for names in _GROUPS.values() for name in names]
+    out = {key: value for key, value in settings.items() if key not in flat}
+    for group, names in _GROUPS.items():
+        found = {name: settings[name] for name in names if name in settings}
+        out |= {group: found} if found else {}
+    return out
+
+
+def constants_of(learner):
+    """The constants of an SCBRL."""
+    return learner.settings["constants"]
+
+
+def rates_of(learner):
+    """The rates of UOB-REPS-EX that an SCBRL plays with now."""
+    params = params_of(learner)
+    return params.rates if hasattr(params, "rates") else state_of(learner).rates.play

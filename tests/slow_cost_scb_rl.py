@@ -9,12 +9,12 @@ class SlowCostSCBRL(SlowSCBRL):
     """Counts, boxes, bounds and the program are those of `SlowSCBRL`; the rest is its own.
 
     ``factors``: of the learning rate, the implicit exploration, the width of the boxes and the
-    centre.
+    center.
     """
 
     def __init__(self, layers, delta, factors, m, lower, skip, T=None, kappa=1e-3):
         super().__init__(layers, 1, delta, (1, 1, 0, 1), "", False, skip, kappa)
-        rate, implicit, width, self.centre = factors
+        rate, implicit, width, self.center = factors
         H, A = layers.horizon, layers.n_actions
         self.S = sum(layers.sizes)
         iota = np.log(10 * self.S * A * H / delta)
@@ -40,11 +40,11 @@ class SlowCostSCBRL(SlowSCBRL):
         told = sorted(self.seen[h], reverse=True)
         return told[self.m - 1] - self.lower[h] if len(told) >= self.m else 0.0
 
-    def centre_of(self, h):
+    def center_of(self, h):
         """The mean of the clipped losses so far, or half the threshold."""
         if not self.clipped[h]:
             return 0.0
-        return self.centre * min(np.mean(self.clipped[h]), self.threshold(h) / 2)
+        return self.center * min(np.mean(self.clipped[h]), self.threshold(h) / 2)
 
     def learn(self, pi, states, actions, losses, q):
         """``pi``, ``q``: tables of the policy that was played and of q~. Whether FTRL is to be
@@ -52,7 +52,7 @@ class SlowCostSCBRL(SlowSCBRL):
         root, due = np.sqrt(self.clock(self.t)), False
         for h in range(1, self.layers.horizon + 1):
             s, a = states[h - 1], actions[h - 1]
-            before, c = self.threshold(h - 1), self.centre_of(h - 1)
+            before, c = self.threshold(h - 1), self.center_of(h - 1)
             loss = max(losses[h - 1], self.lower[h - 1])
             self.seen[h - 1].append(loss)
             u = self.upper_bound(pi, h, s) * pi[h - 1][s, a]

@@ -25,14 +25,14 @@ class SlowSCBRL:
         skip=0.0,
         kappa=1e-3,
         explorers=(),
-        centre=0.0,
+        center=0.0,
     ):
         self.layers, self.factors = layers, factors
         H, A, sizes = layers.horizon, layers.n_actions, layers.sizes
         self.rates_for(T, delta)
         self.c1, self.c2 = 4 * factors[3], 28 / 3 * factors[3]
         self.clip, self.mixture, self.skip, self.kappa = clip, mixture, skip, kappa
-        self.centre = centre
+        self.center = center
         self.explorers = explorers  # [(weight, tables)], weights sum to one
         shapes = [(1, 1, sizes[0])] + [(sizes[h], A, sizes[h + 1]) for h in range(H - 1)]
         self.M = [np.zeros(shape) for shape in shapes]
@@ -130,21 +130,21 @@ class SlowSCBRL:
 
     def learn(self, pi, component, states, actions, losses, q=None):
         """``pi``: tables of the FTRL policy that was in use, ``q`` those of its occupancy measure,
-        if estimates are centred. Whether FTRL is to be solved again."""
+        if estimates are centerd. Whether FTRL is to be solved again."""
         due = False
         for h in range(1, self.layers.horizon + 1):
             s, a = states[h - 1], actions[h - 1]
-            centre, width = 0.0, self.width(h - 1)
-            if self.centre and width > 0:  # the mean, with one loss in the middle
+            center, width = 0.0, self.width(h - 1)
+            if self.center and width > 0:  # the mean, with one loss in the middle
                 losses_before = [width / 2, *self.since_moved[h - 1]]
-                centre = self.centre * min(np.mean(losses_before), width / 2)
+                center = self.center * min(np.mean(losses_before), width / 2)
             l_plus = self.observe_loss(h - 1, losses[h - 1])
             moved = self.width(h - 1) != width
             self.since_moved[h - 1] = [] if moved else [*self.since_moved[h - 1], l_plus]
-            l_plus -= centre
-            if centre > 0:  # everywhere, visited or not
+            l_plus -= center
+            if center > 0:  # everywhere, visited or not
                 share = (1 - self.beta) * q[h - 1]
-                self.L[h - 1] -= centre * self.gamma / (share + self.gamma)
+                self.L[h - 1] -= center * self.gamma / (share + self.gamma)
             u = (1 - self.beta) * self.upper_bound(pi, h, s) * pi[h - 1][s, a]
             if self.mixture:
                 for weight, tables in self.explorers:

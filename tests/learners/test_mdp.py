@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mdp_play import play, random_losses, walk
+from mdp_play import grouped, play, random_losses, walk
 from saved_helpers import buffer_of, changed, fields_of, with_buffer
 from unbounded import APOMVP, RFELP, SCBRL, MDPLearner, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Stochastic
@@ -19,7 +19,7 @@ GOOD = ([0, 0, 0], [0, 0, 0], [0.0, 0.0, 0.0])
 
 
 def make(T=300, seed=1, **settings):
-    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **settings)
+    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **grouped(settings))
 
 
 @pytest.mark.parametrize("at", [5, 150, 299])

@@ -16,10 +16,11 @@ from unbounded.core.ceiling import clip_each_above
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.core.occupancy.upper import spare_mass, u_unknown, upper_occupancy
+from unbounded.core.occupancy.upper import spare_mass, upper_occupancy
 from unbounded.learners import persistence as documents
 from unbounded.mdps import cost_scb_rl
 from unbounded.mdps.cost_scb_rl import rounded_up
+from unbounded.mdps.steps.boxes import bound_visited
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
@@ -43,14 +44,14 @@ def costs(layers, T, seed):
     ("settings", "factors"),
     [
         ({}, (0.8, 0.2, 0.4, 1)),
-        ({"profile": "theory"}, (1, 1, 1, 0)),
+        ({"profile": "paper"}, (1, 1, 1, 0)),
         ({"width": 0.05, "skip": 0.0, "outliers": 3}, (0.8, 0.2, 0.05, 1)),
         ({"episodes": 150, "rate": 2.0, "implicit": 0.3, "width": 0.1}, (2, 0.3, 0.1, 1)),
         ({"lower": [-3.0, 0.25]}, (0.8, 0.2, 0.4, 1)),
-        ({"centre": 0.0}, (0.8, 0.2, 0.4, 0)),
-        ({"centre": 0.5, "implicit": 2.0}, (0.8, 2.0, 0.4, 0.5)),
+        ({"center": 0.0}, (0.8, 0.2, 0.4, 0)),
+        ({"center": 0.5, "implicit": 2.0}, (0.8, 2.0, 0.4, 0.5)),
     ],
-    ids=["practical", "theory", "outliers", "told T", "lower", "not centred", "half centred"],
+    ids=["practical", "paper", "outliers", "told T", "lower", "not centerd", "half centerd"],
 )
 def test_agrees_with_a_slow_implementation(settings, factors):
     T = 150
@@ -74,7 +75,7 @@ def test_agrees_with_a_slow_implementation(settings, factors):
             compared += 1
         assert learner.thresholds.tolist() == [slow.threshold(h) for h in range(2)]
         halves.extend(
-            slow.centre_of(h) == slow.centre * slow.threshold(h) / 2 > 0 for h in range(2)
+            slow.center_of(h) == slow.center * slow.threshold(h) / 2 > 0 for h in range(2)
         )
         q = mdp.layers.unpack_pairs(learner.occupancy())
         due = slow.learn(learner.policy().tables, states, actions, seen, q)
@@ -82,14 +83,16 @@ def test_agrees_with_a_slow_implementation(settings, factors):
 
     play(learner, mdp, losses, seed=7, before=before)
     state = state_of(learner)
-    for h, L in enumerate(mdp.layers.unpack_pairs(state.L_hat)):
+    for h, L in enumerate(mdp.layers.unpack_pairs(state.estimates.L_hat)):
         most = np.abs(slow.L[h]).max()
-        assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9, atol=1e-11 * most)
-    assert np.allclose(np.ldexp(state.w, state.unit), slow.w, rtol=1e-12)
+        assert np.allclose(
+            np.ldexp(L, state.estimates.unit), slow.L[h], rtol=1e-9, atol=1e-11 * most
+        )
+    assert np.allclose(np.ldexp(state.estimates.w, state.estimates.unit), slow.w, rtol=1e-12)
     assert compared > 8
     assert worst <= 1e-5  # of cvxpy, at its best
     assert (solves < 120) == (learner.settings["skip"] > 0.0)
-    assert np.any(state.hi < 1.0) or factors[2] == 1
+    assert np.any(state.boxes.hi < 1.0) or factors[2] == 1
     if "lower" in settings:  # far below: half the threshold is less than the mean, at first
         assert 0 < sum(halves) < len(halves)
 
@@ -100,53 +103,52 @@ def test_t_is_rounded_up_to_three_binary_digits():
         assert rounded_up(t) == grid[np.searchsorted(grid, t)] <= 1.25 * t
 
 
-def mean_estimates(centre, told, correct=True):
+def mean_estimates(center, told, correct=True):
     """Expected estimates of one episode with losses ``told``, by pairs, where P and so q are known.
 
     Thresholds are 1/2, 2 and 1, and the means so far 3/32, 3/8 and 1.
     """
-    learner = make(centre=centre)
+    learner = make(center=center)
     params, state = params_of(learner), state_of(learner)
     clip_each_above(state.ceilings, params.lower, np.array([0.5, 2.0, 1.0]))
-    state = state._replace(t=5, unit=cost_scb_rl.weigh(params, state, 5.0))
-    so_far = np.ldexp(np.array([0.375, 1.5, 4.0]), -state.unit)
-    state.lo[:], state.hi[:] = MDP.P, MDP.P
-    spare_mass(LAYERS.table, state.lo, state.room)
+    state = state._replace(t=5, estimates=cost_scb_rl.weigh(params, state, 5.0))
+    so_far = np.ldexp(np.array([0.375, 1.5, 4.0]), -state.estimates.unit)
+    state.boxes.lo[:], state.boxes.hi[:] = MDP.P, MDP.P
+    spare_mass(LAYERS.table, state.boxes.lo, state.boxes.spare)
     q = occupancy(MDP, learner.policy())
-    state.q[:] = q if correct else 1e300
+    state.solver.q[:] = q if correct else 1e300
     before, mean = state.ceilings, np.zeros(LAYERS.n_pairs)
     for h, n in enumerate(LAYERS.sizes, start=1):
         layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
         for s, a in itertools.product(range(n), range(2)):
             states, actions = np.zeros(3, int), np.zeros(3, int)
             states[h - 1], actions[h - 1] = s, a
-            state.L_hat[:], state.u[:], state.paid[:] = 0.0, -1.0, so_far
+            state.estimates.L_hat[:], state.solver.u[:], state.paid[:] = 0.0, -1.0, so_far
             again = before._replace(**{f: v.copy() for f, v in before._asdict().items()})
             clip_each_above(again, params.lower, told)
             state = state._replace(ceilings=again)
-            u_unknown(
-                LAYERS.table, state.lo, state.hi, state.room, state.pi, states, state.u,
-                state.values, state.order,
-            )  # fmt: skip
+            bound_visited(LAYERS.table, state.boxes, state.solver.pi, states, state.solver.u)
             cost_scb_rl.estimate(LAYERS.table, params, state, states, actions)
-            mean[layer] += q[LAYERS.index(h, s, a)] * np.ldexp(state.L_hat[layer], state.unit)
+            mean[layer] += q[LAYERS.index(h, s, a)] * np.ldexp(
+                state.estimates.L_hat[layer], state.estimates.unit
+            )
     return mean
 
 
-def test_centred_estimates_have_the_mean_of_the_others():
+def test_centerd_estimates_have_the_mean_of_the_others():
     """But for one constant per layer, where the bounds are exact; not without the part that every
     pair gets."""
     told = np.array([0.125, 5.0, 0.375])  # the second is clipped
-    plain, centred = mean_estimates(0.0, told), mean_estimates(1.0, told)
+    plain, centerd = mean_estimates(0.0, told), mean_estimates(1.0, told)
     control = mean_estimates(1.0, told, correct=False)
     for h, c in enumerate((0.09375, 0.375, 0.5), start=1):  # half the threshold in the last
         layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
-        assert (centred - plain)[layer] == pytest.approx(-c, rel=1e-12)
+        assert (centerd - plain)[layer] == pytest.approx(-c, rel=1e-12)
         assert np.ptp(plain[layer]) > 1e-3
         assert np.ptp((control - plain)[layer]) > 0.02 * c
 
 
-def test_the_centre_follows_what_most_costs_are():
+def test_the_center_follows_what_most_costs_are():
     """And not the largest one: a single huge cost moves the threshold, and the mean no more than
     its share."""
     losses = np.random.default_rng(3).random((400, LAYERS.n_pairs))
@@ -154,23 +156,23 @@ def test_the_centre_follows_what_most_costs_are():
     learner = make()
     play(learner, MDP, losses, seed=4)
     state = state_of(learner)
-    means = np.ldexp(state.paid, state.unit) / learner.episodes_told
+    means = np.ldexp(state.paid, state.estimates.unit) / learner.episodes_told
     assert np.all((means > 0.3) & (means < 0.7))
-    assert learner.thresholds.tolist() == [1e6] * 3  # half of which would be another centre
+    assert learner.thresholds.tolist() == [1e6] * 3  # half of which would be another center
 
 
-def test_what_was_saved_before_there_was_a_centre_is_refused():
+def test_what_was_saved_before_there_was_a_center_is_refused():
     """It would play otherwise than it did."""
-    text = (Path(__file__).parents[1] / "data" / "cost_scb_rl_not_centred.json").read_text()
-    assert "centre" not in text
+    text = (Path(__file__).parents[1] / "data" / "cost_scb_rl_not_centerd.json").read_text()
+    assert "center" not in text
     with pytest.raises(ValueError, match="its state does not fit its settings"):
         CostSCBRL.load(text)
-    for centre in (0.0, 0.5):
-        learner = make(centre=centre)
+    for center in (0.0, 0.5):
+        learner = make(center=center)
         play(learner, MDP, costs(LAYERS, 20, seed=3), seed=4)
-        assert CostSCBRL.load(learner.save()).settings["centre"] == centre
+        assert CostSCBRL.load(learner.save()).settings["center"] == center
         with pytest.raises(ValueError, match="its state does not fit its settings"):
-            CostSCBRL.load(without(learner.save(), "centre"))
+            CostSCBRL.load(without(learner.save(), "center"))
 
 
 def without(text, setting):
@@ -235,19 +237,21 @@ class Watched:
         learner, rng, before = make(2, **settings), np.random.default_rng(1), 0.0
         for _ in range(episodes):
             state, policy = state_of(learner), learner.policy()
-            u = upper_occupancy(policy, state.lo, state.hi)
-            self.u_over_q.append(np.min(u - state.q))
+            u = upper_occupancy(policy, state.boxes.lo, state.boxes.hi)
+            self.u_over_q.append(np.min(u - state.solver.q))
             self.u_over_occupancy.append(np.min(u - occupancy(MDP, policy)))
-            self.inside &= bool(np.all((state.lo <= MDP.P + 1e-12) & (state.hi + 1e-12 >= MDP.P)))
-            self.q.append(state.q[1:].copy())
-            self.w.append(np.ldexp(state.w, state.unit))
+            self.inside &= bool(
+                np.all((state.boxes.lo <= MDP.P + 1e-12) & (state.boxes.hi + 1e-12 >= MDP.P))
+            )
+            self.q.append(state.solver.q[1:].copy())
+            self.w.append(np.ldexp(state.estimates.w, state.estimates.unit))
             losses = [table == table.max(axis=1, keepdims=True) for table in policy.tables]
             plan = learner.ask()
             states, actions = walk(MDP, plan, rng.random(3))
             row = LAYERS.pack_pairs(losses)
             learner.tell(plan, states, actions, paid(LAYERS, row, states, actions))
             state = state_of(learner)
-            after = np.ldexp(state.L_hat[1:], state.unit)
+            after = np.ldexp(state.estimates.L_hat[1:], state.estimates.unit)
             self.l_hat.append(after - before)
             before = after
 
@@ -266,11 +270,11 @@ class Watched:
 
 
 def test_upper_bounds_are_above_both_occupancies():
-    watched = Watched(profile="theory", width=0.15)  # narrow enough to say something
+    watched = Watched(profile="paper", width=0.15)  # narrow enough to say something
     assert watched.inside
     assert min(watched.u_over_q) >= -1e-7
     assert min(watched.u_over_occupancy) >= -1e-12
-    outside = Watched(profile="theory", width=1e-3, episodes=100)  # the control
+    outside = Watched(profile="paper", width=1e-3, episodes=100)  # the control
     assert not outside.inside
     assert min(outside.u_over_occupancy) < -0.01
 
@@ -278,7 +282,7 @@ def test_upper_bounds_are_above_both_occupancies():
 @pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
 def test_regret_of_ftrl_on_the_estimates(rate):
     """Nested sets and weights that do not fall, against every policy; and a control."""
-    watched = Watched(profile="theory", width=0.1, rate=rate)
+    watched = Watched(profile="paper", width=0.1, rate=rate)
     assert watched.inside
     assert watched.regret() <= watched.bound()
     if rate == 5.0:
@@ -292,7 +296,7 @@ def missed(width, episodes=200, runs=6):
         learner = make(seed, width=width)
         play(learner, MDP, costs(LAYERS, episodes, seed), seed=seed)
         state = state_of(learner)
-        out += not np.all((state.lo <= MDP.P + 1e-12) & (state.hi + 1e-12 >= MDP.P))
+        out += not np.all((state.boxes.lo <= MDP.P + 1e-12) & (state.boxes.hi + 1e-12 >= MDP.P))
     return out
 
 
@@ -465,7 +469,7 @@ def test_any_number_of_episodes_or_the_one_that_was_told():
         ({"profile": "best"}, ValueError, "profile"),
         ({"rate": 0.0}, ValueError, "rate must be"),
         ({"skip": -1.0}, ValueError, "skip must be"),
-        ({"centre": -1.0}, ValueError, "centre must be"),
+        ({"center": -1.0}, ValueError, "center must be"),
         ({"delta": 1.0}, ValueError, "delta must be"),
     ],
 )
@@ -475,8 +479,8 @@ def test_wrong_settings(settings, error, message):
 
 
 def test_a_theorem_is_proved_for_the_profile_theory_only():
-    theory, practical = make(profile="theory").settings, make().settings
-    names = ("rate", "implicit", "width", "skip", "centre")
+    theory, practical = make(profile="paper").settings, make().settings
+    names = ("rate", "implicit", "width", "skip", "center")
     assert [theory[k] for k in names] == [1.0, 1.0, 1.0, 0.0, 0.0]
     assert practical["width"] < 1.0 < 1.0 + practical["skip"]
-    assert practical["centre"] == 1.0
+    assert practical["center"] == 1.0

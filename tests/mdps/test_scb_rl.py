@@ -1,24 +1,35 @@
 """SCB-RL: its phases, scale-freeness, special cases, invariants, options."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mdp_play import Onlooker, params_of, play, random_losses, reach, reached, state_of
+from mdp_play import (
+    Onlooker,
+    grouped,
+    params_of,
+    play,
+    random_losses,
+    rates_of,
+    reach,
+    reached,
+    state_of,
+)
 from unbounded import SCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import QuietLure
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.mdps import mvp, rf_elp, ucbvi
-from unbounded.mdps.steps import profiles, state_search
+from unbounded.mdps.steps import profiles
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
 
 
 def make(T=300, seed=1, **settings):
-    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **settings)
+    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **grouped(settings))
 
 
 @pytest.mark.parametrize("clip", ["range", "scale"])
@@ -26,7 +37,10 @@ def test_one_state_is_the_shannon_bandit(clip):
     """H = 1, one state: exponential weights with the same eta, gamma, beta and clipping."""
     T, A = 400, 4
     mdp = LayeredMDP([1.0], [], n_actions=A)
-    learner = SCBRL([1], A, T, clip=clip, skip=0.0, centre=0.0, tolerance=1e-12, seed=0)
+    learner = SCBRL(
+        [1], A, T, reading={"clip": clip}, constants={"skip": 0.0, "center": 0.0},
+        tolerance=1e-12, seed=0,
+    )  # fmt: skip
     losses = random_losses(mdp.layers, T, seed=1, shift=3.0)
     rate = math.sqrt(math.log(A * T / 0.05) / (A * T))
     eta, gamma, beta = 0.5 * rate, 0.3 * rate, math.sqrt(A / T)
@@ -80,7 +94,7 @@ def test_first_it_explores_and_then_it_plays():
 def test_the_exploration_is_that_of_rf_elp():
     learner = make(T=400, few=False, early_stop=16, exploration_cap=0.5)
     p = params_of(learner).search
-    seeker = rf_elp.RFELP(LAYERS.sizes, 2, p.N, early_stop=p.m, bonus=0.3, seed=9)
+    seeker = rf_elp.RFELP(LAYERS.sizes, 2, p.goal.N, early_stop=p.m, bonus=0.3, seed=9)
     assert repr(params_of(seeker)) == repr(p)
     _, told = play(learner, MDP, random_losses(LAYERS, 400, seed=4), seed=5)
     for component, states, actions, seen in told[: learner.episodes_explored]:
@@ -95,9 +109,7 @@ def test_the_exploration_is_that_of_rf_elp():
             assert np.array_equal(a.pi, b.pi)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"few": False, "exploration": 0.3}, {"profile": "theory"}]
-)
+@pytest.mark.parametrize("settings", [{}, {"few": False, "exploration": 0.3}, {"profile": "paper"}])
 def test_the_version_changes_with_what_is_played(settings):
     """The simulator computes the occupancy measure again only then."""
     learner, onlooker = make(T=200, **settings), Onlooker(MDP)
@@ -135,8 +147,8 @@ def test_learns_at_any_scale(scale):
 @pytest.mark.parametrize("n_actions", [1, 2])
 def test_small_shapes(sizes, n_actions):
     mdp = worlds.dirichlet(sizes, n_actions, np.random.default_rng(18))
-    for settings in ({}, {"profile": "theory"}):
-        learner = SCBRL(sizes, n_actions, 60, seed=19, **settings)
+    for settings in ({}, {"profile": "paper"}):
+        learner = SCBRL(sizes, n_actions, 60, seed=19, **grouped(settings))
         play(learner, mdp, random_losses(mdp.layers, 60, seed=20), seed=21)
         assert learner.phase == "playing"
         assert learner.certificate.unsolved == 0
@@ -157,7 +169,7 @@ def test_extreme_losses(clip):
     mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(25))
     rng = np.random.default_rng(26)
     sizes = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300, np.finfo(float).max])
-    learner = SCBRL([2, 2], 2, 200, clip=clip, seed=27)
+    learner = SCBRL([2, 2], 2, 200, reading={"clip": clip}, seed=27)
     losses = rng.choice(sizes, (200, 9)) * rng.choice([-1.0, 1.0], (200, 9))
     play(learner, mdp, losses, seed=28)
     assert np.all(np.isfinite(learner.policy().pi))
@@ -180,18 +192,18 @@ def test_who_explores():
     play(learner, MDP, random_losses(LAYERS, 1000, seed=38), seed=39)
     assert learner.phase == "playing"
     N = learner.explored.per_state
-    assert params_of(learner).search.bonus == ucbvi.hoeffding_bonus(LAYERS, N, 0.05 / 7, 0.3)
+    assert state_of(learner).rates.goal.bonus == ucbvi.hoeffding_bonus(LAYERS, N, 0.05 / 7, 0.3)
     papers = params_of(make(explorer="ucbvi", bonus="paper")).search
-    assert (papers.explorer, papers.bonus.c1) == (state_search.UCBVI, 7.0)
+    assert (papers.explorer, papers.goal.bonus.c1) == (rf_elp.UCBVI, 7.0)
     papers = params_of(make(bonus="paper")).search
-    assert (papers.explorer, papers.bonus.c1) == (state_search.MVP, pytest.approx(460 / 9))
-    N = params_of(make()).search.N
-    assert params_of(make()).search.bonus == mvp.practical_bonus(LAYERS, N, 0.05 / 7, 0.3)  # E33
+    assert (papers.explorer, papers.goal.bonus.c1) == (rf_elp.MVP, pytest.approx(460 / 9))
+    goal = params_of(make()).search.goal
+    assert goal.bonus == mvp.practical_bonus(LAYERS, goal.N, 0.05 / 7, 0.3)  # E33
 
 
 def test_the_oracle_reaches_every_state_as_often_as_possible():
     mdp = worlds.dirichlet([2, 3, 2], 3, np.random.default_rng(6))
-    learner = SCBRL([2, 3, 2], 3, 50, explorer="oracle", transitions=mdp.P, seed=0)
+    learner = SCBRL([2, 3, 2], 3, 50, explorer="oracle", known={"transitions": mdp.P}, seed=0)
     assert learner.phase == "playing"
     assert learner.episodes_explored == 0
     assert reached(mdp, learner.explorers()) == pytest.approx(reach(mdp), abs=1e-12)
@@ -199,7 +211,7 @@ def test_the_oracle_reaches_every_state_as_often_as_possible():
 
 def test_ablation_and_policies_are_what_they_say():
     learner = make(mixing=0.0, ablation=True)
-    assert params_of(learner).play.beta == 0.0
+    assert rates_of(learner).beta == 0.0
     _, told = play(learner, MDP, random_losses(LAYERS, 300, seed=31), seed=32)
     assert all(component is None for component, *_ in told[learner.episodes_explored :])
     assert all(isinstance(m, Mixture) for m in learner.explorers().values())
@@ -210,7 +222,7 @@ def test_exploration_policies_are_needed():
     """Range clipping: a lure at the layer's minimum has estimates 0 and locks the learner in; only
     the explorers see what happens elsewhere."""
     lock = worlds.combination_lock(3, 2, np.random.default_rng(1))
-    without = SCBRL(lock.layers.sizes, 2, 20_000, mixing=0.0, ablation=True)
+    without = SCBRL(lock.layers.sizes, 2, 20_000, **grouped({"mixing": 0.0, "ablation": True}))
     regret = {}
     for name, learner in (("without", without), ("with", SCBRL(lock.layers.sizes, 2, 20_000))):
         result = simulate_mdp(
@@ -225,7 +237,7 @@ def test_exploration_policies_are_needed():
 def test_a_library_that_grew_is_used_in_the_main_phase():
     mdp = worlds.dirichlet([3, 3], 4, np.random.default_rng(7))
     settings = {"share_counts": False, "bonus": 0.05, "early_stop": 0, "exploration": 3.0}
-    learner = SCBRL([3, 3], 4, 3000, seed=3, **settings)
+    learner = SCBRL([3, 3], 4, 3000, seed=3, **grouped(settings))
     losses = random_losses(mdp.layers, 3000, seed=1)
     _, told = play(learner, mdp, losses, seed=2)
     library = state_of(learner).search.library
@@ -242,7 +254,7 @@ def test_a_library_that_grew_is_used_in_the_main_phase():
 def test_a_saved_learner_keeps_the_constants_of_its_profile(monkeypatch):
     first = make()
     saved = first.save()
-    other = profiles.PRACTICAL._replace(rate=7.0, skip=3.0, bonus="paper")
+    other = replace(profiles.PRACTICAL, rate=7.0, skip=3.0, bonus="paper")
     monkeypatch.setitem(profiles.PROFILES, "practical", other)
     restored = SCBRL.load(saved)
     assert repr(params_of(restored)) == repr(params_of(first))
@@ -252,8 +264,9 @@ def test_a_saved_learner_keeps_the_constants_of_its_profile(monkeypatch):
 
 def test_numpy_scalars_can_be_saved():
     learner = SCBRL(
-        np.array([2, 3]), np.int64(2), np.int32(100), np.float32(0.25), literal=np.bool_(True),
-        early_stop=np.int64(3), skip=np.float64(0.5),
+        np.array([2, 3]), np.int64(2), np.int32(100), np.float32(0.25),
+        reading={"literal": np.bool_(True)},
+        constants={"early_stop": np.int64(3), "skip": np.float64(0.5)},
     )  # fmt: skip
     assert SCBRL.load(learner.save()).settings == learner.settings
 
@@ -285,7 +298,7 @@ def test_numpy_scalars_can_be_saved():
 def test_bad_settings(settings, message):
     arguments = {"layers": [2, 3, 2], "n_actions": 2, "episodes": 100} | settings
     with pytest.raises(ValueError, match=message):
-        SCBRL(**arguments)
+        SCBRL(**grouped(arguments))
 
 
 @pytest.mark.parametrize("name", ["literal", "tight", "share_counts", "ablation"])

@@ -1,11 +1,12 @@
 """SCB-RL without a number of episodes: blocks, and what they carry over."""
 
 import warnings
+from operator import attrgetter
 
 import numpy as np
 import pytest
 
-from mdp_play import params_of, play, random_losses, state_of
+from mdp_play import constants_of, grouped, params_of, play, random_losses, state_of
 from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
 from unbounded.mdps.steps.blocks import spans_of
@@ -16,7 +17,7 @@ HARD = worlds.hard_to_reach([2, 3, 3], 2, np.random.default_rng(73), reach=1e-2)
 
 
 def make(episodes=None, seed=1, mdp=MDP, **settings):
-    return SCBRL(mdp.layers.sizes, mdp.layers.n_actions, episodes, seed=seed, **settings)
+    return SCBRL(mdp.layers.sizes, mdp.layers.n_actions, episodes, seed=seed, **grouped(settings))
 
 
 def test_each_block_has_the_constants_of_its_last_episode():
@@ -26,16 +27,16 @@ def test_each_block_has_the_constants_of_its_last_episode():
         told = params_of(make(64 << k, delta=0.1 / 2 ** (k + 1)))
         assert blocks.last[k] == 64 << k
         for name in ("eta", "gamma", "beta", "skip", "log_term"):
-            assert getattr(blocks, name)[k] == getattr(told.play, name)
+            assert getattr(blocks, name)[k] == getattr(told.blocks, name)[-1]
         assert blocks.budget[k] == told.blocks.budget[-1]
-        assert blocks.N[k] == told.search.N
-        assert blocks.log_bonus[k] == told.search.bonus.log_term
+        assert blocks.N[k] == told.blocks.N[-1]
+        assert blocks.log_bonus[k] == told.blocks.log_bonus[-1]
     # If the number was told, rates are for it, and the search goes on after each block.
-    blocks, told = params_of(make(300)).blocks, params_of(make(300))
+    blocks = params_of(make(300)).blocks
     assert blocks.last.tolist() == [64, 128, 256, 300]
-    assert set(blocks.eta.tolist()) == {told.play.eta}
+    assert set(blocks.eta.tolist()) == {blocks.eta[0]}
     assert blocks.budget.tolist() == [1, 3, 7, 9]
-    assert params_of(make(300, profile="theory")).blocks.last.tolist() == [300]
+    assert params_of(make(300, few=False)).blocks.last.tolist() == [300]
 
 
 def test_the_first_block_is_that_of_a_learner_who_was_told():
@@ -52,8 +53,8 @@ def test_agrees_with_a_slow_implementation():
     learner = make(None, 5, mdp, tolerance=1e-13, explorer="oracle", transitions=mdp.P)
     explorers = [(0.25, part.policies[0].tables) for part in learner.explorers().values()]
     slow = SlowSCBRL(
-        mdp.layers, 64, 0.025, (0.5, 0.3, 1, 0.2), "range", True, learner.settings["skip"],
-        explorers=explorers, centre=1.0,
+        mdp.layers, 64, 0.025, (0.5, 0.3, 1, 0.2), "range", True, constants_of(learner)["skip"],
+        explorers=explorers, center=1.0,
     )  # fmt: skip
     losses = random_losses(mdp.layers, 300, seed=6)
     losses[120:] *= 5.0
@@ -78,22 +79,23 @@ def test_agrees_with_a_slow_implementation():
 
     play(learner, mdp, losses, seed=7, before=before)
     state = state_of(learner).play
-    for h, L in enumerate(mdp.layers.unpack_pairs(state.L_hat)):
-        assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9)
-    assert np.allclose(np.ldexp(state.w, state.unit), slow.w, rtol=1e-12)
+    for h, L in enumerate(mdp.layers.unpack_pairs(state.estimates.L_hat)):
+        assert np.allclose(np.ldexp(L, state.estimates.unit), slow.L[h], rtol=1e-9)
+    assert np.allclose(np.ldexp(state.estimates.w, state.estimates.unit), slow.w, rtol=1e-12)
     assert compared > 12
     assert worst <= 1e-6
 
 
 def test_what_a_block_carries_over():
     """Counts, boxes and estimates; states that were not met are sought again."""
-    learner = make(mdp=HARD, centre=0.0)
+    learner = make(mdp=HARD, center=0.0)
     layers = HARD.layers
     ends, explored, again = [64 << k for k in range(6)], 0, 0
     rng = np.random.default_rng(8)
     for t, row in enumerate(random_losses(layers, 2100, seed=9), start=1):
         exploring, old = learner.phase == "exploring", state_of(learner).play
-        old = {name: np.copy(getattr(old, name)) for name in ("unit", "L_hat", "N", "lo", "hi")}
+        names = ("estimates.unit", "estimates.L_hat", "boxes.N", "boxes.lo", "boxes.hi")
+        old = {name.split(".")[1]: np.copy(attrgetter(name)(old)) for name in names}
         seed = int(rng.integers(1 << 32))
         _, [(_, states, actions, _)] = play(learner, HARD, row[None], seed)
         explored += exploring
@@ -102,16 +104,16 @@ def test_what_a_block_carries_over():
         if t not in ends:
             continue
         new = state_of(learner).play
-        others = np.ones(new.N.size, dtype=bool)
+        others = np.ones(new.boxes.N.size, dtype=bool)
         pairs = enumerate(zip(states, actions, strict=True), start=1)
         others[[layers.index(h, s) + a for h, (s, a) in pairs]] = False
-        assert new.unit == old["unit"]
-        assert np.array_equal(new.L_hat[others], old["L_hat"][others])
-        assert new.N.sum() == old["N"].sum() + 1 + layers.horizon
-        assert np.all(new.lo >= old["lo"])
-        assert np.all(new.hi <= old["hi"])
+        assert new.estimates.unit == old["unit"]
+        assert np.array_equal(new.estimates.L_hat[others], old["L_hat"][others])
+        assert new.boxes.N.sum() == old["N"].sum() + 1 + layers.horizon
+        assert np.all(new.boxes.lo >= old["lo"])
+        assert np.all(new.boxes.hi <= old["hi"])
         search = state_of(learner).search
-        visits = new.N[1:].reshape(-1, 2).sum(axis=1)
+        visits = new.boxes.N[1:].reshape(-1, 2).sum(axis=1)
         tried = state_of(learner).few.tried < params_of(learner).blocks.N[ends.index(t) + 1]
         sought = np.flatnonzero((visits < 2) & tried)
         assert (learner.phase == "exploring") == bool(sought.size)
@@ -119,11 +121,11 @@ def test_what_a_block_carries_over():
             assert search.progress.target == sought[0]
             again += 1
     assert again >= 1
-    assert np.any(state_of(learner).play.L_hat != 0.0)
+    assert np.any(state_of(learner).play.estimates.L_hat != 0.0)
 
 
-def test_the_theory_explores_again_in_each_block():
-    learner = make(profile="theory")
+def test_the_papers_constants_explore_again_in_each_block():
+    learner = make(profile="paper")
     explored = []
 
     def before(learner, plan, states, actions, seen):
@@ -140,7 +142,7 @@ def test_the_theory_explores_again_in_each_block():
 @pytest.mark.parametrize(("sizes", "A"), [([1], 1), ([2, 3, 2], 2), ([10] * 4, 3), ([1, 60], 5)])
 def test_the_sums_of_the_proof(sizes, A):
     """Proposition 6 of docs/theory/range-clipping.md: rates over the blocks of the theory."""
-    blocks = params_of(SCBRL(sizes, A, profile="theory", delta=0.1)).blocks
+    blocks = params_of(SCBRL(sizes, A, profile="paper", delta=0.1)).blocks
     S, H, last = sum(sizes), len(sizes), blocks.last
     new = np.diff(last, prepend=0.0)
     for rates in (blocks.eta, blocks.gamma, blocks.beta):
@@ -193,7 +195,7 @@ def test_restored_where_a_state_was_never_met(settings):
     """After later explorations, estimates go on from windows that were weighed long before."""
 
     def plans(restored_at):
-        learner, rng = SCBRL([1, 4], 2, seed=0, **settings), np.random.default_rng(0)
+        learner, rng = SCBRL([1, 4], 2, seed=0, **grouped(settings)), np.random.default_rng(0)
         for t in range(140):
             plan, states = learner.ask(), [0, int(rng.integers(3))]
             yield plan._pi.tobytes()

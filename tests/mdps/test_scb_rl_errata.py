@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mdp_play import params_of, play, random_losses, state_of, tell_firsts
+from mdp_play import grouped, params_of, play, random_losses, state_of, tell_firsts
 from unbounded import SCB, SCBIX, SCBRL, worlds
 from unbounded.core.clipping import RANGE
 from unbounded.core.occupancy.confidence import JIN, PAPER
@@ -16,16 +16,16 @@ LAYERS = MDP.layers
 
 
 def make(T=300, seed=1, **settings):
-    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **settings)
+    return SCBRL(LAYERS.sizes, LAYERS.n_actions, T, seed=seed, **grouped(settings))
 
 
-@pytest.mark.parametrize("profile", ["practical", "theory"])
+@pytest.mark.parametrize("profile", ["practical", "paper"])
 @pytest.mark.parametrize("clip", ["range", "scale"])
 def test_e29_one_common_factor_changes_nothing(profile, clip):
     """Whole runs, bit for bit, under powers of two."""
     losses = random_losses(LAYERS, 300, seed=2)
     losses[:20] = 0.0  # thresholds are 0 at first
-    width = 0.1 if profile == "theory" else None  # at the paper's width nothing binds so soon
+    width = 0.1 if profile == "paper" else None  # at the paper's width nothing binds so soon
     reference = make(profile=profile, clip=clip, width=width)
     policies, _ = play(reference, MDP, losses, seed=3)
     assert reference.phase == "playing"
@@ -54,7 +54,7 @@ def test_e29_a_factor_for_one_layer_alone_changes_the_problem():
 @pytest.mark.parametrize("T", [100, 400])
 def test_e18_exploration_is_part_of_t(T):
     for cap in (0.5, 0.2):
-        learner = make(T=T, profile="theory", exploration_cap=cap)
+        learner = make(T=T, profile="paper", exploration_cap=cap)
         N = learner.explored.per_state
         assert min(math.ceil(math.sqrt(14 * T)), math.floor(cap * T / 7)) == N
         assert learner.explored.capped == (math.ceil(math.sqrt(14 * T)) > N)
@@ -65,7 +65,7 @@ def test_e18_exploration_is_part_of_t(T):
     assert 7 * math.ceil(math.sqrt(14 * 100)) > 100  # what is printed would not fit
 
 
-@pytest.mark.parametrize("settings", [{}, {"profile": "theory"}, {"literal": True}])
+@pytest.mark.parametrize("settings", [{}, {"profile": "paper"}, {"literal": True}])
 def test_e21_thresholds_and_certificates(settings):
     """C <= 2 l_inf,h (the lemma on ERROR prints 4) and l+ <= 3 l_inf,h."""
     losses = random_losses(LAYERS, 1000, seed=10)
@@ -86,35 +86,35 @@ def test_e21_thresholds_and_certificates(settings):
         seen = losses[:, LAYERS.table[PAIR, h + 1] : LAYERS.table[PAIR, h + 2]]
         limit = np.ptp(seen) if params_of(learner).clip == RANGE else 2 * np.abs(seen).max()
         assert 0 < learner.thresholds[h] <= limit
-    if learner.settings["clip"] == "scale":
+    if learner.settings["reading"]["clip"] == "scale":
         assert furthest.max() > 2.0  # 2 l_inf, as printed elsewhere, is not enough (E32)
     certificate = learner.certificate
     assert certificate.solves > 100
     assert certificate.unsolved == 0
     assert certificate.worst_gap <= 1.1e-8
-    assert np.all(state_of(learner).play.w > 0)
+    assert np.all(state_of(learner).play.estimates.w > 0)
 
 
 def test_e21_the_radius_is_twice_that_of_jin_et_al():
     assert PAPER == (4.0, 28 / 3)
     assert np.array_equal(PAPER, 2 * np.array(JIN))
-    for profile, width in (("theory", None), ("practical", 0.3), ("practical", None)):
+    for profile, width in (("paper", None), ("practical", 0.3), ("practical", None)):
         p = params_of(make(profile=profile, width=width)).play
-        factor = width or {"theory": 1.0, "practical": 0.2}[profile]
-        assert (p.c1, p.c2) == pytest.approx((4 * factor, 28 / 3 * factor), rel=1e-15)
+        factor = width or {"paper": 1.0, "practical": 0.2}[profile]
+        assert tuple(p.width) == pytest.approx((4 * factor, 28 / 3 * factor), rel=1e-15)
 
 
 @pytest.mark.parametrize("literal", [False, True])
 def test_e28_what_exploration_saw(literal):
     """Thresholds and counts are kept by default; printed, they start at 0 after exploration."""
-    learner = make(T=200, profile="theory", literal=literal)
+    learner = make(T=200, profile="paper", literal=literal)
     C, episodes = np.zeros(3), 0
 
     def before(learner, plan, states, actions, seen):
         nonlocal C, episodes
         assert learner.thresholds == pytest.approx(C, rel=1e-15)
-        assert state_of(learner).play.N[0] == episodes
-        assert state_of(learner).play.M[:2].sum() == episodes
+        assert state_of(learner).play.boxes.N[0] == episodes
+        assert state_of(learner).play.boxes.M[:2].sum() == episodes
         if learner.phase == "playing" or not literal:
             C = np.where(np.abs(seen) > C, 2 * np.abs(seen), C)
             episodes += 1
@@ -131,7 +131,10 @@ def test_e28_boxes_and_weights_begin_with_what_was_seen():
     def before(learner, plan, states, actions, seen):
         if learner.phase == "playing" and literal not in first:
             state = state_of(learner).play
-            first[literal] = (np.mean(state.hi - state.lo), np.ldexp(state.w, state.unit).max())
+            first[literal] = (
+                np.mean(state.boxes.hi - state.boxes.lo),
+                np.ldexp(state.estimates.w, state.estimates.unit).max(),
+            )
 
     for literal in (False, True):
         learner = make(T=600, literal=literal, few=False, early_stop=16, exploration=0.3,
@@ -184,7 +187,7 @@ def test_e31_it_needs_t_and_delta():
     """SCB and SCB-IX need neither."""
     assert SCBRL([2, 3], 2).made_for is None  # T doubles: test_scb_rl_anytime.py
     assert repr(params_of(make(T=300))) != repr(params_of(make(T=301)))
-    assert repr(params_of(make(delta=0.05)).play) != repr(params_of(make(delta=0.06)).play)
+    assert repr(params_of(make(delta=0.05)).blocks) != repr(params_of(make(delta=0.06)).blocks)
     for cls in (SCB, SCBIX):
         assert "rounds" not in cls(2).settings
     learner = make(T=8, few=False)
@@ -216,7 +219,7 @@ def test_e35_the_solution_is_an_occupancy_measure_of_its_own_kernel():
 
 
 def test_e24_tight_exploration():
-    tight, usual = (make(T=10_000, profile="theory", tight=t).explored for t in (True, False))
+    tight, usual = (make(T=10_000, profile="paper", tight=t).explored for t in (True, False))
     assert tight.per_state == math.ceil(math.sqrt(3 * 2 * 10_000))  # the widest layer
     assert usual.per_state == min(math.ceil(math.sqrt(7 * 2 * 10_000)), 5000 // 7)
 

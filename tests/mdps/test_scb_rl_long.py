@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mdp_play import explore, reach, reached, state_of
+from mdp_play import explore, grouped, reach, reached, state_of
 from unbounded import RFELP, SCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import GoodSpike, GrowthSwitch, Punish, Stochastic
 
@@ -30,7 +30,7 @@ def inside(profile, runs, T=1000, delta=0.05):
 
 
 def test_transitions_stay_in_the_sets_of_the_theory_profile():
-    assert inside("theory", 500) >= (1 - 4 * 0.05) * 500
+    assert inside("paper", 500) >= (1 - 4 * 0.05) * 500
 
 
 def test_share_of_the_practical_profile():
@@ -49,8 +49,8 @@ def test_rf_elp_guarantee_on_locks(horizon, n_actions, N):
 
 def test_strongly_scale_free_in_long_runs():
     mdp = worlds.dirichlet([3, 3, 3], 2, np.random.default_rng(40))
-    for settings in ({}, {"clip": "scale"}, {"profile": "theory"}, {"estimator": "ftrl_only"}):
-        learner = SCBRL([3, 3, 3], 2, 2000, **settings)
+    for settings in ({}, {"clip": "scale"}, {"profile": "paper"}, {"estimator": "ftrl_only"}):
+        learner = SCBRL([3, 3, 3], 2, 2000, **grouped(settings))
         for make in (Stochastic, GrowthSwitch, GoodSpike, Punish):
             one = simulate_mdp(learner, mdp, make(), seed=41)
             for k in (-300, -101, -7, 13, 300):

@@ -64,7 +64,13 @@ def check_learners(seed, episodes=40):
     learners = [
         OREPS(*shape, T, transitions=mdp.P, loss_range=(-2.0, 3.0), rate=5.0, seed=seed),
         UOBREPS(*shape, T, support=support, loss_range=(-2.0, 3.0), width=0.05, seed=seed),
-        SCBRL(*shape, T, support=support, width=0.02, few=False, centre=0.0, seed=seed),
+        SCBRL(
+            *shape,
+            T,
+            seed=seed,
+            known={"support": support},
+            constants={"width": 0.02, "few": False, "center": 0.0},
+        ),
     ]
     solves = 0
     for learner in learners:
@@ -89,13 +95,17 @@ def check_learners(seed, episodes=40):
 def check_last_solve(learner, layers, P, dead):
     """The q~ of the learner, by a bound that NumPy computes from its dual point."""
     state = state_of(learner) if P is not None else state_of(learner).play
-    lo, hi = (P, P) if P is not None else (state.lo, state.hi)
-    v = np.ldexp(state.memory.v, int(state.memory.head[EXPONENT]))
-    L = state.L_hat - (0.0 if P is not None else state.since)  # at the time of the solve
-    gap = objective(layers, L, state.w, state.q) - lower_bound(layers, lo, hi, L, state.w, v)
-    noise = 1e-11 * (state.w.max() + np.abs(L).max())
-    assert -noise <= gap <= 2e-8 * state.w.min() + noise
-    assert not np.any(np.repeat(dead[1:], layers.n_actions) & (state.q[1:] > 0))
+    lo, hi = (P, P) if P is not None else (state.boxes.lo, state.boxes.hi)
+    v = np.ldexp(state.solver.memory.v, int(state.solver.memory.head[EXPONENT]))
+    L = state.estimates.L_hat - (
+        0.0 if P is not None else state.estimates.since
+    )  # at the time of the solve
+    gap = objective(layers, L, state.estimates.w, state.solver.q) - lower_bound(
+        layers, lo, hi, L, state.estimates.w, v
+    )
+    noise = 1e-11 * (state.estimates.w.max() + np.abs(L).max())
+    assert -noise <= gap <= 2e-8 * state.estimates.w.min() + noise
+    assert not np.any(np.repeat(dead[1:], layers.n_actions) & (state.solver.q[1:] > 0))
 
 
 def test_learners_where_not_everything_is_reached():
@@ -127,13 +137,15 @@ def test_only_what_can_be_reached_is_explored():
 
 def test_scb_rl_spends_its_exploration_on_what_can_be_reached():
     alive = np.concatenate(reached(GRID.layers, GRID.P, GRID.P)[1:])
-    told, blind = (SCBRL(SIZES, 4, 3000, support=s, profile="theory") for s in (GRID.P > 0, None))
+    told, blind = (
+        SCBRL(SIZES, 4, 3000, known={"support": s}, profile="paper") for s in (GRID.P > 0, None)
+    )
     assert told.explored.per_state == 1500 // alive.sum()
     assert blind.explored.per_state == 1500 // alive.size
 
 
 def test_an_oracle_has_no_policies_for_what_it_knows_to_be_out_of_reach():
-    learner = SCBRL(SIZES, 4, 100, explorer="oracle", transitions=GRID.P, seed=0)
+    learner = SCBRL(SIZES, 4, 100, explorer="oracle", known={"transitions": GRID.P}, seed=0)
     alive = np.concatenate(reached(GRID.layers, GRID.P, GRID.P)[1:])
     assert len(learner.explorers()) == state_of(learner).search.library.size == alive.sum()
     assert alive.sum() < alive.size

@@ -6,7 +6,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mdp_play import params_of, play, random_losses, state_of, tell_firsts, walk
+from mdp_play import (
+    constants_of,
+    grouped,
+    params_of,
+    play,
+    random_losses,
+    rates_of,
+    state_of,
+    tell_firsts,
+    walk,
+)
 from occupancy_work import Case
 from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
@@ -15,8 +25,8 @@ from unbounded.core.occupancy.confidence import known, rebuild
 from unbounded.core.occupancy.layout import PAIR, STATE
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.core.occupancy.solver.ftrl import EXPONENT
-from unbounded.core.occupancy.upper import upper_occupancy
-from unbounded.mdps import uob_reps_ex
+from unbounded.core.occupancy.upper import spare_mass, upper_occupancy
+from unbounded.mdps import practical_scb_rl, uob_reps_ex
 from unbounded.mdps.steps.markov_play import OWN
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
@@ -25,26 +35,28 @@ LAYERS = MDP.layers
 
 def make(T=300, seed=1, mdp=MDP, **settings):
     sizes, A = mdp.layers.sizes, mdp.layers.n_actions
-    return SCBRL(sizes, A, T, explorer="oracle", transitions=mdp.P, seed=seed, **settings)
+    return SCBRL(
+        sizes, A, T, explorer="oracle", known={"transitions": mdp.P}, seed=seed, **grouped(settings)
+    )
 
 
 def weights(learner):
     """w_h, in the unit of the losses."""
     state = state_of(learner).play
-    return np.ldexp(state.w, state.unit)
+    return np.ldexp(state.estimates.w, state.estimates.unit)
 
 
 @pytest.mark.parametrize(
     ("settings", "factors"),
     [
-        ({"profile": "theory"}, (1, 1, 1, 1)),
-        ({"profile": "theory", "width": 0.05}, (1, 1, 1, 0.05)),
+        ({"profile": "paper"}, (1, 1, 1, 1)),
+        ({"profile": "paper", "width": 0.05}, (1, 1, 1, 0.05)),
         ({"profile": "practical"}, (0.5, 0.3, 1, 0.2)),
         ({"profile": "practical", "skip": 0.0, "width": 0.05}, (0.5, 0.3, 1, 0.05)),
-        ({"profile": "practical", "centre": 0.0, "rate": 0.35}, (0.35, 0.3, 1, 0.2)),
-        ({"profile": "theory", "estimator": "ftrl_only", "width": 0.05}, (1, 1, 1, 0.05)),
+        ({"profile": "practical", "center": 0.0, "rate": 0.35}, (0.35, 0.3, 1, 0.2)),
+        ({"profile": "paper", "estimator": "ftrl_only", "width": 0.05}, (1, 1, 1, 0.05)),
     ],
-    ids=["theory", "narrow", "practical", "always", "not centred", "ftrl_only"],
+    ids=["paper", "narrow", "practical", "always", "not centred", "ftrl_only"],
 )
 def test_agrees_with_a_slow_implementation(settings, factors):
     T = 200
@@ -56,9 +68,9 @@ def test_agrees_with_a_slow_implementation(settings, factors):
         for weight, policy in zip(mixture.weights, mixture.policies, strict=True)
     ]
     slow = SlowSCBRL(
-        mdp.layers, T, 0.05, factors, "scale" if settings["profile"] == "theory" else "range",
-        settings.get("estimator") != "ftrl_only", learner.settings["skip"], explorers=explorers,
-        centre=learner.settings["centre"],
+        mdp.layers, T, 0.05, factors, "scale" if settings["profile"] == "paper" else "range",
+        settings.get("estimator") != "ftrl_only", constants_of(learner)["skip"],
+        explorers=explorers, center=constants_of(learner)["center"],
     )  # fmt: skip
     losses = random_losses(mdp.layers, T, seed=6)
     losses[:3] = 0.0
@@ -79,13 +91,13 @@ def test_agrees_with_a_slow_implementation(settings, factors):
 
     play(learner, mdp, losses, seed=7, before=before)
     state = state_of(learner).play
-    for h, L in enumerate(mdp.layers.unpack_pairs(state.L_hat)):
-        assert np.allclose(np.ldexp(L, state.unit), slow.L[h], rtol=1e-9)
+    for h, L in enumerate(mdp.layers.unpack_pairs(state.estimates.L_hat)):
+        assert np.allclose(np.ldexp(L, state.estimates.unit), slow.L[h], rtol=1e-9)
     assert np.allclose(weights(learner), slow.w, rtol=1e-12)
     assert compared > 12
     assert worst <= 1e-6
     assert solves < 150 if settings["profile"] == "practical" and "skip" not in settings else True
-    assert np.any(state.hi < 1.0) or factors[3] == 1
+    assert np.any(state.boxes.hi < 1.0) or factors[3] == 1
 
 
 def mean_bound(parts, lo, hi):
@@ -96,8 +108,8 @@ def mean_bound(parts, lo, hi):
 def test_e12_upper_bounds_are_the_mixtures_and_hold():
     """u is the bound of (1 - beta) pi~ + beta mean(pi^s), by its boxes as they are now; and u >= q
     on every visited pair while the transitions are in the set."""
-    learner = make(T=900, profile="theory", width=0.1)
-    beta = params_of(learner).play.beta
+    learner = make(T=900, profile="paper", width=0.1)
+    beta = rates_of(learner).beta
     explorers = list(learner.explorers().values())
     mean_q = np.mean([occupancy(MDP, part) for part in explorers], axis=0)
     checked = narrow = epochs = 0
@@ -107,7 +119,7 @@ def test_e12_upper_bounds_are_the_mixtures_and_hold():
         if learner.episodes_told % 15:
             return
         state = state_of(learner)
-        lo, hi = state.play.lo, state.play.hi
+        lo, hi = state.play.boxes.lo, state.play.boxes.hi
         assert np.all(lo - 1e-12 <= MDP.P)
         assert np.all(hi + 1e-12 >= MDP.P)
         uob_reps_ex.bound_visited(
@@ -119,7 +131,7 @@ def test_e12_upper_bounds_are_the_mixtures_and_hold():
         for h in range(1, 4):
             p = LAYERS.index(h, int(states[h - 1]), int(actions[h - 1]))
             at = LAYERS.table[STATE, h] + states[h - 1]
-            u_own = state.play.u_main[at] * state.play.pi[p]
+            u_own = state.play.solver.u[at] * state.play.solver.pi[p]
             assert u_own == pytest.approx(own[p], rel=1e-12)
             assert state.play.u_explorers[p] == pytest.approx(other[p], rel=1e-12)
             u = (1 - beta) * u_own + beta * state.play.u_explorers[p]
@@ -132,30 +144,30 @@ def test_e12_upper_bounds_are_the_mixtures_and_hold():
     assert checked == 60
     assert narrow > checked
     assert epochs > 20
-    assert np.mean(state_of(learner).play.hi - state_of(learner).play.lo) < 0.7
+    assert np.mean(state_of(learner).play.boxes.hi - state_of(learner).play.boxes.lo) < 0.7
 
 
 @pytest.mark.parametrize("estimator", ["mixture", "ftrl_only"])
 def test_e12_estimates(estimator):
     """mixture: l+/(u + gamma) with the mixture's u, whoever played; ftrl_only: with the share of
     pi~ alone, and nothing is learned of losses from an explorer's episode."""
-    learner = make(T=400, profile="theory", width=0.05, estimator=estimator)
+    learner = make(T=400, profile="paper", width=0.05, estimator=estimator)
     losses = random_losses(LAYERS, 400, seed=10)
     play(learner, MDP, losses[:300], seed=11)
-    p, explorers = params_of(learner).play, list(learner.explorers().values())
+    p, explorers = rates_of(learner), list(learner.explorers().values())
     rng, checked = np.random.default_rng(12), {True: 0, False: 0}
     for row in losses[300:]:
         state = state_of(learner).play
-        C, L = learner.thresholds, state.L_hat.copy()
-        own = upper_occupancy(learner.policy(), state.lo, state.hi)
-        other = mean_bound(explorers, state.lo, state.hi)
-        unit = state.unit
+        C, L = learner.thresholds, state.estimates.L_hat.copy()
+        own = upper_occupancy(learner.policy(), state.boxes.lo, state.boxes.hi)
+        other = mean_bound(explorers, state.boxes.lo, state.boxes.hi)
+        unit = state.estimates.unit
         plan = learner.ask()
         states, actions = walk(MDP, plan, rng.random(3))
         visited = LAYERS.table[PAIR, 1:-1] + 2 * states + actions
         learner.tell(plan, states, actions, row[visited])
         state = state_of(learner).play
-        if state.unit != unit:
+        if state.estimates.unit != unit:
             continue
         l_plus = np.clip(row[visited], -C, C) + C
         if estimator == "mixture":
@@ -163,7 +175,7 @@ def test_e12_estimates(estimator):
         else:
             expected = l_plus / ((1 - p.beta) * own[visited] + p.gamma)
             expected *= plan.component is None
-        added = np.ldexp(state.L_hat - L, unit)
+        added = np.ldexp(state.estimates.L_hat - L, unit)
         assert added[visited] == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert np.count_nonzero(added) == np.count_nonzero(expected)
         checked[plan.component is None] += 1
@@ -174,7 +186,7 @@ def test_e12_estimates(estimator):
 def test_e12_one_policy_is_drawn_for_the_whole_episode():
     """With the share 1 - beta the learner's own, else a state's explorer, S of them evenly."""
     learner = make(T=20, seed=2)
-    beta = params_of(learner).play.beta
+    beta = rates_of(learner).beta
     assert beta == 0.5
     own = learner.policy().tables
     found = {k: m.policies[0].tables for k, m in enumerate(learner.explorers().values())}
@@ -210,8 +222,8 @@ def test_e12_mixing_action_by_action_would_not_explore():
 def test_e13_boxes_are_nested():
     """FTRL needs sets that shrink; boxes from the counts alone do not."""
     learner = make(T=600, width=0.1)
-    p, state = params_of(learner).play, state_of(learner).play
-    lo, hi = state.lo.copy(), state.hi.copy()
+    p, state, rates = params_of(learner).play, state_of(learner).play, rates_of(learner)
+    lo, hi = state.boxes.lo.copy(), state.boxes.hi.copy()
     plain = [np.zeros_like(lo), np.ones_like(hi)]
     epoch, shrank = state.epoch, []
 
@@ -220,11 +232,11 @@ def test_e13_boxes_are_nested():
         state = state_of(learner).play
         if state.epoch == epoch:
             return
-        assert np.all(state.lo >= lo)
-        assert np.all(state.hi <= hi)
-        lo, hi, epoch = state.lo.copy(), state.hi.copy(), state.epoch
+        assert np.all(state.boxes.lo >= lo)
+        assert np.all(state.boxes.hi <= hi)
+        lo, hi, epoch = state.boxes.lo.copy(), state.boxes.hi.copy(), state.epoch
         new = [np.empty_like(lo), np.empty_like(hi)]
-        rebuild(LAYERS.table, state.N, state.M, p.log_term, p.c1, p.c2, False, *new)
+        rebuild(LAYERS.table, state.boxes.N, state.boxes.M, rates.log_term, *p.width, False, *new)
         shrank.append(np.all(new[0] >= plain[0]) and np.all(new[1] <= plain[1]))
         plain = new
 
@@ -241,7 +253,7 @@ def objective(learner, q, sign=1.0):
         at = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
         with np.errstate(divide="ignore", invalid="ignore"):
             entropy = np.where(q[at] > 0, q[at] * np.log(q[at]), 0.0).sum()
-        total += q[at] @ state.L_hat[at] + sign * state.w[h - 1] * entropy
+        total += q[at] @ state.estimates.L_hat[at] + sign * state.estimates.w[h - 1] * entropy
     return total
 
 
@@ -266,8 +278,8 @@ def test_e14_the_regulariser_is_convex():
 def test_e15_the_weight_has_the_next_threshold():
     """w of q~_{t+1} is C_{t+1}/eta, so that l+ <= 2 C is at most 2 eta w in every episode. The
     printed C_t/eta does not keep up with a jump of the losses."""
-    learner = make(profile="theory")
-    eta = params_of(learner).play.eta
+    learner = make(profile="paper")
+    eta = rates_of(learner).eta
     tell_firsts(learner, [1.0, 1.0, 1.0])
     assert weights(learner) * eta == pytest.approx([2.0, 2.0, 2.0], rel=1e-14)
     tell_firsts(learner, [100.0, 1.0, -1.0])
@@ -291,8 +303,8 @@ def test_e15_the_weight_has_the_next_threshold():
 @pytest.mark.parametrize("kappa", [1e-3, 0.1])
 def test_e16_a_layer_without_losses_has_a_weight(kappa):
     """kappa times the mean of C/eta; nothing while nothing was seen; never less than before."""
-    learner = make(profile="theory", kappa=kappa)
-    eta = params_of(learner).play.eta
+    learner = make(profile="paper", kappa=kappa)
+    eta = rates_of(learner).eta
     assert weights(learner).tolist() == [0.0, 0.0, 0.0]
     tell_firsts(learner, [0.0, 0.0, 0.0])
     assert weights(learner).tolist() == [0.0, 0.0, 0.0]  # the placeholder leaves no trace
@@ -309,10 +321,10 @@ def test_e19_the_distribution_of_the_first_state_is_learned():
     learner = make(T=600, width=0.2)
     play(learner, MDP, random_losses(LAYERS, 600, seed=20), seed=21)
     state = state_of(learner).play
-    assert state.N[0] == 600
-    assert state.M[:2].sum() == 600
-    assert np.all(state.hi[:2] - state.lo[:2] < 0.5)
-    assert np.all((state.lo[:2] <= MDP.initial) & (MDP.initial <= state.hi[:2]))
+    assert state.boxes.N[0] == 600
+    assert state.boxes.M[:2].sum() == 600
+    assert np.all(state.boxes.hi[:2] - state.boxes.lo[:2] < 0.5)
+    assert np.all((state.boxes.lo[:2] <= MDP.initial) & (MDP.initial <= state.boxes.hi[:2]))
     assert learner.occupancy()[0] == 1.0
 
 
@@ -354,45 +366,50 @@ def test_skip_says_how_old_the_policy_may_get():
 
 def test_a_new_unit_changes_no_value():
     """L_hat, what was added since, weights and the solver's memory are all in units of 2^unit."""
-    p = params_of(make()).play
+    learner = make()
+    p, rates = params_of(learner).play, rates_of(learner)
     state, windows = uob_reps_ex.init(LAYERS, p), empty_windows(3)
     clip_each(windows, SCALE, LAZY, np.array([1.0, 0.0, 0.5]))
-    unit, moved = uob_reps_ex.weigh(p, state, windows)
-    assert (unit, moved) == (3, True)  # W = 4 = 0.5 x 2^3
-    state = state._replace(unit=unit)
+    estimates, moved = uob_reps_ex.weigh(p, rates, state, windows)
+    assert (estimates.unit, moved) == (3, True)  # W = 4 = 0.5 x 2^3
+    state = state._replace(estimates=estimates)
     rng = np.random.default_rng(24)
-    state.L_hat[:], state.since[:] = rng.random(LAYERS.n_pairs), rng.random(LAYERS.n_pairs)
-    before = [x.copy() for x in (state.L_hat, state.since, state.w)]
-    assert uob_reps_ex.weigh(p, state, windows) == (3, False)
-    for x, y in zip((state.L_hat, state.since, state.w), before, strict=True):
+    state.estimates.L_hat[:], state.estimates.since[:] = (
+        rng.random(LAYERS.n_pairs),
+        rng.random(LAYERS.n_pairs),
+    )
+    before = [x.copy() for x in (state.estimates.L_hat, state.estimates.since, state.estimates.w)]
+    again, moved = uob_reps_ex.weigh(p, rates, state, windows)
+    assert (again.unit, moved) == (3, False)
+    for x, y in zip(
+        (state.estimates.L_hat, state.estimates.since, state.estimates.w), before, strict=True
+    ):
         assert np.array_equal(x, y)
     clip_each(windows, SCALE, LAZY, np.array([3.0, 0.0, 1000.0]))
-    unit, moved = uob_reps_ex.weigh(p, state, windows)
-    assert (unit, moved) == (12, True)
-    for x, y in zip((state.L_hat, state.since), before, strict=False):
+    estimates, moved = uob_reps_ex.weigh(p, rates, state, windows)
+    assert (estimates.unit, moved) == (12, True)
+    for x, y in zip((state.estimates.L_hat, state.estimates.since), before, strict=False):
         assert np.array_equal(np.ldexp(x, 12), np.ldexp(y, 3))
-    assert state.memory.head[EXPONENT] == 3 - 12
-    assert np.ldexp(state.w, 12)[2] * p.eta == pytest.approx(2000.0, rel=1e-14)
-    assert np.all(np.ldexp(state.w, 12) >= np.ldexp(before[2], 3))
+    assert state.solver.memory.head[EXPONENT] == 3 - 12
+    assert np.ldexp(state.estimates.w, 12)[2] * rates.eta == pytest.approx(2000.0, rel=1e-14)
+    assert np.all(np.ldexp(state.estimates.w, 12) >= np.ldexp(before[2], 3))
 
 
-def test_a_new_epoch_forgets_every_bound():
+def test_a_new_epoch_forgets_the_explorers_bounds():
     learner = make(T=100, width=0.2)
     play(learner, MDP, random_losses(LAYERS, 40, seed=25), seed=26)
-    p, state = params_of(learner).play, state_of(learner).play
-    state.u_main[:] = state.u_explorers[:] = 0.5
-    uob_reps_ex.new_epoch(LAYERS.table, p, state)  # what was counted by now
-    state.u_main[:] = state.u_explorers[:] = 0.5
-    assert not uob_reps_ex.new_epoch(LAYERS.table, p, state)
-    assert np.all(state.u_main == 0.5)  # nothing changed
-    state.N[0] += 500
-    state.M[0] += 500
-    assert uob_reps_ex.new_epoch(LAYERS.table, p, state)
-    assert np.all(state.u_main == -1.0)
+    p, rates, state = params_of(learner).play, rates_of(learner), state_of(learner).play
+    uob_reps_ex.new_epoch(LAYERS.table, p, rates, state)  # what was counted by now
+    state.u_explorers[:] = 0.5
+    assert not uob_reps_ex.new_epoch(LAYERS.table, p, rates, state)
+    assert np.all(state.u_explorers == 0.5)  # nothing changed
+    state.boxes.N[0] += 500
+    state.boxes.M[0] += 500
+    assert uob_reps_ex.new_epoch(LAYERS.table, p, rates, state)
     assert np.all(state.u_explorers == -1.0)
-    assert np.array_equal(state.N_before, state.N)
-    sums = state.lo[:2].sum()
-    assert state.room[0] == pytest.approx(1 - sums, abs=1e-15)
+    assert np.array_equal(state.boxes.N_before, state.boxes.N)
+    sums = state.boxes.lo[:2].sum()
+    assert state.boxes.spare[0] == pytest.approx(1 - sums, abs=1e-15)
 
 
 @pytest.mark.parametrize(("share", "mixing"), [(0.2, 0.0), (0.5, 0.0), (0.8, 0.0), (0.2, 1.0)])
@@ -400,22 +417,23 @@ def test_centred_estimates_have_the_mean_of_the_others(share, mixing):
     """But for one constant c per layer, where the bounds are exact (lo = hi = P) and no explorers
     are mixed in; c is the mean of the losses before, ``share`` of the range, or half the range if
     that is less. Pairs that explorers visit more often than q~ lose up to c more."""
-    estimates = {}
-    for centre in (0.0, 1.0):
-        learner = make(T=400, centre=centre, mixing=mixing, ablation=True)
-        p, state = params_of(learner).play, state_of(learner).play
-        state.lo[:], state.hi[:] = known(MDP)
-        uob_reps_ex.spare_mass(LAYERS.table, state.lo, state.room)
+    means = {}
+    for center in (0.0, 1.0):
+        learner = make(T=400, center=center, mixing=mixing, ablation=True)
+        params, whole, p = params_of(learner), state_of(learner), rates_of(learner)
+        state, library = whole.play, whole.search.library
+        state.boxes.lo[:], state.boxes.hi[:] = known(MDP)
+        spare_mass(LAYERS.table, state.boxes.lo, state.boxes.spare)
         own = occupancy(MDP, learner.policy())
         q_explorers = np.mean([occupancy(MDP, one) for one in learner.explorers().values()], axis=0)
         q = (1 - p.beta) * own + p.beta * q_explorers
-        state.q[:] = own
+        state.solver.q[:] = own
         mean = np.zeros(LAYERS.n_pairs)
         windows = empty_windows(3)
         for losses in ([0.0, 0.0, 0.0], [1.0, 4.0, 0.5]):
             clip_each(windows, RANGE, LAZY, np.array(losses))
-        unit, _ = uob_reps_ex.weigh(p, state, windows)
-        state = state._replace(unit=unit)
+        estimates, _ = uob_reps_ex.weigh(params.play, p, state, windows)
+        state, unit = state._replace(estimates=estimates), estimates.unit
         told = np.array([0.75, 1.0, 0.25])
         for h in range(1, 4):
             for s in range(LAYERS.sizes[h - 1]):
@@ -423,55 +441,48 @@ def test_centred_estimates_have_the_mean_of_the_others(share, mixing):
                     at = LAYERS.index(h, s, a)
                     states, actions = np.zeros(3, int), np.zeros(3, int)
                     states[h - 1], actions[h - 1] = s, a
-                    state.L_hat[:] = 0.0
-                    state.paid[:], state.times[:] = 3.0 * share - 0.5, 2.0
-                    uob_reps_ex.before_losses(state, windows)
+                    state.estimates.L_hat[:] = 0.0
+                    whole.means.paid[:], whole.means.times[:] = 3.0 * share - 0.5, 2.0
                     again = windows._replace(**{f: v.copy() for f, v in windows._asdict().items()})
                     clip_each(again, RANGE, LAZY, told)
-                    state.u_main[:] = -1.0
-                    library = state_of(learner).search.library
-                    uob_reps_ex.bound_visited(LAYERS.table, p, state, library, states)
-                    uob_reps_ex.estimate(LAYERS.table, p, state, OWN, states, actions, again)
+                    state.solver.u[:] = -1.0
+                    practical_scb_rl.center(params, whole._replace(play=state, windows=again))
+                    uob_reps_ex.bound_visited(LAYERS.table, params.play, state, library, states)
+                    uob_reps_ex.estimate(
+                        LAYERS.table, params.play, p, state, OWN, states, actions, again
+                    )
                     layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
-                    mean[layer] += q[at] * np.ldexp(state.L_hat[layer], unit)
-        estimates[centre] = mean
+                    mean[layer] += q[at] * np.ldexp(state.estimates.L_hat[layer], unit)
+        means[center] = mean
     more = p.gamma / ((1 - p.beta) * own + p.gamma) - p.gamma / (q + p.gamma)
     for h, width in ((1, 1.0), (2, 4.0), (3, 0.5)):
         layer = slice(LAYERS.table[PAIR, h], LAYERS.table[PAIR, h + 1])
-        difference = estimates[1.0][layer] - estimates[0.0][layer]
+        difference = means[1.0][layer] - means[0.0][layer]
         assert difference == pytest.approx(-min(share, 0.5) * width * (1 + more[layer]), rel=1e-12)
         assert np.all(np.abs(more[layer]) < 1e-15) if mixing == 0.0 else np.all(more[layer] > 1e-3)
-        assert np.ptp(estimates[0.0][layer]) > 1e-3  # the control: they are not constants
+        assert np.ptp(means[0.0][layer]) > 1e-3  # the control: they are not constants
 
 
 def test_the_mean_begins_anew_with_the_window():
     learner = make(T=400)
-    p, state, windows = params_of(learner).play, state_of(learner).play, empty_windows(3)
 
     def told(losses):
-        uob_reps_ex.before_losses(state, windows)
-        clip_each(windows, RANGE, LAZY, np.array(losses))
-        centres = []
-        for h in (1, 2, 3):
-            l_plus = np.ldexp(windows.l_plus[h - 1], int(windows.e_before[h - 1]) - state.unit)
-            c = uob_reps_ex.centre_of(p, state, h, l_plus)
-            centres.append(float(np.ldexp(c, state.unit)))
-        unit, _ = uob_reps_ex.weigh(p, state, windows)
-        return state._replace(unit=unit), centres
+        tell_firsts(learner, losses)
+        play = state_of(learner).play
+        return np.ldexp(play.c, play.estimates.unit).tolist()
 
-    state, centres = told([5.0, 5.0, 5.0])
-    assert centres == [0.0, 0.0, 0.0]  # no range yet
-    state, centres = told([6.0, 9.0, 5.0])
-    assert centres == [0.0, 0.0, 0.0]
-    state, centres = told([5.0, 9.0, 5.0])
-    assert centres == [0.5, 2.0, 0.0]  # the middle
-    state, centres = told([5.0, 9.0, 5.0])
-    assert centres == [0.25, 2.0, 0.0]  # a half and nothing; a half and a whole, cut at the middle
-    state, centres = told([5.0, 1.0, 5.0])
-    assert centres == pytest.approx([1 / 6, 2.0, 0.0], rel=1e-15)
-    assert (state.paid.tolist(), state.times.tolist()) == ([0.0, 0.0, 0.0], [3.0, 0.0, 0.0])
-    state, centres = told([5.0, 1.0, 5.0])
-    assert centres == [0.125, 4.0, 0.0]  # the second window is wider, and knows no mean
+    assert told([5.0, 5.0, 5.0]) == [0.0, 0.0, 0.0]  # no range yet
+    assert told([6.0, 9.0, 5.0]) == [0.0, 0.0, 0.0]
+    assert told([5.0, 9.0, 5.0]) == [0.5, 2.0, 0.0]  # the middle
+    # a half and nothing; a half and a whole, cut at the middle
+    assert told([5.0, 9.0, 5.0]) == [0.25, 2.0, 0.0]
+    unit = state_of(learner).play.estimates.unit
+    told([5.0, 1.0, 5.0])
+    play, means = state_of(learner).play, state_of(learner).means
+    centers = np.ldexp(play.c, unit)  # in the unit of before the window grew
+    assert centers == pytest.approx([1 / 6, 2.0, 0.0], rel=1e-15)
+    assert (means.paid.tolist(), means.times.tolist()) == ([0.0, 0.0, 0.0], [3.0, 0.0, 0.0])
+    assert told([5.0, 1.0, 5.0]) == [0.125, 4.0, 0.0]  # the second window knows no mean
 
 
 def test_lazy_bounds_are_bounds_and_boxes_follow_their_own_visits():
@@ -488,16 +499,18 @@ def test_lazy_bounds_are_bounds_and_boxes_follow_their_own_visits():
             state, p = state_of(learner), params_of(learner).play
             if learner.episodes_told % 15:
                 return
-            assert np.all(state.play.lo - 1e-12 <= MDP.P)
-            assert np.all(state.play.hi + 1e-12 >= MDP.P)
+            assert np.all(state.play.boxes.lo - 1e-12 <= MDP.P)
+            assert np.all(state.play.boxes.hi + 1e-12 >= MDP.P)
             uob_reps_ex.bound_visited(LAYERS.table, p, state.play, state.search.library, states)
-            newest = mean_bound(list(learner.explorers().values()), state.play.lo, state.play.hi)
+            newest = mean_bound(
+                list(learner.explorers().values()), state.play.boxes.lo, state.play.boxes.hi
+            )
             for h in range(1, 4):
                 k = LAYERS.index(h, int(states[h - 1]), int(actions[h - 1]))
                 assert state.play.u_explorers[k] >= newest[k] * (1 - 1e-12)
                 assert state.play.u_explorers[k] >= mean_q[k] - 1e-12
                 older[renewal] += state.play.u_explorers[k] > newest[k] * (1 + 1e-9)
-            n, made_from = state.play.N, state.play.N_before
+            n, made_from = state.play.boxes.N, state.play.boxes.N_before
             assert renewal == "epoch" or np.all(n <= np.maximum(1.0, 2.0 * made_from))
             checked += 1
 
@@ -508,6 +521,6 @@ def test_lazy_bounds_are_bounds_and_boxes_follow_their_own_visits():
 
 
 def test_the_explorers_bounds_are_renewed_four_times_while_the_episodes_double():
-    times = [t for t in range(1, 257) if uob_reps_ex.late(t)]
+    times = [t for t in range(1, 257) if practical_scb_rl.late(t)]
     assert times[-9:] == [64, 80, 96, 112, 128, 160, 192, 224, 256]
     assert len(times) < 30

@@ -55,7 +55,7 @@ def test_the_rate():
 def test_e16_a_layer_with_a_small_range_has_a_floor():
     learner = OREPS([2, 3], 2, 60, transitions=MDP.P, loss_range=[(0.0, 1.0), (0.0, 1e-9)])
     p, state = params_of(learner), state_of(learner)
-    w = np.ldexp(state.w, p.unit) * p.eta
+    w = np.ldexp(state.estimates.w, p.unit) * p.eta
     assert w[0] == pytest.approx(1.0, rel=1e-14)
     assert w[1] == pytest.approx(1e-3 * (1.0 + 1e-9) / 2, rel=1e-14)
 

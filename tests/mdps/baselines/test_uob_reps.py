@@ -43,7 +43,7 @@ def test_the_first_step_against_clarabel():
     L[LAYERS.index(1, 1, 0)] = 1.5 / (0.5 + p.gamma)
     L[LAYERS.index(2, 2, 1)] = 2.0 / (0.5 + p.gamma)
     w = np.array([2.0, 4.0]) / p.eta
-    program = Program(LAYERS, state_of(learner).lo, state_of(learner).hi)
+    program = Program(LAYERS, state_of(learner).boxes.lo, state_of(learner).boxes.hi)
     status, _, x = clarabel_solve(program, L, w, entropy_on_triples=(q0, P0))
     assert status == "Solved"
     assert np.allclose(x[: program.n_x], np.exp(state_of(learner).ln_q)[1:], atol=1e-6)
@@ -56,13 +56,13 @@ def test_a_later_step_against_clarabel():
     play(learner, MDP, losses[:200], seed=3)
     state, p = state_of(learner), params_of(learner)
     q0, P0 = np.exp(state.ln_q), np.exp(state.ln_P)
-    lo, hi = state.lo.copy(), state.hi.copy()
+    lo, hi = state.boxes.lo.copy(), state.boxes.hi.copy()
     policy = learner.policy()
     u = upper_occupancy(policy, lo, hi)
     visited = [LAYERS.index(1, 1, 0), LAYERS.index(2, 2, 1)]
     seen = [1.5, -2.0]
     learner.tell(learner.ask(), [1, 2], [0, 1], seen)
-    assert np.array_equal(state_of(learner).lo, lo)  # no new epoch
+    assert np.array_equal(state_of(learner).boxes.lo, lo)  # no new epoch
     L = np.zeros(LAYERS.n_pairs)
     for pair, loss in zip(visited, seen, strict=True):
         L[pair] = (loss + 4.0) / (u[pair] + p.gamma)
@@ -81,36 +81,38 @@ def test_constants():
     p = params_of(UOBREPS([2, 3], 2, T, 0.1))
     assert p.eta == pytest.approx(eta, rel=1e-14)
     assert p.gamma == pytest.approx(eta, rel=1e-14)
-    assert (p.c1, p.c2) == pytest.approx((2.0, 14 / 3), rel=1e-14)
+    assert tuple(p.width) == pytest.approx((2.0, 14 / 3), rel=1e-14)
     assert p.log_term == pytest.approx(math.log(T * 10 / 0.1), rel=1e-14)
     p = params_of(UOBREPS([2, 3], 2, T, 0.1, rate=2.0, implicit=0.3, width=0.4))
     assert p.eta == pytest.approx(2.0 * eta, rel=1e-14)
     assert p.gamma == pytest.approx(0.3 * eta, rel=1e-14)
-    assert (p.c1, p.c2) == pytest.approx((0.8, 0.4 * 14 / 3), rel=1e-14)
+    assert tuple(p.width) == pytest.approx((0.8, 0.4 * 14 / 3), rel=1e-14)
 
 
 def test_boxes_are_those_of_the_counts():
     """Radius from the formula, counts from what was told; not nested."""
     learner = UOBREPS([2, 3], 2, 500, width=0.1, seed=4)
     p, shrank = params_of(learner), []
-    before = [state_of(learner).lo.copy(), state_of(learner).hi.copy()]
+    before = [state_of(learner).boxes.lo.copy(), state_of(learner).boxes.hi.copy()]
     M, told = np.zeros((2, 2, 3)), 0
 
     def check(learner, plan, states, actions, seen):
         nonlocal told
         state = state_of(learner)
-        if not np.array_equal(state.lo, before[0]):
-            shrank.append(np.all(state.lo >= before[0]) and np.all(state.hi <= before[1]))
-            before[:] = state.lo.copy(), state.hi.copy()
-            _, (lo,) = LAYERS.unpack_transitions(state.lo)
-            _, (hi,) = LAYERS.unpack_transitions(state.hi)
+        if not np.array_equal(state.boxes.lo, before[0]):
+            shrank.append(
+                np.all(state.boxes.lo >= before[0]) and np.all(state.boxes.hi <= before[1])
+            )
+            before[:] = state.boxes.lo.copy(), state.boxes.hi.copy()
+            _, (lo,) = LAYERS.unpack_transitions(state.boxes.lo)
+            _, (hi,) = LAYERS.unpack_transitions(state.boxes.hi)
             for s, a in np.ndindex(2, 2):
                 n = M[s, a].sum()
                 if n == 0:
                     assert (lo[s, a].max(), hi[s, a].min()) == (0.0, 1.0)
                     continue
                 P, d = M[s, a] / n, max(1, n - 1)
-                eps = p.c1 * np.sqrt(P * p.log_term / d) + p.c2 * p.log_term / d
+                eps = p.width.c1 * np.sqrt(P * p.log_term / d) + p.width.c2 * p.log_term / d
                 assert lo[s, a] == pytest.approx(np.maximum(0, P - eps), abs=1e-14)
                 assert hi[s, a] == pytest.approx(np.minimum(1, P + eps), abs=1e-14)
             told += 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import unbounded
-from mdp_play import reach, reached, state_of, walk
+from mdp_play import grouped, reach, reached, state_of, walk
 from unbounded import SCBRL, worlds
 from unbounded.core.occupancy.policies import Markov, occupancy
 from unbounded.mdps.steps import explorers, few_explorers
@@ -133,7 +133,7 @@ def test_states_that_are_not_sought_have_no_share():
 def few(mdp, T, seed=0, **settings):
     """SCB-RL with few explorers after ``T`` episodes without losses."""
     sizes, n_actions = mdp.layers.sizes, mdp.layers.n_actions
-    learner = SCBRL(sizes, n_actions, T, seed=seed, **settings)
+    learner = SCBRL(sizes, n_actions, T, seed=seed, **grouped(settings))
     rng = np.random.default_rng(seed)
     for _ in range(T):
         plan = learner.ask()

@@ -1,21 +1,20 @@
 """SCB-RL's constants: the rates of the paper, what limits them, what may be given instead."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, ucbvi
 from unbounded.mdps.steps import profiles
-from unbounded.mdps.steps.blocks import Span
-from unbounded.mdps.steps.profiles import PRACTICAL, THEORY, Constants, rates
+from unbounded.mdps.steps.profiles import PAPER, PRACTICAL, Constants, Reading, Span, group, rates
 
 LAYERS = Layers([2, 3, 2], 2)  # S A = 14, H = 3
-UNSET = dict.fromkeys(Constants._fields)
 
 
-def of(T, constants=THEORY, cap=0.5, tight=False, delta=0.1, layers=LAYERS):
-    constants = constants._replace(exploration_cap=cap)
+def of(T, constants=PAPER, cap=0.5, tight=False, delta=0.1, layers=LAYERS):
+    constants = replace(constants, exploration_cap=cap)
     return rates(layers, Span(T, T, T, delta), constants, tight, sum(layers.sizes))
 
 
@@ -27,7 +26,7 @@ def test_rates_are_the_papers_times_the_factors():
     assert theory.gamma == pytest.approx(eta, rel=1e-14)
     assert theory.beta == pytest.approx(math.sqrt(14 / T), rel=1e-14)
     assert math.ceil(math.sqrt(14 * T)) == theory.N
-    constants = THEORY._replace(rate=0.5, implicit=0.25, mixing=2.0, exploration=0.125)
+    constants = replace(PAPER, rate=0.5, implicit=0.25, mixing=2.0, exploration=0.125)
     other = of(T, constants)
     assert other.eta == pytest.approx(0.5 * eta, rel=1e-14)
     assert other.gamma == pytest.approx(0.25 * eta, rel=1e-14)
@@ -41,8 +40,8 @@ def test_e17_beta_is_at_most_one_half():
         assert math.sqrt(14 / T) > 0.5  # what the rate would be
         assert of(T).beta == 0.5
     assert of(14 * 4 + 1).beta == pytest.approx(math.sqrt(14 / 57))  # below 1/2 by itself
-    assert of(10_000, THEORY._replace(mixing=1000.0)).beta == 0.5
-    assert of(10_000, THEORY._replace(mixing=0.0)).beta == 0.0
+    assert of(10_000, replace(PAPER, mixing=1000.0)).beta == 0.5
+    assert of(10_000, replace(PAPER, mixing=0.0)).beta == 0.0
 
 
 @pytest.mark.parametrize("cap", [0.5, 0.1, 0.9])
@@ -85,15 +84,25 @@ def test_e31_rates_need_t_and_delta():
     assert (one.beta, one.N) == (other.beta, other.N)
 
 
+def all_of(profile, layers=LAYERS, **given):
+    return profiles.chosen(profile, Constants(**given), Reading(), layers)
+
+
 def test_the_profiles():
-    theory = Constants("scale", 1.0, 1.0, 1.0, 1.0, 1.0, "paper", 0, False, 0.0, 0.5, False, 0.0)
-    practical = Constants("range", 0.5, 0.3, 1.0, 0.05, 0.2, 0.3, 2, True, 0.75, 0.03, True, 1.0)
-    assert (theory, practical) == (THEORY, PRACTICAL)
-    assert profiles.chosen("theory", UNSET) == THEORY
-    assert profiles.chosen("practical", UNSET) == PRACTICAL
-    given = UNSET | {"rate": 2.0, "share_counts": True, "early_stop": 3, "bonus": 1.5}
-    expected = THEORY._replace(rate=2.0, share_counts=True, early_stop=3, bonus=1.5)
-    assert profiles.chosen("theory", given) == expected
+    assert all_of("paper") == (PAPER, Reading(clip="scale"))
+    assert all_of("practical") == (replace(PRACTICAL, renewal="epoch"), Reading(clip="range"))
+    given = {"rate": 2.0, "share_counts": True, "early_stop": 3, "bonus": 1.5}
+    assert all_of("paper", **given).constants == replace(PAPER, **given)
+    assert group(Constants, "constants", given) == Constants(**given)
+    assert group(Constants, "constants", None) == Constants()
+
+
+def test_few_needs_what_it_counts_by():
+    assert all_of("practical").constants.few
+    assert not all_of("practical", early_stop=0).constants.few
+    assert not all_of("practical", share_counts=False).constants.few
+    literal = profiles.chosen("practical", Constants(), Reading(literal=True), LAYERS)
+    assert not literal.constants.few
 
 
 @pytest.mark.parametrize(
@@ -110,26 +119,30 @@ def test_the_profiles():
         ({"early_stop": -1}, "early_stop"),
         ({"exploration_cap": 0.0}, "exploration_cap"),
         ({"exploration_cap": 1.0}, "exploration_cap"),
-        ({"centre": -1.0}, "centre"),
+        ({"center": -1.0}, "center"),
     ],
 )
 def test_what_cannot_be_given(given, message):
     with pytest.raises(ValueError, match=message):
-        profiles.chosen("practical", UNSET | given)
+        Constants(**given)
 
 
 def test_other_mistakes():
-    with pytest.raises(ValueError, match="profile must be one of 'theory', 'practical'"):
-        profiles.chosen("best", UNSET)
+    with pytest.raises(ValueError, match="profile must be one of 'paper', 'practical'"):
+        all_of("best")
     with pytest.raises(TypeError, match="share_counts must be True or False"):
-        profiles.chosen("theory", UNSET | {"share_counts": 1})
-    none = profiles.chosen("theory", UNSET | {"mixing": 0.0, "skip": 0.0})
+        Constants(share_counts=1)
+    with pytest.raises(TypeError, match="constants has no 'speed'"):
+        group(Constants, "constants", {"speed": 1.0})
+    with pytest.raises(TypeError, match="reading must be a Reading or a mapping"):
+        group(Reading, "reading", "literal")
+    none = all_of("paper", mixing=0.0, skip=0.0).constants
     assert (none.mixing, none.skip) == (0.0, 0.0)
 
 
 def test_the_explorers_bonus():
     def bonus(explorer, c):
-        return profiles.bonus(LAYERS, explorer, THEORY._replace(bonus=c), 300, 0.01)
+        return profiles.bonus(LAYERS, explorer, replace(PAPER, bonus=c), 300, 0.01)
 
     assert bonus("mvp", "paper") == mvp.paper_bonus(LAYERS, 300, 0.01)
     assert bonus("mvp", 0.4) == mvp.practical_bonus(LAYERS, 300, 0.01, 0.4)
@@ -139,7 +152,7 @@ def test_the_explorers_bonus():
 
 
 def test_few_explorers_have_a_budget_in_all():
-    few = THEORY._replace(few=True, exploration=0.01)
+    few = replace(PAPER, few=True, exploration=0.01)
     for T in (100, 10_000, 10**8):
         found = of(T, few, cap=0.1)
         assert found.budget == T // 10
@@ -147,11 +160,13 @@ def test_few_explorers_have_a_budget_in_all():
         assert wanted == found.N
         assert found.capped == (7 * wanted > found.budget)
     assert of(5, few, cap=0.1).budget == 1
-    assert math.ceil(math.sqrt(14 * 100)) > of(100, THEORY, cap=0.1).N  # the control
+    assert math.ceil(math.sqrt(14 * 100)) > of(100, PAPER, cap=0.1).N  # the control
 
 
 def test_large_worlds_renew_lazily_in_the_practical_profile_only():
     small, large = Layers([20, 20], 4), Layers([50, 50, 50], 10)
     assert small.n_transitions < profiles.LARGE <= large.n_transitions
-    assert profiles.renewal("practical", small) == profiles.renewal("theory", large) == "epoch"
-    assert profiles.renewal("practical", large) == "lazy"
+    assert all_of("practical", small).constants.renewal == "epoch"
+    assert all_of("paper", large).constants.renewal == "epoch"
+    lazy, given = all_of("practical", large).constants, all_of("practical", large, skip=0.75)
+    assert (lazy.renewal, lazy.skip, given.constants.skip) == ("lazy", 3.0, 0.75)

@@ -326,7 +326,7 @@ def solve(
             interior(lay, lo, hi, P)
         if kind != EMPTY or few:
             method = WARM if kind != EMPTY else COLD
-            shift = head[EXPONENT] - units.e
+            shift = int(head[EXPONENT]) - units.e
             if kind == REAL and not units.placeholder and shift != 0:
                 for k in range(v.size):
                     v[k] = math.ldexp(v[k], shift)

@@ -9,7 +9,8 @@ from unbounded.core.occupancy.solver.outcome import (
     WARM,
     Outcome,
 )
-from unbounded.mdps.steps.solves import NO_SOLVES, entered
+from unbounded.learners.spec import NO_SOLVES
+from unbounded.mdps.steps.ftrl import entered
 
 
 def outcome(gap, method, status, steps):
