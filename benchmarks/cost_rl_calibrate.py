@@ -33,9 +33,9 @@ WORLDS = {**WORLDS, "hard 4-7-7": LARGER["hard 4-7-7"]}
 HIDDEN = {name: ALL[name] for name in ("lure", "quiet lure", "good spike", "hide")}
 CHANGES = {
     "as it is": {},
-    "before": {"centre": 0.0, "implicit": 0.3},
-    "not centred": {"centre": 0.0},
-    "half centred": {"centre": 0.5},
+    "before": {"center": 0.0, "implicit": 0.3},
+    "not centred": {"center": 0.0},
+    "half centred": {"center": 0.5},
     "eta /1.3": {"rate": PRACTICAL.rate / 1.3},
     "eta x1.3": {"rate": 1.3 * PRACTICAL.rate},
     "gamma /2": {"implicit": PRACTICAL.implicit / 2},

@@ -75,7 +75,7 @@ def make(name, mdp, T, ranges):
     return {
         "CostSCBRL": lambda: CostSCBRL(*shape),
         "CostSCBRL, told T": lambda: CostSCBRL(*shape, T),
-        "CostSCBRL, theory": lambda: CostSCBRL(*shape, profile="theory"),
+        "CostSCBRL, theory": lambda: CostSCBRL(*shape, profile="paper"),
         "SCB-RL practical": lambda: SCBRL(*shape, T),
         "UOB-REPS, true range": lambda: UOBREPS(*shape, T, loss_range=ranges),
         "UOB-REPS, true range, practical": lambda: UOBREPS(

@@ -169,7 +169,10 @@ def measure_against(successors, S=500, T=1000, turns=60):
     if successors:
         support = np.concatenate([np.ones(sizes[0]), *[_possible(n, t) for n, t in zip(
             sizes[1:], world.next, strict=True)]]) > 0  # fmt: skip
-    ours, theirs = PolicyOptimisation(sizes, 5, seed=0), SCBRL(sizes, 5, T, support=support, seed=0)
+    ours, theirs = (
+        PolicyOptimisation(sizes, 5, seed=0),
+        SCBRL(sizes, 5, T, known={"support": support}, seed=0),
+    )
     times = defaultdict(list)
     while len(times["playing"]) < turns:
         phase = theirs.phase

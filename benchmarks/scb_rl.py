@@ -156,7 +156,7 @@ def split(H, n, A, T, skip, repeat):
     sizes, mdp = [n] * H, world(H, n, A)
     whole = bare = exploring = simulation = np.inf
     for _ in range(repeat):
-        taken, result = seconds(SCBRL(sizes, A, T, skip=skip), mdp, T)
+        taken, result = seconds(SCBRL(sizes, A, T, constants={"skip": skip}), mdp, T)
         whole = min(whole, taken)
         without = WithoutSolver(sizes, A, T, skip=skip)
         bare = min(bare, seconds(without, mdp, T)[0])
@@ -223,7 +223,9 @@ def beside_cvxpy(sizes, episodes):
     for (H, n, A), E in zip(sizes, episodes, strict=True):
         mdp = world(H, n, A)
         for skip in (0.0, PRACTICAL.skip):
-            given = {"explorer": "oracle", "transitions": mdp.P, "skip": skip}
+            given = {
+                "explorer": "oracle", "known": {"transitions": mdp.P}, "constants": {"skip": skip},
+            }  # fmt: skip
             CVXPY["solver"] = solver = CvxpySolver(mdp.layers)
             learner = WithCvxpy([n] * H, A, 20_000, **given)
             solver.calls = solver.failures = 0

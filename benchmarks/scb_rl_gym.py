@@ -62,7 +62,7 @@ def measured(name):
     told = {"support": mdp.P > 0}
     between = (min(0.0, given.min()), given.max())
     learners = {
-        "SCB-RL, told the support": (SCBRL.for_mdp(mdp, T, **told), mdp, given),
+        "SCB-RL, told the support": (SCBRL.for_mdp(mdp, T, known=told), mdp, given),
         "SCB-RL": (SCBRL.for_mdp(mdp, T), mdp, given),
         "policy optimisation": (PolicyOptimisation.for_mdp(endless), endless, free),
         "UOB-REPS, told range and support": (
@@ -90,7 +90,7 @@ def measured(name):
 
 def through_adapter(env, mdp, horizon):
     """Episodes per second of CPU time, with the environment's own rewards."""
-    learner = SCBRL.for_mdp(mdp, ADAPTER, support=mdp.P > 0, seed=1)
+    learner = SCBRL.for_mdp(mdp, ADAPTER, known={"support": mdp.P > 0}, seed=1)
     began = time.process_time()
     play(learner, Layered(env, horizon), ADAPTER, seed=2)
     assert learner.certificate.unsolved == 0

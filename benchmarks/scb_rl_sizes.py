@@ -34,7 +34,7 @@ def learners(S, successors, seed=3):
         possible = [_possible(n, t) for n, t in zip(sizes[1:], world.next, strict=True)]
         support = np.concatenate([np.ones(sizes[0]), *possible]) > 0
     return world, {
-        "SCB-RL": SCBRL(sizes, 5, T, support=support, seed=0),
+        "SCB-RL": SCBRL(sizes, 5, T, known={"support": support}, seed=0),
         "PO": PolicyOptimisation(sizes, 5, seed=0),
         "UOB-REPS": UOBREPS(sizes, 5, T, loss_range=(0.0, 5.0), support=support, seed=0),
     }
@@ -75,13 +75,13 @@ def times(S, successors):
     world, found = learners(S, successors)
     scb = found["SCB-RL"]
     n, exploring = explored(world, scb)
-    before = scb._state().play.solves.solves
+    before = scb.certificate.solves
     spent = {name: [] for name in found}
     for _ in range(EPISODES):
         for name, learner in found.items():
             if name != "UOB-REPS" or sum(spent[name]) < PATIENCE:
                 spent[name].append(world.episode(learner))
-    solves = scb._state().play.solves
+    solves = scb.certificate
     return {
         "explored": n, "exploring": exploring / n, "solves": solves.solves - before,
         "unsolved": solves.unsolved, "fallbacks": solves.fallbacks, "gap": float(solves.worst_gap),

@@ -82,7 +82,7 @@ ADVERSARIES = {
 # The practical constants until the calibration with larger worlds.
 BEFORE = {
     "rate": 0.35, "exploration": 0.3, "early_stop": 16, "exploration_cap": 0.5, "few": False,
-    "centre": 0.0, "renewal": "epoch",
+    "center": 0.0, "renewal": "epoch",
 }  # fmt: skip
 LEARNERS = (
     "SCB-RL practical",
@@ -107,9 +107,11 @@ def make(name, mdp, T, ranges):
     return {
         "SCB-RL practical": lambda: SCBRL(sizes, A, T),
         "SCB-RL practical, T unknown": lambda: SCBRL(sizes, A),
-        "SCB-RL theory": lambda: SCBRL(sizes, A, T, profile="theory"),
-        "SCB-RL practical, before": lambda: SCBRL(sizes, A, T, **BEFORE),
-        "SCB-RL before, scale clipping": lambda: SCBRL(sizes, A, T, **BEFORE, clip="scale"),
+        "SCB-RL theory": lambda: SCBRL(sizes, A, T, profile="paper"),
+        "SCB-RL practical, before": lambda: SCBRL(sizes, A, T, constants=BEFORE),
+        "SCB-RL before, scale clipping": lambda: SCBRL(
+            sizes, A, T, constants=BEFORE, reading={"clip": "scale"}
+        ),
         "UOB-REPS, true range": lambda: UOBREPS(sizes, A, T, **told),
         "UOB-REPS, true range, practical": lambda: UOBREPS(
             sizes, A, T, **told, rate=2.0, implicit=0.3, width=0.4

@@ -154,7 +154,7 @@ def uob(width: float, rate: float) -> Callable[[int], MDPLearner]:
 
 
 def scb_rl(seed: int) -> MDPLearner:
-    return SCBRL(LAYERS, 3, episodes=EPISODES, support=support(), seed=seed)
+    return SCBRL(LAYERS, 3, episodes=EPISODES, known={"support": support()}, seed=seed)
 
 
 def at_random(seed: int) -> Callable[[int, int], int]:

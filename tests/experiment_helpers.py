@@ -60,7 +60,7 @@ seed = [0, 1]
 
 [[learners]]
 name = "SCBRL"
-clip = ["scale", "range"]
+reading.clip = ["scale", "range"]
 
 [[learners]]
 name = "UOBREPS"
@@ -78,7 +78,7 @@ height = 64.0
 LOCK = {"name": "combination_lock", "horizon": 3, "n_actions": 2, "seed": 72}
 WORLDS = {
     "learners": [
-        {"name": "SCBRL", "clip": ["scale", "range"]},
+        {"name": "SCBRL", "reading": {"clip": ["scale", "range"]}},
         {"name": "UOBREPS", "loss_range": "true"},
         {"name": "RFELP", "episodes": 20, "early_stop": [0, 4]},
     ],

@@ -29,8 +29,10 @@ class MDPExample:
         needed = {name for name, p in parameters.items() if p.default is Parameter.empty}
         if "episodes" in needed:
             given.setdefault("episodes", EPISODES)
-        if "transitions" in needed or self.settings.get("explorer") == "oracle":
+        if "transitions" in needed:
             given["transitions"] = MDP.P
+        if self.settings.get("explorer") == "oracle":
+            given["known"] = {"transitions": MDP.P}
         return self.cls(**given, seed=seed)
 
     def losses(self, seed=1, episodes=EPISODES):

@@ -60,7 +60,7 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
         assert len(found.mind) == 2 + outliers + late + (not known)
         assert any("PolicyOptimisation" in mind for mind in found.mind)
-        assert any("profile='theory'" in mind for mind in found.mind)
+        assert any("profile='paper'" in mind for mind in found.mind)
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")

@@ -24,6 +24,7 @@ from unbounded import adversaries, simulate, simulate_mdp
 from unbounded.adversaries.bandits import adversaries as of_bandits
 from unbounded.adversaries.mdps import adversaries as of_mdps
 from unbounded.experiments.names import known
+from unbounded.mdps.scb_rl import Constants
 
 WHOLE = (int, np.int64, np.uint8, lambda value: np.array(value))
 REAL = (
@@ -253,7 +254,7 @@ def test_simulations_count_in_whole_numbers(name, wrong):
         (lambda: unbounded.LogThompson(2, stream=2**53), r"stream must be below 2\*\*53"),
         (lambda: unbounded.CostSCBRL([1], 2, episodes=2**53), r"episodes must be below 2\*\*53"),
         (lambda: unbounded.RFELP([1], 2, episodes=2**60), r"episodes must be below 2\*\*53"),
-        (lambda: unbounded.SCBRL([1], 2, early_stop=10**400), r"early_stop must be below 2\*\*53"),
+        (lambda: Constants(early_stop=10**400), r"early_stop must be below 2\*\*53"),
         (lambda: simulate(unbounded.SCB(2), adversaries.StochasticGap(), 10**20),
          r"rounds must be below 2\*\*53"),
         (lambda: unbounded.RobustUCB(2, rounds=10, moment=1e308), "moment must be in"),
@@ -261,10 +262,10 @@ def test_simulations_count_in_whole_numbers(name, wrong):
         (lambda: unbounded.CostSCB(2, rate=1e150), "rate must be in"),
         (lambda: unbounded.CostSCB(2, rate=1e-300), "rate must be in"),
         (lambda: unbounded.SCBRL([1], 2, delta=1e-320), "delta must be in"),
-        (lambda: unbounded.SCBRL([1], 2, exploration=1e300), "exploration must be in"),
-        (lambda: unbounded.SCBRL([1], 2, exploration=5e-324), "exploration must be in"),
-        (lambda: unbounded.SCBRL([1], 2, centre=1e150), "centre must be in"),
-        (lambda: unbounded.CostSCBRL([1], 2, centre=2.0), "centre must be in"),
+        (lambda: Constants(exploration=1e300), "exploration must be in"),
+        (lambda: Constants(exploration=5e-324), "exploration must be in"),
+        (lambda: Constants(center=1e150), "center must be in"),
+        (lambda: unbounded.CostSCBRL([1], 2, center=2.0), "center must be in"),
     ],
 )  # fmt: skip
 def test_settings_that_would_overflow_or_could_not_be_kept_are_refused(make, words):

@@ -123,7 +123,7 @@ def test_a_real_error_is_recorded_with_its_traceback() -> None:
 def test_rows_are_those_of_the_simulator(mdps: pl.DataFrame) -> None:
     rows = cell(mdps, "SCBRL", '"clip":"scale"', "Hide")
     result = simulate_mdp(
-        SCBRL([1, 2, 2], 2, 300, clip="scale"), LOCK, Hide(scale=4.0), 300, 5, 3,
+        SCBRL([1, 2, 2], 2, 300, reading={"clip": "scale"}), LOCK, Hide(scale=4.0), 300, 5, 3,
         checkpoints=[60, 300],
     )  # fmt: skip
     realised, expected = result.regret, result.pseudo_regret

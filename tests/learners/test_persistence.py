@@ -99,8 +99,8 @@ def uob_reps():
         (rf_elp, "model.choice", 1, [-1.0, 2.0, 0.5]),
         (scb_rl, "search.progress.current", None, [-1.0, 10.0, 1e9]),
         (scb_rl, "search.progress.target", None, [-1.0, 5.0, 1e9]),
-        (scb_rl, "play.unit", None, [1e6, -1e6]),
-        (scb_rl, "play.hi", 0, [-0.5, 1.5]),
+        (scb_rl, "play.estimates.unit", None, [1e6, -1e6]),
+        (scb_rl, "play.boxes.hi", 0, [-0.5, 1.5]),
         (scb_rl, "windows.W", 0, [0.3, 1.5]),
         (uob_reps, "ln_q", 1, [1e9, 0.1, -1e9]),
         (uob_reps, "ln_P", 1, [1e9, 0.1, -1e9]),
@@ -195,7 +195,7 @@ def test_a_large_world_is_kept_small(monkeypatch):
     sizes, n_actions = [1, 50, 50], 5
     support = np.random.default_rng(0).random(Layers(sizes, n_actions).n_transitions) < 0.5
     support[0] = True
-    learner = SCBRL(sizes, n_actions, episodes=250, support=support, seed=0)
+    learner = SCBRL(sizes, n_actions, episodes=250, known={"support": support}, seed=0)
     for _ in range(2):
         tell_firsts(learner, [3.0, -2.0, 1e9])
     learner.ask()

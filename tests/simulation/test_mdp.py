@@ -50,7 +50,7 @@ def explored_by(learner, few):
 
 def by_hand(result, adversary, replicate, seed, few):
     """The same replicate through ask and tell; regret from the definitions."""
-    learner = SCBRL([2, 3], 2, T, few=few, seed=result.seed(replicate))
+    learner = SCBRL([2, 3], 2, T, constants={"few": few}, seed=result.seed(replicate))
     key = replicate_key(root_of(seed), replicate)
     beta = min(0.5, np.sqrt(10 / T))
     expected, realised, total = 0.0, 0.0, np.zeros(LAYERS.n_pairs)
@@ -103,7 +103,9 @@ def smallest_reach(learner):
 @pytest.mark.parametrize("make", [Stochastic, Punish])
 def test_regret_is_what_it_says(make, few):
     adversary = make()
-    result = simulate_mdp(SCBRL([2, 3], 2, T, few=few), MDP, adversary, replicates=2, seed=5)
+    result = simulate_mdp(
+        SCBRL([2, 3], 2, T, constants={"few": few}), MDP, adversary, replicates=2, seed=5
+    )
     for r in range(2):
         realised, expected, learner = by_hand(result, adversary, r, seed=5, few=few)
         assert result.regret[r, -1] == pytest.approx(realised, abs=1e-9)

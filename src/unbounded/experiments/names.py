@@ -262,7 +262,7 @@ def mdp_learner(
     --------
     >>> from unbounded.experiments.names import mdp_learner, world
     >>> lock = world("combination_lock", {"horizon": 2, "n_actions": 2})
-    >>> mdp_learner("SCBRL", {"clip": "scale"}, lock, 100).phase
+    >>> mdp_learner("SCBRL", {"reading": {"clip": "scale"}}, lock, 100).phase
     'exploring'
     """
     learner = known("MDPs", "learners")[name]

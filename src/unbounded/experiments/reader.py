@@ -172,7 +172,10 @@ class _Reader:
         return Entry(name, settings)
 
     def _values(self, path: Keys, where: str, parameter: Parameter, value: Any) -> tuple[Any, ...]:
-        if _depth(value) <= parameter.depth:
+        if isinstance(value, Mapping):  # a group of settings, each of which may be a list
+            axes = [one if isinstance(one, list) else [one] for one in value.values()]
+            value = [dict(zip(value, cell, strict=True)) for cell in itertools.product(*axes)]
+        elif _depth(value) <= parameter.depth:
             value = [value]
         if not value:
             self._fail(path, f"{where} is an empty list: nothing would be run")

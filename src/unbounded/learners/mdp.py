@@ -151,7 +151,7 @@ class MDPLearner(AskTell[Plan]):
         --------
         >>> from unbounded import SCBRL, LayeredMDP
         >>> mdp = LayeredMDP.from_arrays([[[1.0]]], [1.0], horizon=3, ends=[[0.0]])
-        >>> SCBRL.for_mdp(mdp, 100, clip="scale", seed=0).layers
+        >>> SCBRL.for_mdp(mdp, 100, profile="paper", seed=0).layers
         Layers(sizes=(1, 2, 2), n_actions=1, ends=True)
         """
         return cls(**arguments_for(cls, mdp, episodes, settings), seed=seed)

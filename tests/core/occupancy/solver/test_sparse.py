@@ -203,8 +203,8 @@ def test_learners_that_are_told_the_support_solve_all(right):
             table[np.arange(2), table.argmax(1)] = 0.0
         possible = mdp.layers.pack_transitions([1.0], arrays) > 0
         assert possible.sum() < (mdp.P > 0).sum()
-    learner = SCBRL.for_mdp(mdp, 600, support=possible)
-    assert successors.sparse(learner._state().play.hi)
+    learner = SCBRL.for_mdp(mdp, 600, known={"support": possible})
+    assert successors.sparse(learner._state().play.boxes.hi)
     result = simulate_mdp(learner, mdp, Stochastic(), 600, seed=1, checkpoints=[600], workers=1)
     assert result.solves[0] > 10
     assert result.unsolved[0] == 0
