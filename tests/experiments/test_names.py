@@ -110,7 +110,7 @@ def test_a_learner_is_told_what_the_experiment_says() -> None:
         assert learner.settings["layers"] == [1, 2, 2]
         assert learner.settings["n_actions"] == 2
         assert learner.settings["episodes"] == 100
-        told = learner.settings.get("transitions")
+        told = learner.settings.get("known", learner.settings).get("transitions")
         knows = name == "OREPS" or settings.get("explorer") == "oracle"
         assert (told is not None) == knows, (name, settings)
         if knows:

@@ -120,7 +120,7 @@ def test_a_mistake_in_quick_is_found_without_it(quick: str, line: int, words: st
         ("dirichlet", "dirichle", 4, "the nearest valid one is 'dirichlet'"),
         ("n_actions = 2\n", "", 3, "dirichlet needs n_actions"),
         ("sizes = [2, 3]", "sizes = 2", 5, "sizes must be sequence of int"),
-        ("clip =", "layers =", 11, "layers is set by 'worlds'"),
+        ("reading.clip =", "layers =", 11, "layers is set by 'worlds'"),
         ("height = 64.0", "height = -1.0", 22, "height"),
         ("[100, 200]", "[5, 200]", 9, "episodes must exceed the 5 states"),
         ('"true"', '"false"', 15, "loss_range"),

@@ -202,7 +202,7 @@ def test_a_large_world_is_kept_small(monkeypatch):
     text = learner.save()
     fields = fields_of(text)
     assert len(text) < 64_000
-    assert saved.lengthened(fields["settings"])["support"] == support.tolist()
+    assert saved.lengthened(fields["settings"])["known"]["support"] == support.tolist()
     # As it was kept before, it is read as well, and is 20 times as long at least.
     plain = base64.b64encode(buffer_of(text).tobytes()).decode()
     before = changed(text, settings=saved.lengthened(fields["settings"]), buffer=plain)

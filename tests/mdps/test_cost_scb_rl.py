@@ -2,7 +2,6 @@
 
 import itertools
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,12 +160,8 @@ def test_the_center_follows_what_most_costs_are():
     assert learner.thresholds.tolist() == [1e6] * 3  # half of which would be another center
 
 
-def test_what_was_saved_before_there_was_a_center_is_refused():
-    """It would play otherwise than it did."""
-    text = (Path(__file__).parents[1] / "data" / "cost_scb_rl_not_centerd.json").read_text()
-    assert "center" not in text
-    with pytest.raises(ValueError, match="its state does not fit its settings"):
-        CostSCBRL.load(text)
+def test_a_saved_learner_has_its_center():
+    """Without it, it would play otherwise than it did."""
     for center in (0.0, 0.5):
         learner = make(center=center)
         play(learner, MDP, costs(LAYERS, 20, seed=3), seed=4)

@@ -88,8 +88,8 @@ def test_e26_early_stopping_at_the_first_episode_with_enough_visits():
 
 def test_e26_the_confidence_is_for_the_cap_and_not_for_the_stopping_time():
     with_, without = (RFELP([1, 2], 2, 100, early_stop=m) for m in (3, 0))
-    assert params_of(with_).bonus == params_of(without).bonus
-    assert params_of(RFELP([1, 2], 2, 200, early_stop=3)).bonus != params_of(with_).bonus
+    assert params_of(with_).goal.bonus == params_of(without).goal.bonus
+    assert params_of(RFELP([1, 2], 2, 200, early_stop=3)).goal.bonus != params_of(with_).goal.bonus
 
 
 def test_e26_the_mixture_is_uniform_over_the_episodes_played():
@@ -120,18 +120,20 @@ def test_e26_the_mixture_is_uniform_over_the_episodes_played():
 def test_e33_each_state_has_its_share_of_delta():
     """The lemma is for one state, and Theorem 3 needs it for all at once."""
     layers = Layers([2, 3], 2)
-    assert params_of(RFELP([2, 3], 2, 40, 0.1)).bonus == mvp.practical_bonus(layers, 40, 0.1 / 5)
-    assert params_of(RFELP([2, 3], 2, 40, 0.1)).bonus != mvp.practical_bonus(layers, 40, 0.1)
-    paper = params_of(RFELP([2, 3], 2, 40, 0.1, constants="paper")).bonus
+    assert params_of(RFELP([2, 3], 2, 40, 0.1)).goal.bonus == mvp.practical_bonus(
+        layers, 40, 0.1 / 5
+    )
+    assert params_of(RFELP([2, 3], 2, 40, 0.1)).goal.bonus != mvp.practical_bonus(layers, 40, 0.1)
+    paper = params_of(RFELP([2, 3], 2, 40, 0.1, constants="paper")).goal.bonus
     assert paper == mvp.paper_bonus(layers, 40, 0.1 / 5)
-    other = params_of(RFELP([2, 3], 2, 40, 0.1, explorer="ucbvi", bonus=0.2)).bonus
+    other = params_of(RFELP([2, 3], 2, 40, 0.1, explorer="ucbvi", bonus=0.2)).goal.bonus
     assert other == ucbvi.hoeffding_bonus(layers, 40, 0.1 / 5, 0.2)
 
 
 def test_e24_the_total_reward_of_a_search_is_at_most_one():
     """RF-ELP's reward is 1 at the target and 0 elsewhere, so B = 1 and not H."""
     for settings in ({}, {"constants": "paper"}, {"explorer": "ucbvi"}):
-        assert params_of(RFELP([2, 3, 2], 2, 40, **settings)).bonus.B == 1.0
+        assert params_of(RFELP([2, 3, 2], 2, 40, **settings)).goal.bonus.B == 1.0
 
 
 def test_e33_policies_play_uniformly_at_their_target_in_every_component():

@@ -168,6 +168,10 @@ def test_what_was_told_to_be_impossible_stays_so_until_it_is_seen():
         assert sets.hi[first] > 0.0
 
 
+def told(cls, support):
+    return {"known": {"support": support}} if cls is SCBRL else {"support": support}
+
+
 @pytest.mark.parametrize("cls", [SCBRL, UOBREPS, RFELP])
 def test_a_support_that_is_none(cls):
     support = np.ones(10, bool)
@@ -178,14 +182,14 @@ def test_a_support_that_is_none(cls):
         (support.astype(float), "True or False"),
     ):
         with pytest.raises(ValueError, match=message):
-            cls([2, 2], 2, 50, support=wrong)
+            cls([2, 2], 2, 50, **told(cls, wrong))
 
 
 def test_a_told_learner_is_saved_and_loaded():
     mdp = sparse_world(np.random.default_rng(4), max_horizon=3)
     shape = list(mdp.layers.sizes), mdp.layers.n_actions
     for cls in (SCBRL, UOBREPS):
-        learner = cls(*shape, 60, support=mdp.P > 0, seed=1)
+        learner = cls(*shape, 60, **told(cls, mdp.P > 0), seed=1)
         play(learner, mdp, random_losses(mdp.layers, 20, seed=2))
         again = cls.load(learner.save())
         assert again.save() == learner.save()
