@@ -120,9 +120,8 @@ def test_e26_the_mixture_is_uniform_over_the_episodes_played():
 def test_e33_each_state_has_its_share_of_delta():
     """The lemma is for one state, and Theorem 3 needs it for all at once."""
     layers = Layers([2, 3], 2)
-    assert params_of(RFELP([2, 3], 2, 40, 0.1)).goal.bonus == mvp.practical_bonus(
-        layers, 40, 0.1 / 5
-    )
+    bonus = params_of(RFELP([2, 3], 2, 40, 0.1)).goal.bonus
+    assert bonus == mvp.practical_bonus(layers, 40, 0.1 / 5)
     assert params_of(RFELP([2, 3], 2, 40, 0.1)).goal.bonus != mvp.practical_bonus(layers, 40, 0.1)
     paper = params_of(RFELP([2, 3], 2, 40, 0.1, constants="paper")).goal.bonus
     assert paper == mvp.paper_bonus(layers, 40, 0.1 / 5)
