@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 import unbounded.settings
-from unbounded.experiments import config, grid, names
+from unbounded.experiments import config, grid, names, provenance
 from unbounded.experiments import plugins as foreign
 from unbounded.experiments.experiment import ConfigError
 from unbounded.experiments.names import known
-from unbounded.experiments.plugins import ForeignError, place_of, sources_of
+from unbounded.experiments.plugins import ForeignError, place_of
+from unbounded.experiments.provenance import sources_of
 
 MINE = '''\
 """Mine."""
@@ -151,13 +152,15 @@ def test_results_are_kept_under_a_hash_of_the_sources(module: str) -> None:
         path.write_text(path.read_text().replace(old, new))
         for name in (module, f"{module}_helper"):
             sys.modules.pop(name, None)
-            foreign._first_seen.pop(name, None)
+            provenance._first_seen.pop(name, None)
         importlib.invalidate_caches()
         return keys()
 
     first = keys()
     assert again(f"{module}.py", "nobody has", "nobody has") == first
-    edited = again(f"{module}.py", "Follows nobody.", "Follows no one.")
+    assert again(f"{module}.py", "Follows nobody.", "Follows no one.") == first
+    assert again(f"{module}_helper.py", "0.5", "0.5  # a half") == first
+    edited = again(f"{module}.py", "2 * HALF", "HALF * 2")
     helped = again(f"{module}_helper.py", "0.5", "0.25 * 2")
     for one, other in itertools.pairwise([first, edited, helped]):
         changed = {name for name in one if one[name] != other[name]}
@@ -177,7 +180,7 @@ def test_code_that_was_edited_before_its_first_use_is_refused(module: str) -> No
     sys.path.append(os.getcwd())
     importlib.import_module(module)
     sources_of(module)
-    foreign._first_seen.pop(module)
+    provenance._first_seen.pop(module)
     path = Path(f"{module}.py")
     path.write_text(path.read_text().replace("2 * HALF", "HALF + HALF"))
     with pytest.raises(ForeignError, match="was edited after it was imported"):
@@ -243,7 +246,7 @@ def test_a_world_must_be_one(module: str) -> None:
 
 def test_what_is_installed_comes_before_the_current_directory(module: str) -> None:
     Path("json.py").write_text("raise RuntimeError('shadow')\n")
-    assert "shadow" not in str(foreign._origin("json"))
+    assert "shadow" not in str(foreign.origin_of("json"))
     assert foreign.loaded(foreign.Place("json", "loads"))("1") == 1
 
 

@@ -116,7 +116,7 @@ def test_a_real_error_is_recorded_with_its_traceback() -> None:
     settings = plan[0].settings._replace(arms=-3)
     good, bad = task.run([(Span(0, 0, 1), plan[0].settings), (Span(1, 0, 1), settings)])
     assert not good.error
-    assert bad.error == "ValueError: n_arms must be at least 1, got -3"
+    assert bad.error == "ArgumentValueError: n_arms must be at least 1, got -3"
     assert "Traceback" in bad.traceback
 
 
@@ -310,10 +310,10 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
         out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return tuple(json.loads(out.stdout))
 
-    def edited(*names: str) -> tuple[str, str]:
+    def edited(*names: str, by: str = "_edited = 1") -> tuple[str, str]:
         for name in names:
             with (copy / name).open("a") as file:
-                file.write("# An edit.\n")
+                file.write(f"{by}\n")
         return keys()
 
     bandits, mdps = first = keys()
@@ -327,14 +327,16 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
     silent += [
         f"experiments/{file.name}"
         for file in (copy / "experiments").glob("*.py")
-        if file.name not in task._COLUMNS
+        if file.stem not in task._COLUMNS
     ]
     assert {"experiments/display.py", "experiments/store.py", "experiments/runner.py"} <= set(
         silent
     )
     assert edited(*silent) == first
+    columns = [f"experiments/{name}.py" for name in task._COLUMNS]
+    assert edited(*columns, "core/random.py", by="# A comment.") == first
     for name in (
-        *(f"experiments/{name}" for name in task._COLUMNS),
+        *columns,
         "simulation/bandit.py",
         "core/random.py",
     ):

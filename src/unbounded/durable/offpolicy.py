@@ -32,12 +32,12 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from unbounded.core.arrays import Vector
+from unbounded.results.intervals import student
 from unbounded.validation import checked_option, checked_within, shown
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def estimate(
             FewSamplesWarning,
             stacklevel=2,
         )
-    half = _student(level, effective) * error
+    half = student(max(effective - 1.0, 1.0), level) * error
     low, high = (value - half) * unit, (value + half) * unit
     return Estimate(value * unit, low, high, effective, told.height, log.height - told.height)
 
@@ -232,11 +232,3 @@ def _scores(
                 m[a] = total / count
             predicted = sum(part * m[a] for a, part in shares.items())
     return gamma, ratio, h
-
-
-def _student(level: float, freedom: float) -> float:
-    """The two-sided quantile of Student's t, to second order in 1 / freedom."""
-    z = NormalDist().inv_cdf(0.5 + 0.5 * level)
-    v = max(freedom - 1.0, 1.0)
-    first = (z**3 + z) / (4.0 * v)
-    return z + first + (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (96.0 * v * v)

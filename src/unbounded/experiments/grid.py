@@ -13,8 +13,8 @@ import msgspec
 from unbounded.experiments import names
 from unbounded.experiments.experiment import ConfigError, Experiment
 from unbounded.experiments.names import Field
+from unbounded.experiments.provenance import content_hash, named_file
 from unbounded.experiments.registered import Registered
-from unbounded.experiments.sources import content_hash, named_file
 from unbounded.experiments.task import Settings, code_version
 
 

@@ -2,25 +2,22 @@
 
 A name is ``package.module:Name``, or an entry point of an installed package in one of ``GROUPS``.
 Where it leads is found without importing anything; only what Python itself finds, or what lies in
-the current directory, can be imported. Results are kept under a hash of the sources.
+the current directory, can be imported.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import importlib
-import inspect
 import os
 import re
 import sys
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
 from pathlib import Path
-from types import CodeType, FunctionType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 GROUPS: Mapping[str, str] = MappingProxyType(
@@ -40,13 +37,6 @@ class Place(NamedTuple):
 
     module: str
     attribute: str
-
-
-class Sources(NamedTuple):
-    """What the results of foreign code depend on."""
-
-    digest: str  # of its own sources
-    ours: tuple[str, ...]  # modules of this package that they import
 
 
 def place_of(field: str, name: str) -> Place | None:
@@ -88,7 +78,7 @@ def loaded(place: Place) -> Any:
             f"workers cannot import {attribute} from __main__: put it into a file of its own, as "
             f"mine.py, and say 'mine:{attribute}'"
         )
-    _find(module)  # the error, if there is none
+    find(module)  # the error, if there is none
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)  # behind what is installed
@@ -104,7 +94,7 @@ def loaded(place: Place) -> Any:
             if getattr(value, "__module__", "") == module and not name.startswith("_")
         ]
         has = f"it has {', '.join(own)}" if own else "it has nothing of its own"
-        raise ForeignError(f"{module} has no {attribute!r}; {has} ({_origin(module)})")
+        raise ForeignError(f"{module} has no {attribute!r}; {has} ({origin_of(module)})")
     return getattr(found, attribute)
 
 
@@ -113,14 +103,14 @@ def described(module: str) -> str:
     top = module.partition(".")[0]
     packages = packages_distributions().get(top, [])
     of = ", ".join(f"{name} {version(name)}" for name in sorted(set(packages)))
-    return f"{_origin(module)} ({of})" if of else str(_origin(module))
+    return f"{origin_of(module)} ({of})" if of else str(origin_of(module))
 
 
 def package_of(module: str) -> str:
     """The package that a module belongs to with its version, or its file."""
     top = module.partition(".")[0]
     packages = sorted(set(packages_distributions().get(top, [])))
-    return ", ".join(f"{name} {version(name)}" for name in packages) or str(_origin(module))
+    return ", ".join(f"{name} {version(name)}" for name in packages) or str(origin_of(module))
 
 
 def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:
@@ -151,7 +141,7 @@ def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:
 # ------------------------------------------------------------------ finding
 
 
-def _find(module: str) -> ModuleSpec:
+def find(module: str) -> ModuleSpec:
     """The spec of a module, without importing it or the packages that it is in."""
     path: Any = None
     spec: Any = None
@@ -175,117 +165,6 @@ def _find(module: str) -> ModuleSpec:
     return found
 
 
-def _origin(module: str) -> Path:
-    spec = _find(module)
+def origin_of(module: str) -> Path:
+    spec = find(module)
     return Path(spec.origin) if spec.has_location and spec.origin else Path(f"<{module}>")
-
-
-# ------------------------------------------------------------------ sources
-
-_first_seen: dict[str, str] = {}  # the digest of a module's sources when it was first used here
-
-
-def sources_of(module: str) -> Sources:
-    """A digest of a module, of what it imports of its own package and of the current directory,
-    and the names of what it imports of this one.
-
-    The code in memory must be that of the files: results are kept under the digest.
-    """
-    digest, ours = hashlib.sha256(), set()
-    for name in sorted(_own_modules(module)):
-        file = _origin(name)
-        digest.update(f"{name} ".encode())
-        if file.is_file():
-            digest.update(file.read_bytes())
-            ours |= {one for one in _imports(name) if one.partition(".")[0] == "unbounded"}
-        if not _as_written(name):
-            raise _edited(name)
-    text = digest.hexdigest()[:16]
-    if _first_seen.setdefault(module, text) != text:
-        raise _edited(module)
-    return Sources(text, tuple(sorted(ours)))
-
-
-def _edited(module: str) -> ForeignError:
-    return ForeignError(
-        f"{_origin(module)} was edited after it was imported: start Python (or the workers) again"
-    )
-
-
-def _own_modules(module: str) -> set[str]:
-    """The module, the packages that it is in, and what they import from beside them."""
-    top = module.partition(".")[0]
-    here = _origin(top).parent == Path(os.getcwd())  # then what lies beside it counts as well
-    found: set[str] = set()
-    waiting = {module}
-    while waiting:
-        name = waiting.pop()
-        if name in found:
-            continue
-        root = name.partition(".")[0]
-        try:
-            beside = here and _origin(root).parent in (Path(os.getcwd()), Path(os.getcwd(), root))
-            if root != top and not beside:
-                continue
-            _find(name)
-        except ForeignError:  # of a `from` import: not a module
-            continue
-        found.add(name)
-        waiting |= {name.rpartition(".")[0]} - {""}
-        waiting |= _imports(name)
-    return found
-
-
-def _imports(module: str) -> set[str]:
-    file = _origin(module)
-    if file.suffix != ".py" or not file.is_file():
-        return set()
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    return set(_named_in(file.read_bytes(), package))
-
-
-@cache
-def _named_in(source: bytes, package: str) -> tuple[str, ...]:
-    """The modules that import statements may mean."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")
-            above = parts[: len(parts) - node.level + 1] if node.level else []
-            base = ".".join([*above, node.module] if node.module else above)
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    return tuple(name for name in names if name)
-
-
-def _as_written(module: str) -> bool:
-    """Whether the functions in memory are those that the file has now."""
-    there, file = sys.modules.get(module), _origin(module)
-    if there is None or file.suffix != ".py":
-        return True
-    written = _written(file.read_bytes(), str(file))
-    return all(code in written for code in _in_memory(there) if Path(code.co_filename) == file)
-
-
-@cache
-def _written(source: bytes, file: str) -> frozenset[CodeType]:
-    return frozenset(_codes(compile(source, file, "exec", dont_inherit=True)))
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-def _in_memory(module: Any) -> Iterator[CodeType]:
-    values = list(vars(module).values())
-    for value in values:
-        if inspect.isclass(value) and value.__module__ == module.__name__:
-            values += vars(value).values()
-        function = inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
-        function = getattr(function, "py_func", function)
-        if isinstance(function, FunctionType) and function.__module__ == module.__name__:
-            yield function.__code__

@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,8 +22,13 @@ from numpy.typing import NDArray
 import unbounded.settings as package_settings
 from unbounded.experiments import names
 from unbounded.experiments.names import TRUE, Kind, known
-from unbounded.experiments.plugins import sources_of
-from unbounded.experiments.sources import content_hash, named_file, source_hash
+from unbounded.experiments.provenance import (
+    content_hash,
+    module_digest,
+    named_file,
+    package_hash,
+    sources_of,
+)
 from unbounded.jit.schedule import Code
 from unbounded.settings import chosen_jit
 from unbounded.simulation import bandit_loops
@@ -100,8 +104,7 @@ class Warmed(NamedTuple):
 
 
 def code_version(settings: Settings) -> str:
-    """A hash of the sources that a result comes from, and of the versions beneath them; and of what
-    is in the files that it names."""
+    """Hash all that a result comes from: sources, versions, and the files that it names."""
     named = [
         known(settings.kind, "learners")[settings.learner],
         known(settings.kind, "adversaries")[settings.adversary],
@@ -128,15 +131,15 @@ def code_version(settings: Settings) -> str:
 def _code_version(kind: Kind, modules: tuple[str, ...], foreign: tuple[str, ...]) -> str:
     digest = hashlib.sha256("".join(foreign).encode())
     for module in [*modules, *_SIMULATORS[kind]]:
-        digest.update(source_hash(module).encode())
+        digest.update(package_hash(module).encode())
     for name in _COLUMNS:
-        digest.update(Path(__file__).with_name(name).read_bytes())
+        digest.update(module_digest(f"unbounded.experiments.{name}"))
     return digest.hexdigest()[:16]
 
 
 # What makes columns of a play, of this directory. Named here, and not found by their imports: those
 # lead to all of the laboratory, and an edit of the display should not run anything again.
-_COLUMNS = ("grid.py", "names.py", "rows.py", "task.py")
+_COLUMNS = ("grid", "names", "rows", "task")
 _SIMULATORS: Mapping[Kind, tuple[str, ...]] = {
     "bandits": ("unbounded.simulation.bandit",),
     "MDPs": ("unbounded.worlds", "unbounded.simulation.mdp"),

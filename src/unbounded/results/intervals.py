@@ -8,12 +8,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST = 2000  # degrees of freedom, beyond which Student's t hardly changes
-
 
 @cache
-def student(freedom: int) -> float:
-    """The 97.5% quantile of Student's t.
+def student(freedom: float, level: float = 0.95) -> float:
+    """Compute the two-sided quantile of Student's t: P(|T| < t) = level.
 
     Examples
     --------
@@ -22,28 +20,42 @@ def student(freedom: int) -> float:
     2.2622
     """
     low, high = 0.0, 20.0
-    while _inside(high, freedom) < 0.95:
+    while _outside(high, freedom) > 1.0 - level:
         high *= 2.0
     for _ in range(200):
         middle = 0.5 * (low + high)
-        if _inside(middle, freedom) < 0.95:
+        if _outside(middle, freedom) > 1.0 - level:
             low = middle
         else:
             high = middle
     return high
 
 
-def _inside(t: float, freedom: int) -> float:
-    """P(|T| < t), by the finite series of Abramowitz & Stegun, 26.7.3 and 26.7.4."""
-    theta = math.atan(t / math.sqrt(freedom))
-    sine, square = math.sin(theta), math.cos(theta) ** 2
-    odd = freedom % 2
-    term = math.cos(theta) if odd else 1.0
-    total = 0.0
-    for k in range(1 + odd, freedom, 2):
-        total += term
-        term *= square * k / (k + 1)
-    return 2.0 / math.pi * (theta + sine * total) if odd else sine * total
+def _outside(t: float, freedom: float) -> float:
+    """P(|T| > t): the regularized incomplete beta function I_x(freedom / 2, 1 / 2)."""
+    a, b, square = 0.5 * freedom, 0.5, t * t
+    x, y = freedom / (freedom + square), square / (freedom + square)
+    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(logs + a * math.log(x) + b * math.log(y)) if y > 0.0 else 0.0
+    if x < (a + 1.0) / (a + b + 2.0):
+        return front * _beta_fraction(a, b, x) / a
+    return 1.0 - front * _beta_fraction(b, a, y) / b
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function (DLMF 8.17.22), by Lentz's method."""
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    total = d
+    for m in range(1, 100_000):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0)),
+        ):
+            c, d = 1.0 + step / c, 1.0 / (1.0 + step * d)
+            total *= c * d
+        if abs(c * d - 1.0) < 1e-15:
+            break
+    return total
 
 
 def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -52,7 +64,7 @@ def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
         mean = float(values.mean())
     if values.size < 2:
         return mean, mean, mean
-    half = student(min(values.size - 1, _MOST)) * standard_error(values)
+    half = student(values.size - 1) * standard_error(values)
     return mean, mean - half, mean + half
 
 
