@@ -42,3 +42,28 @@ def test_what_is_in_the_reference_is_there_and_has_an_example(name: str) -> None
     if is_error or not callable(what):  # an error is shown where it is raised
         return
     assert ">>>" in (inspect.getdoc(what) or ""), f"the docstring of {name} has no example"
+
+
+def named_paths(page: str) -> set[str]:
+    """Paths of files in a page, but for those that stand for any."""
+    paths = re.findall(r"\w[\w/-]*\.(?:py|md|rst|toml|json)\b", page)
+    return {path for path in paths if not path.endswith(("NAME.py", "experiment.toml"))}
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "adding.md"])
+def test_what_the_pages_for_developers_name_is_there(name: str) -> None:
+    root = PAGES.parents[1]
+    rooms = ("src/unbounded", "tests", "docs", "benchmarks")
+    files = [root / "README.md", root / "CHANGELOG.md", root / "pyproject.toml"]
+    files += [path for room in rooms for path in (root / room).rglob("*.*")]
+    paths = [f"/{path.relative_to(root)}" for path in files]
+    page = (root / "docs/develop" / name).read_text("utf-8")
+    wanted = sorted(named_paths(page))
+    assert len(wanted) > 20
+    missing = [path for path in wanted if not any(p.endswith(f"/{path}") for p in paths)]
+    assert not missing, f"docs/develop/{name} names {missing}"
+
+
+def test_the_pages_for_developers_are_short() -> None:
+    pages = [PAGES.parent / "develop" / name for name in ("architecture.md", "adding.md")]
+    assert sum(len(page.read_text("utf-8").split()) for page in pages) < 1500
