@@ -48,6 +48,7 @@ ACCESSIBLE = {
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
+    '<div class="pseudocode">': '<div tabindex="0" class="pseudocode">',
     '<th class="head"><p></p></th>': "<td></td>",
 }
 
