@@ -109,10 +109,11 @@ def test_algorithms_4_and_5(narrow):
     T, delta, sizes, A = 200, 0.05, [2, 2], 2
     mdp = worlds.dirichlet(sizes, A, np.random.default_rng(4))
     N, iota = 25, math.log(2 * 4 * A * 25 * 4 / delta)
-    settings = {"width": 0.05, "bonus": 0.05} if narrow else {}
+    constants = {"width": 0.05, "bonus": 0.05} if narrow else {}
     learner = SCBRL(
-        sizes, A, T, delta, profile="theory", literal=True, tolerance=1e-13, seed=5, **settings
-    )
+        sizes, A, T, delta, profile="paper", constants=constants, reading={"literal": True},
+        tolerance=1e-13, seed=5,
+    )  # fmt: skip
     algorithm = scb_rl(sizes, A, T, delta, *([(0.05, 0.05, iota), 0.05] if narrow else []))
     losses = random_losses(mdp.layers, T, seed=6)
     losses[:110] = 0.0
