@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Real
 from operator import index
-from typing import Any, SupportsIndex, cast
+from typing import Any, NamedTuple, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,20 @@ _REAL = (Real, Decimal)
 _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
 _CONSTANTS = 1e-50, 1e50  # of learners
+
+
+class Nested(NamedTuple):
+    """How deep the lists of one value nest, of an annotation that does not say so.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> from numpy.typing import ArrayLike
+    >>> from unbounded.validation import Nested
+    >>> Matrix = Annotated[ArrayLike, Nested(2)]
+    """
+
+    depth: int
 
 
 class ArgumentError(Exception):

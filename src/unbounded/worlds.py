@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.validation import (
+    Nested,
     checked_count,
     checked_finite,
     checked_positive,
@@ -161,7 +163,9 @@ def file(path: str) -> LayeredMDP:
             ) from None
 
 
-def time_expansion(transitions: npt.ArrayLike, initial: npt.ArrayLike, horizon: int) -> LayeredMDP:
+def time_expansion(
+    transitions: Annotated[npt.ArrayLike, Nested(3)], initial: npt.ArrayLike, horizon: int
+) -> LayeredMDP:
     """Unroll a finite MDP for ``horizon`` steps: a copy of its states in each layer.
 
     Parameters

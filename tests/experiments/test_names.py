@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
@@ -42,11 +43,12 @@ def literals(annotation: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(("kind", "field"), PAIRS)
 def test_closed_lists_are_types(kind: names.Kind, field: names.Field) -> None:
-    """An editor and a type checker know what the docstring lists."""
+    """An editor, a type checker and the reader of experiments know what the docstring lists."""
     for name, entry in known(kind, field).items():
         for parameter in entry.parameters.values():
             where = name, parameter.name
-            assert literals(parameter.annotation) == parameter.options, where
+            listed = re.findall(r'"([^"]*)"', parameter.text) if parameter.text[0] == "{" else ()
+            assert literals(parameter.annotation) == parameter.options == tuple(listed), where
 
 
 @pytest.mark.parametrize(("kind", "field"), PAIRS)

@@ -1,6 +1,6 @@
 """What a public class or function says of itself: its settings, what they mean, its reference.
 
-Everything is read off the signature and the numpydoc docstring.
+Names, options and defaults are those of the signature; the numpydoc docstring is for people.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from numpy.typing import ArrayLike
+
+from unbounded.validation import Nested
 
 REQUIRED = inspect.Parameter.empty
 """The default of a parameter that has none."""
@@ -30,7 +34,7 @@ class Parameter:
     text, description : str
         What the docstring says of its type, and of its meaning.
     options : tuple of str
-        The valid values, if the docstring lists them: ``{"scale", "range"}``.
+        The valid values, if the annotation is a ``Literal``.
     depth : int
         How deep the lists of *one* value nest: 0 for a number, 1 for a pair, 2 for a matrix.
     """
@@ -87,7 +91,8 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     doc = inspect.getdoc(cls) or ""
     documented = _documented_parameters(doc)
     try:
-        hints = get_type_hints(cls if inspect.isfunction(cls) else cls.__init__)
+        made = cls if inspect.isfunction(cls) else cls.__init__
+        hints = get_type_hints(made, include_extras=True)
     except Exception:  # somebody's annotations may mean nothing at run time
         hints = {}
     spec = getattr(cls, "spec", cls)
@@ -102,8 +107,6 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
             continue
         text, description = documented.get(name, ("", ""))
         annotation = hints.get(name, Any)
-        literal = get_args(annotation) if get_origin(annotation) is Literal else ()
-        options = tuple(re.findall(r'"([^"]*)"', text)) if text.startswith("{") else literal
         annotated = "" if annotation is Any else inspect.formatannotation(annotation)
         parameters[name] = Parameter(
             name=name,
@@ -111,8 +114,8 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
             default=parameter.default,
             text=text or annotated,
             description=description,
-            options=options,
-            depth=_depth(text) if text else _nesting(annotation),
+            options=_options(annotation),
+            depth=_nesting(annotation),
         )
     if "rng" in reserved and "rng" in signature:  # where the builder has a generator
         parameters["seed"] = _SEED
@@ -126,19 +129,25 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     )
 
 
-def _depth(text: str) -> int:
-    """From "(float, float)" 1, from "array_like of shape (rounds, n_arms)" 2, otherwise 0."""
-    shape = re.search(r"of shape \(([^)]*)\)", text)
-    if shape:
-        return len([axis for axis in shape[1].split(",") if axis.strip()])
-    return int(text.startswith(("(", "sequence", "list", "tuple")))
+def _options(annotation: Any) -> tuple[str, ...]:
+    """The values of a ``Literal``, also of one that may be None."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(one for part in get_args(annotation) for one in _options(part))
 
 
 def _nesting(annotation: Any) -> int:
-    """The same from a type, where nothing is documented: from list[float] 1."""
+    """How deep the lists of one value nest: from list[float] 1, from `Nested` what it says."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return next((one.depth for one in parts[1:] if isinstance(one, Nested)), _nesting(parts[0]))
+    if annotation == ArrayLike:
+        return 1
+    if get_origin(annotation) in (Union, UnionType):
+        return min(_nesting(part) for part in parts if part is not NoneType)
     if get_origin(annotation) not in (list, tuple, Sequence):
         return 0
-    return 1 + max(map(_nesting, get_args(annotation)), default=0)
+    return 1 + max(map(_nesting, parts), default=0)
 
 
 def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:

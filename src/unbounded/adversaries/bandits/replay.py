@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from unbounded.adversaries._recorded import from_file, in_memory
 from unbounded.core.arrays import Vector
 from unbounded.jit.kernel import assign, kernel
 from unbounded.simulation.adversary import Adversary
-from unbounded.validation import checked_flag, naming
+from unbounded.validation import Nested, checked_flag, naming
 
 
 @kernel
@@ -55,7 +55,7 @@ class Replay(Adversary):
 
     def __init__(
         self,
-        losses: ArrayLike | None = None,
+        losses: Annotated[ArrayLike | None, Nested(2)] = None,
         *,
         path: str | None = None,
         columns: Sequence[str] | None = None,

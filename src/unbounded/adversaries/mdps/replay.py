@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.jit.kernel import kernel
 from unbounded.simulation.adversary import OWN, SCALE, MDPAdversary
-from unbounded.validation import checked_flag, naming
+from unbounded.validation import Nested, checked_flag, naming
 
 # Slots of the params: how many numbers a row has, and whether these are without the end. Then rows.
 _WIDTH, _ENDLESS, _ROWS = range(OWN, OWN + 3)
@@ -75,7 +75,7 @@ class MDPReplay(MDPAdversary):
 
     def __init__(
         self,
-        losses: ArrayLike | Sequence[ArrayLike] | None = None,
+        losses: Annotated[ArrayLike | Sequence[ArrayLike] | None, Nested(4)] = None,
         *,
         path: str | None = None,
         columns: Sequence[str] | None = None,
