@@ -330,6 +330,10 @@ class CostSCBRL(MDPLearner):
         self._begin(shape, params, arguments | kept, seed)
         self._least = params.lower
 
+    def _differing(self) -> dict[str, Any]:
+        usual = cost_profiles.PROFILES[self._settings["profile"]]._asdict()
+        return {k: v for k, v in super()._differing().items() if k not in usual or v != usual[k]}
+
     @property
     def thresholds(self) -> Vector:
         """What the losses of each layer are clipped at, above ``lower``."""
