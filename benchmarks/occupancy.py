@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np  # noqa: E402
 
+from occupancy_facades import ConfidenceSet, OccupancyFTRL, u_visited  # noqa: E402
 from occupancy_reference import (  # noqa: E402
     Program,
     clarabel_problem,
@@ -36,18 +37,11 @@ from occupancy_reference import (  # noqa: E402
     random_instance,
 )
 from unbounded import worlds  # noqa: E402
-from unbounded.core.occupancy.confidence import ConfidenceSet  # noqa: E402
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode, horizon  # noqa: E402
-from unbounded.core.occupancy.solver.ftrl import (  # noqa: E402
-    EMPTY,
-    KIND,
-    OccupancyFTRL,
-    new_memory,
-    solve,
-)
+from unbounded.core.occupancy.solver.ftrl import EMPTY, KIND, new_memory, solve  # noqa: E402
 from unbounded.core.occupancy.solver.outcome import FALLBACK, SOLVED  # noqa: E402
 from unbounded.core.occupancy.solver.work import work_size  # noqa: E402
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_visited  # noqa: E402
+from unbounded.core.occupancy.upper import scratch, spare_mass  # noqa: E402
 from unbounded.jit.kernel import kernel  # noqa: E402
 
 SIZES = [(2, 3, 2), (3, 5, 4), (5, 5, 4), (5, 10, 4), (8, 10, 5), (8, 20, 8), (5, 50, 4)]

@@ -4,15 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from occupancy_facades import ConfidenceSet
 from occupancy_work import Case
-from unbounded.core.occupancy.confidence import Bernstein, ConfidenceSet
+from unbounded.core.occupancy.confidence import Bernstein, interior
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.reach import mark
 from unbounded.core.occupancy.solver import dual
 from unbounded.core.occupancy.solver import sparse as successors
-from unbounded.core.occupancy.solver.iterate import interior
-from unbounded.core.occupancy.solver.units import normalise
-from unbounded.core.occupancy.solver.work import carve, work_size
+from unbounded.core.occupancy.solver.work import carve, normalize, work_size
 
 NARROW = Bernstein(0.1, 0.1)  # so that lower bounds are not all 0
 
@@ -56,7 +55,7 @@ class Both(Case):
         self.W = carve(self.lay, np.full(work_size(self.lay), np.nan))
         L, w = rng.exponential(size=self.layers.n_pairs), rng.uniform(0.5, 0.99, 4)
         mark(self.lay, self.lo, self.hi, L, self.W.pair, self.W.L)
-        normalise(self.lay, L, w, self.W)
+        normalize(self.lay, L, w, self.W)
         self.P0 = np.empty(self.layers.n_transitions)
         interior(self.lay, self.lo, self.hi, self.P0)
         self.v = rng.normal(size=self.layers.n_states) * 0.5

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
+from occupancy_facades import ConfidenceSet
 from unbounded import worlds
-from unbounded.core.occupancy.confidence import JIN, PAPER, ConfidenceSet
+from unbounded.core.occupancy.confidence import JIN, PAPER
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE
 
 

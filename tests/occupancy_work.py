@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 
 from occupancy_reference import random_instance
-from unbounded.core.occupancy.solver.iterate import interior, room_sizes, start
-from unbounded.core.occupancy.solver.units import normalise
-from unbounded.core.occupancy.solver.work import carve, work_size
+from unbounded.core.occupancy.confidence import interior
+from unbounded.core.occupancy.solver.interior_point import start
+from unbounded.core.occupancy.solver.work import carve, normalize, work_size
 
 
 class Case:
@@ -21,7 +21,7 @@ class Case:
         H, S, X = self.layers.horizon, self.layers.n_states, self.layers.n_pairs
         self.W = carve(self.lay, np.full(work_size(self.lay), np.nan))
         L, w = rng.exponential(size=X), rng.uniform(0.5, 0.99, size=H)
-        self.units = normalise(self.lay, L, w, self.W)
+        self.units = normalize(self.lay, L, w, self.W)
         self.L, self.w = self.W.L.copy(), self.W.w[1:].copy()
         self.P0 = np.empty(self.layers.n_transitions)
         interior(self.lay, self.lo, self.hi, self.P0)
@@ -75,4 +75,4 @@ class Case:
 
 def started(lay, lo, hi, W):
     """The interior point method's first iterate, and its number of products."""
-    return start(lay, lo, hi, *map(np.zeros, room_sizes(lay, W)), W)
+    return start(lay, lo, hi, W)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mdp_play import paid, params_of, play, state_of, tell_firsts, walk
+from occupancy_facades import upper_occupancy
 from occupancy_worlds import reached, sparse_world
 from slow_cost_scb_rl import SlowCostSCBRL
 from unbounded import SCBRL, CostSCBRL, SolverWarning, UniformPolicy, simulate_mdp, worlds
@@ -15,7 +16,7 @@ from unbounded.core.ceiling import clip_each_above
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.policies import best_policy, occupancy
-from unbounded.core.occupancy.upper import spare_mass, upper_occupancy
+from unbounded.core.occupancy.upper import spare_mass
 from unbounded.learners import persistence as documents
 from unbounded.mdps import cost_scb_rl
 from unbounded.mdps.cost_scb_rl import rounded_up

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mdp_play import explore, play, random_losses, state_of
+from occupancy_facades import ConfidenceSet
 from occupancy_reference import objective
 from occupancy_worlds import lower_bound, reached, sparse_world
 from unbounded import (
@@ -19,7 +20,6 @@ from unbounded import (
     worlds,
 )
 from unbounded.adversaries.mdps import Stochastic
-from unbounded.core.occupancy.confidence import ConfidenceSet
 from unbounded.core.occupancy.solver.ftrl import EXPONENT
 
 

@@ -17,15 +17,16 @@ from mdp_play import (
     tell_firsts,
     walk,
 )
+from occupancy_facades import known, upper_occupancy
 from occupancy_work import Case
 from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
 from unbounded.core.clipping import LAZY, RANGE, SCALE, clip_each, empty_windows
-from unbounded.core.occupancy.confidence import known, rebuild
+from unbounded.core.occupancy.confidence import rebuild
 from unbounded.core.occupancy.layout import PAIR, STATE
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.core.occupancy.solver.ftrl import EXPONENT
-from unbounded.core.occupancy.upper import spare_mass, upper_occupancy
+from unbounded.core.occupancy.upper import spare_mass
 from unbounded.mdps import practical_scb_rl, uob_reps_ex
 from unbounded.mdps.steps.markov_play import OWN
 

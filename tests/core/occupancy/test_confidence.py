@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
+from occupancy_facades import ConfidenceSet, known
 from occupancy_reference import boxes_as_arrays
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import (
     JIN,
     PAPER,
-    ConfidenceSet,
     check_boxes,
     count,
     first_upper,
-    known,
     log_term,
     narrow,
     rebuild,

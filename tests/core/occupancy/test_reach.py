@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from occupancy_facades import OccupancyFTRL, OccupancyKL, checked_losses
 from occupancy_reference import Program, clarabel_solve, dual_value, objective, violations
 from occupancy_worlds import lifted, lower_bound, random_boxes, reached, sparse_world
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.reach import checked_losses, reachable
-from unbounded.core.occupancy.solver.ftrl import OccupancyFTRL
-from unbounded.core.occupancy.solver.kl import OccupancyKL
+from unbounded.core.occupancy.reach import reachable
 
 
 def living(layers, lo, hi, allowed=None):

@@ -6,22 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from occupancy_facades import ConfidenceSet, greedy_transitions, known, u_all, upper_occupancy
 from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
-from unbounded.core.occupancy.confidence import JIN, ConfidenceSet, known
+from unbounded.core.occupancy.confidence import JIN
 from unbounded.core.occupancy.layout import PAIR, STATE, Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
-from unbounded.core.occupancy.upper import (
-    best_values,
-    descending,
-    greedy_transitions,
-    scratch,
-    spare_mass,
-    u_all,
-    u_unknown,
-    upper_occupancy,
-)
+from unbounded.core.occupancy.upper import best_values, descending, scratch, spare_mass, u_unknown
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mdp_play import params_of, play, random_losses, state_of
+from occupancy_facades import known
 from occupancy_reference import Program, clarabel_solve
 from unbounded import OREPS, worlds
-from unbounded.core.occupancy.confidence import known
 from unbounded.core.occupancy.policies import occupancy
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))

@@ -1,8 +1,6 @@
-"""Layered MDPs, and the two programs over their occupancy measures, solved with certificates.
+"""Layered MDPs, and programs over their occupancy measures.
 
-- The MDP: `layout`, `mdp`, `policies`. What is known of it: `confidence`, `upper` (Comp-UOB).
-- The program of FTRL: `ftrl`, by `ssn` if warm (`dual`, `projection`), by `ipm` if cold (`iterate`,
-  `elimination`). That of mirror descent: `kl` (`kl_dual`).
-- What both share: `certificate`, `incumbent`, `ascent`, `units`, `work`, `blocktri`; what they
-  return: `outcome`. As values for kernels: `programs`.
+- The MDP: `layout`, `mdp` (`from_arrays`), `policies`.
+- What a learner knows of it: `confidence`, `reach`, `upper` (Comp-UOB), `seen`.
+- Programs over occupancy measures, solved with certificates: `solver`.
 """

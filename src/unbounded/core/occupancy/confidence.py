@@ -28,9 +28,8 @@ import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.jit.kernel import subroutine
-from unbounded.validation import checked_numbers, checked_vector
+from unbounded.jit.kernel import kernel, subroutine
+from unbounded.validation import checked_vector
 
 
 class Bernstein(NamedTuple):
@@ -42,102 +41,6 @@ class Bernstein(NamedTuple):
 
 PAPER = Bernstein(4.0, 28.0 / 3.0)
 JIN = Bernstein(2.0, 14.0 / 3.0)
-
-
-class ConfidenceSet:
-    """Counts and boxes of the transitions of a layered MDP.
-
-    Parameters
-    ----------
-    layers : Layers
-    episodes : int
-        Total number of episodes T, exploration included.
-    delta : float
-        Confidence parameter in (0, 1).
-    constants : Bernstein, default PAPER
-        ``PAPER``, ``JIN`` or any pair of positive numbers.
-    nested : bool, default True
-        Intersect each epoch's boxes with the previous ones (E13).
-    support : array_like of bool, shape (n_transitions,), optional
-        Which transitions are possible, if that is known.
-
-    Attributes
-    ----------
-    lo, hi : ndarray, shape (n_transitions,)
-        Boxes of the current epoch, flat (`Layers.unpack_transitions` gives them layer by layer).
-    N, M : ndarray, shapes (n_pairs,) and (n_transitions,)
-        Visits so far, whole numbers kept as float64.
-    epoch : int
-        1 while nothing was seen.
-
-    Examples
-    --------
-    >>> layers = Layers([1, 2], n_actions=2)
-    >>> sets = ConfidenceSet(layers, episodes=1000, delta=0.1)
-    >>> sets.observe([0, 1], [1, 0])  # a first visit starts an epoch
-    True
-    >>> sets.epoch, float(sets.N[layers.index(1, 0, 1)])
-    (2, 1.0)
-    >>> sets.contains(LayeredMDP([1.0], [np.full((1, 2, 2), 0.5)]).P)
-    True
-    """
-
-    def __init__(
-        self,
-        layers: Layers,
-        episodes: int,
-        delta: float,
-        constants: Bernstein = PAPER,
-        nested: bool = True,
-        support: npt.ArrayLike | None = None,
-    ) -> None:
-        if episodes < 1:
-            raise ValueError(f"episodes must be at least 1, got {episodes}")
-        if not 0 < delta < 1:
-            raise ValueError(f"delta must be in (0, 1), got {delta}")
-        if not min(constants) > 0:
-            raise ValueError(f"constants must be positive, got {tuple(constants)}")
-        self.layers = layers
-        self.constants = Bernstein(*constants)
-        self.nested = nested
-        self.log_term = log_term(layers, episodes, delta)
-        self.epoch = 1
-        self.N = np.zeros(layers.n_pairs)
-        self.N_before = np.zeros(layers.n_pairs)
-        self.M = np.zeros(layers.n_transitions)
-        self.lo = np.zeros(layers.n_transitions)
-        possible = told_support(layers, support)
-        self.hi = possible if possible.size else np.ones(layers.n_transitions)
-
-    def observe(self, states: npt.ArrayLike, actions: npt.ArrayLike) -> bool:
-        """Count one episode; True if it starts a new epoch.
-
-        Parameters
-        ----------
-        states, actions : array_like of int, shape (H,)
-            Numbers within the layers 1..H.
-        """
-        s = checked_numbers("states", states, self.layers.sizes)
-        a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
-        lay = self.layers.table
-        if not count(lay, s, a, self.N, self.M, self.N_before):
-            return False
-        self.refresh()
-        return True
-
-    def refresh(self) -> None:
-        """Start an epoch now: rebuild the boxes from the counts so far."""
-        self.epoch += 1
-        self.N_before[:] = self.N
-        c1, c2 = self.constants
-        rebuild(
-            self.layers.table, self.N, self.M, self.log_term, c1, c2, self.nested, self.lo, self.hi
-        )
-
-    def contains(self, P: npt.ArrayLike) -> bool:
-        """Whether the flat transitions ``P`` lie in the current boxes, up to rounding."""
-        P = checked_vector("P", P, self.layers.n_transitions)
-        return bool(np.all(self.lo - 1e-12 <= P) and np.all(self.hi + 1e-12 >= P))
 
 
 def log_term(layers: Layers, episodes: int, delta: float) -> float:
@@ -235,18 +138,6 @@ def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[V
                 f"sum(lo) = {sums[0][i]:g}, sum(hi) = {sums[1][i]:g}"
             )
     return lo, hi
-
-
-def known(mdp: LayeredMDP) -> tuple[Vector, Vector]:
-    """Boxes that hold only the MDP's own transitions: ``lo = hi = P``.
-
-    Examples
-    --------
-    >>> lo, hi = known(LayeredMDP([0.5, 0.5], [], n_actions=2))
-    >>> lo.tolist(), hi.tolist()
-    ([0.5, 0.5], [0.5, 0.5])
-    """
-    return mdp.P.copy(), mdp.P.copy()
 
 
 # Kernels
@@ -395,3 +286,29 @@ def _interval(
     d = max(1.0, N - 1.0)
     eps = c1 * math.sqrt(P_bar * ln_ / d) + c2 * ln_ / d
     return max(0.0, P_bar - eps), min(1.0, P_bar + eps)
+
+
+@kernel
+def box_sums(m: int, n: int, k: int, lo: Vector, hi: Vector) -> tuple[float, float]:
+    """Sum lo and hi over the n entries of the pair whose first is ``k``."""
+    low = 0.0
+    high = 0.0
+    for j in range(n):
+        low += lo[k + j * m]
+        high += hi[k + j * m]
+    return low, high
+
+
+@subroutine
+def interior(lay: Integers, lo: Vector, hi: Vector, P: Vector) -> None:
+    """Set P = lo + t (hi - lo) with sum one: the middle of every box."""
+    for h in range(horizon(lay)):
+        m = lay[SIZE, h] * lay[ACTIONS, h]
+        n = lay[SIZE, h + 1]
+        for i in range(m):
+            k = lay[TRIPLE, h] + i
+            low, high = box_sums(m, n, k, lo, hi)
+            t = (1.0 - low) / (high - low) if high > low else 0.0
+            t = min(max(t, 0.0), 1.0)
+            for j in range(n):
+                P[k + j * m] = lo[k + j * m] + t * (hi[k + j * m] - lo[k + j * m])

@@ -24,7 +24,6 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.validation import checked_vector
 
 _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 
@@ -72,29 +71,6 @@ def within_reach(layers: Layers, possible: Vector) -> list[int]:
         return list(layers.sizes)
     found = reachable(layers, np.zeros_like(possible), possible)
     return [int(found[a:b].sum()) for a, b in pairwise(layers.table[STATE, 1:])]
-
-
-def checked_losses(layers: Layers, losses: npt.ArrayLike) -> Vector:
-    """Flat losses, +infinity where an action is not allowed, or a clear error.
-
-    Examples
-    --------
-    >>> checked_losses(Layers([1], n_actions=2), [0.0, np.inf, np.inf])
-    Traceback (most recent call last):
-    ...
-    ValueError: all actions of state 0 of layer 1 have the loss inf; allow at least one
-    """
-    L = checked_vector("losses", losses, layers.n_pairs)
-    if np.any(np.isnan(L)) or np.any(np.isneginf(L)):
-        raise ValueError("losses must be finite, or +inf to forbid an action")
-    for h, table in enumerate(layers.unpack_pairs(L), start=1):
-        none = np.all(np.isinf(table), axis=1)
-        if np.any(none):
-            raise ValueError(
-                f"all actions of state {int(np.argmax(none))} of layer {h} have the loss inf; "
-                "allow at least one"
-            )
-    return L
 
 
 # Kernels

@@ -20,10 +20,8 @@ term bounds its component, so ``u >= q`` holds.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -33,96 +31,7 @@ from unbounded.core.occupancy.layout import (
     Layers,
     horizon,
 )
-from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.jit.kernel import borrowed, kernel, subroutine
-from unbounded.validation import checked_numbers
-
-
-def upper_occupancy(
-    policy: Markov | Mixture,
-    lo: npt.ArrayLike,
-    hi: npt.ArrayLike,
-    states: npt.ArrayLike | None = None,
-) -> Vector:
-    """Largest occupancy of each pair over all transitions in the boxes.
-
-    Parameters
-    ----------
-    policy : Markov or Mixture
-        For a mixture, the mixture of the components' bounds (E12).
-    lo, hi : array_like, shape (n_transitions,)
-    states : array_like of int, shape (H,), optional
-        Compute only for these visited states, one per layer (about 1/n_h of the work); the
-        entries of all other states are zero.
-
-    Returns
-    -------
-    ndarray, shape (n_pairs,)
-
-    Examples
-    --------
-    >>> layers = Layers([1, 2], n_actions=2)
-    >>> lo, hi = layers.pack_transitions([1], [[[[0.125, 0.25]] * 2]]), np.ones(5)
-    >>> layers.unpack_pairs(upper_occupancy(Markov.uniform(layers), lo, hi))[1].tolist()
-    [[0.375, 0.375], [0.4375, 0.4375]]
-    """
-    layers = policy.layers
-    lo, hi = check_boxes(layers, lo, hi)
-    visited = None if states is None else checked_numbers("states", states, layers.sizes)
-    if isinstance(policy, Mixture):
-        parts = [
-            w * upper_occupancy(p, lo, hi, visited)
-            for w, p in zip(policy.weights, policy.policies, strict=True)
-        ]
-        return np.sum(parts, axis=0)
-    lay = layers.table
-    room = np.empty(layers.n_pairs)
-    spare_mass(lay, lo, room)
-    work, order = scratch(layers)
-    u = np.zeros(layers.n_states)
-    if visited is None:
-        u_all(lay, lo, hi, room, policy.pi, u, work, order)
-    else:
-        u_seen = np.empty(layers.horizon)
-        u_visited(lay, lo, hi, room, policy.pi, visited, u_seen, work, order)
-        u[0] = 1.0
-        u[lay[STATE, 1:-1] + visited] = u_seen
-    return np.concatenate([[1.0], np.repeat(u[1:], layers.n_actions) * policy.pi[1:]])
-
-
-def greedy_transitions(
-    layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike, values: npt.ArrayLike
-) -> Vector:
-    """Optimistic transitions: for every pair the P in its box that maximises <P, values>.
-
-    Parameters
-    ----------
-    layers : Layers
-    lo, hi : array_like, shape (n_transitions,)
-    values : array_like, shape (n_states,)
-        Ties go to the state of smaller number.
-
-    Returns
-    -------
-    ndarray, shape (n_transitions,)
-
-    Examples
-    --------
-    >>> layers = Layers([3], n_actions=1)
-    >>> lo, hi = [0.125, 0.0, 0.25], [1.0, 0.5, 0.375]
-    >>> greedy_transitions(layers, lo, hi, values=[0.0, 1.0, 3.0, 2.0]).tolist()
-    [0.125, 0.5, 0.375]
-    """
-    lo, hi = check_boxes(layers, lo, hi)
-    v = np.ascontiguousarray(values, dtype=np.float64)
-    if v.shape != (layers.n_states,) or not np.all(np.isfinite(v)):
-        raise ValueError(f"values must be {layers.n_states} finite numbers, got shape {v.shape}")
-    room = np.empty(layers.n_pairs)
-    spare_mass(layers.table, lo, room)
-    work, order = scratch(layers)
-    P = np.empty(layers.n_transitions)
-    greedy(layers.table, lo, hi, room, v, P, work, order)
-    return P
 
 
 def scratch(layers: Layers) -> tuple[Vector, Integers]:
@@ -209,30 +118,6 @@ def best_values(
             value[i] += min(rest[i] + lo0[i], hi0[i]) * f0
 
 
-@subroutine
-def greedy(
-    lay: Integers, lo: Vector, hi: Vector, room: Vector, v: Vector, P: Vector, work: Vector,
-    order: Integers,
-) -> None:  # fmt: skip
-    """P(.|s, a) = argmax over the box of <P, v>, every pair."""
-    rest = work
-    for h in range(horizon(lay)):
-        m = lay[SIZE, h] * lay[ACTIONS, h]
-        n = lay[SIZE, h + 1]
-        for i in range(m):
-            rest[i] = room[lay[PAIR, h] + i]
-        descending(n, v[lay[STATE, h + 1] : lay[STATE, h + 1] + n], order)
-        for j in order[:n]:
-            k = lay[TRIPLE, h] + j * m
-            a = lo[k : k + m]
-            b = hi[k : k + m]
-            p = P[k : k + m]
-            for i in range(m):
-                give = min(rest[i], b[i] - a[i])
-                p[i] = a[i] + give
-                rest[i] -= give
-
-
 @kernel
 def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
     """f(s) = sum_a pi(a|s) value(s, a)."""
@@ -282,23 +167,6 @@ def u_state(
 
 
 @subroutine
-def u_visited(
-    lay: Integers,
-    lo: Vector,
-    hi: Vector,
-    room: Vector,
-    pi: Vector,
-    states: Integers,
-    u: Vector,
-    work: Vector,
-    order: Integers,
-) -> None:
-    """u[h - 1] for the visited state of each layer h = 1..H (of the state, not of the pair)."""
-    for k in range(1, horizon(lay) + 1):
-        u[k - 1] = u_state(lay, lo, hi, room, pi, k, states[k - 1], work, order)
-
-
-@subroutine
 def u_unknown(
     lay: Integers,
     lo: Vector,
@@ -316,21 +184,3 @@ def u_unknown(
         k = lay[STATE, h] + s
         if u[k] < 0.0:
             u[k] = u_state(lay, lo, hi, room, pi, h, s, work, order)
-
-
-@subroutine
-def u_all(
-    lay: Integers,
-    lo: Vector,
-    hi: Vector,
-    room: Vector,
-    pi: Vector,
-    u: Vector,
-    work: Vector,
-    order: Integers,
-) -> None:
-    """u of every state, shape (n_states,)."""
-    u[0] = 1.0
-    for k in range(1, horizon(lay) + 1):
-        for t in range(lay[SIZE, k]):
-            u[lay[STATE, k] + t] = u_state(lay, lo, hi, room, pi, k, t, work, order)

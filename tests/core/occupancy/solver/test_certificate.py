@@ -1,4 +1,4 @@
-"""The dual bound and the certificate, against the definitions in the module's docstring."""
+"""Duality gaps, and the best certified point so far."""
 
 import mpmath
 import numpy as np
@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import rel_entr
 
+from occupancy_facades import greedy_transitions
 from occupancy_reference import boxes_as_arrays, greedy_value, objective, states_as_arrays
 from occupancy_work import Case
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, occupancy
-from unbounded.core.occupancy.solver.certificate import bounds, certify, divergence
-from unbounded.core.occupancy.upper import greedy_transitions
+from unbounded.core.occupancy.solver.certificate import bounds, certify, divergence, offer
+from unbounded.core.occupancy.solver.work import KL, SLACK
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -124,3 +125,25 @@ def test_the_gap_is_primal_minus_dual(given_policy, seed):
     assert kl + slack == pytest.approx(objective(layers, case.L, w, q) - g, abs=1e-12)
     if given_policy:
         assert np.array_equal(pi, layers.pack_pairs(tables, first=1.0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_point_is_kept_if_and_only_if_its_gap_is_smaller(seed):
+    case = Case(seed)
+    W = case.W
+    W.P[:] = case.P0
+    bounds(case.lay, case.lo, case.hi, case.v, case.theta, W.P, W.bound, W.slack)
+    best, gap, slack = offer(case.lay, case.v, case.theta, False, np.inf, W)
+    assert best == gap == W.parts[KL] + W.parts[SLACK]
+    assert slack == W.parts[SLACK]
+    for kept, of in (
+        (W.best_v, case.v), (W.best_theta, case.theta), (W.best_P, W.P), (W.best_q, W.q_out),
+        (W.best_pi, W.pi_out),
+    ):  # fmt: skip
+        assert np.array_equal(kept, of)
+        kept[:] = 7.0
+    W.parts[:] = 7.0
+    for limit in (gap, 0.9 * gap):  # not smaller: nothing is written
+        assert offer(case.lay, case.v, case.theta, False, limit, W) == (limit, gap, slack)
+        for kept in (W.best_v, W.best_theta, W.best_P, W.best_q, W.best_pi, W.parts):
+            assert np.all(kept == 7.0)

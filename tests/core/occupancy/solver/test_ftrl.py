@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from occupancy_facades import ConfidenceSet, OccupancyFTRL, known
 from occupancy_reference import (
     Program,
     clarabel_solve,
@@ -15,7 +16,6 @@ from occupancy_reference import (
     violations,
 )
 from unbounded import worlds
-from unbounded.core.occupancy.confidence import ConfidenceSet, known
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, occupancy, policy_from_occupancy
@@ -23,7 +23,6 @@ from unbounded.core.occupancy.solver.ftrl import (
     BOXES,
     EXPONENT,
     KIND,
-    OccupancyFTRL,
     WarmStart,
     even_play,
     floor_weights,

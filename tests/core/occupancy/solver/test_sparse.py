@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from occupancy_facades import OccupancyFTRL
 from occupancy_lists import Both, boxes_after, sparse_world
 from occupancy_reference import dual_value, greedy_value, objective, violations
 from unbounded import SCBRL, simulate_mdp
@@ -12,7 +13,7 @@ from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.reach import reachable
 from unbounded.core.occupancy.solver import sparse as successors
 from unbounded.core.occupancy.solver.certificate import bounds, certify
-from unbounded.core.occupancy.solver.ftrl import OccupancyFTRL, even_play, new_memory, solve
+from unbounded.core.occupancy.solver.ftrl import even_play, new_memory, solve
 from unbounded.core.occupancy.solver.interior_point import interior_point
 from unbounded.core.occupancy.solver.outcome import COLD
 from unbounded.core.occupancy.solver.work import work_size
@@ -80,13 +81,13 @@ def test_rows_whose_sums_are_spoilt_are_mended():
     few = case.few
     good = few.P.copy()
     few.P[:] = np.clip(good + 1e-3, lo, hi)
-    successors.mend(case.lay, lo, hi, few)
+    successors.repair(case.lay, lo, hi, few)
     sums = np.add.reduceat(few.P, few.begin[: case.lay[PAIR, -2]])
     assert np.all(np.abs(sums - 1.0) <= 1e-14)
     assert np.all((lo <= few.P) & (hi >= few.P))
     assert np.abs(few.P - good).max() <= 3e-3
     few.P[:] = good
-    successors.mend(case.lay, lo, hi, few)
+    successors.repair(case.lay, lo, hi, few)
     assert np.array_equal(few.P, good)  # what is right stays
 
 

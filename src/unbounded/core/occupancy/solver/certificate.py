@@ -28,23 +28,18 @@ import math
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
 from unbounded.core.occupancy.solver.sparse import flow
-from unbounded.jit.kernel import subroutine
+from unbounded.core.occupancy.solver.work import KL, SLACK, Work
+from unbounded.jit.kernel import assign, kernel, subroutine
 
 _MASS = 1e-9  # what a layer's mass may be off by; it is 1 to rounding
 
 
 @subroutine
 def bounds(
-    lay: Integers,
-    lo: Vector,
-    hi: Vector,
-    v: Vector,
-    theta: Vector,
-    P: Vector,
-    bound: Vector,
+    lay: Integers, lo: Vector, hi: Vector, v: Vector, theta: Vector, P: Vector, bound: Vector,
     slack: Vector,
-) -> None:
-    """bound(s, a) and slack(s, a) of the module's docstring."""
+) -> None:  # fmt: skip
+    """Compute bound(s, a) and slack(s, a) of every pair."""
     H = horizon(lay)
     for h in range(H):
         m = lay[SIZE, h] * lay[ACTIONS, h]
@@ -74,7 +69,7 @@ def bounds(
 
 @subroutine
 def divergence(q: float, x: float, ln_x: float) -> float:
-    """q ln(q/x) - q + x >= 0, without cancellation near q = x."""
+    """Compute q ln(q/x) - q + x >= 0 without cancellation near q = x."""
     if q <= 0.0:
         return x
     d = q - x
@@ -86,27 +81,15 @@ def divergence(q: float, x: float, ln_x: float) -> float:
 
 @subroutine
 def certify(
-    lay: Integers,
-    L: Vector,
-    w: Vector,
-    v: Vector,
-    P: Vector,
-    bound: Vector,
-    slack: Vector,
-    given: bool,
-    pi: Vector,
-    q: Vector,
-    mass: Vector,
-    ln_x: Vector,
-    begin: Integers,
-    to: Integers,
-) -> tuple[float, float]:
-    """Duality gap of ``pi`` rolled through ``P``, against the dual point behind ``bound``.
+    lay: Integers, L: Vector, w: Vector, v: Vector, P: Vector, bound: Vector, slack: Vector,
+    given: bool, pi: Vector, q: Vector, mass: Vector, ln_x: Vector, begin: Integers, to: Integers,
+) -> tuple[float, float]:  # fmt: skip
+    """Bound the duality gap of ``pi`` rolled through ``P`` by the dual point behind ``bound``.
 
-    Parameters: ``w`` is (H + 1); if ``given`` the policy is ``pi``, else ``pi`` becomes the dual
-    softmax's. Fills q (pairs) and mass (states). Returns the two parts of the gap, sum w KL and
-    sum q slack; infinity if rows of ``P`` do not sum to one. ``ln_x`` (states) is scratch.
-    ``P`` is over the lists ``begin``, ``to`` of `successors`, or over all transitions without.
+    ``w`` is (H + 1). If ``given`` the policy is ``pi``, else ``pi`` becomes the dual softmax's.
+    ``P`` is over the lists ``begin``, ``to`` of `sparse`, or over all transitions without.
+    Fills q (pairs) and mass (states); ``ln_x`` (states) is scratch. Returns the two parts of the
+    gap, sum w KL and sum q slack; infinity if rows of ``P`` do not sum to one.
     """
     H = horizon(lay)
     sum_kl = 0.0
@@ -181,3 +164,41 @@ def certify(
             if not abs(total - 1.0) <= _MASS:
                 return math.inf, 0.0
     return sum_kl, sum_slack
+
+
+@kernel
+def offer(
+    lay: Integers, v: Vector, theta: Vector, given: bool, best: float, W: Work
+) -> tuple[float, float, float]:
+    """Certify the dual point (v, theta) with W.P; it becomes the best if its gap is below ``best``.
+
+    W.bound and W.slack belong to the point; ``given`` as for `certify`, of W.pi_out. Returns the
+    best gap, this one and its slack part. The best point is in W.best_v, best_theta, best_P,
+    best_q, best_pi and W.parts.
+    """
+    kl, slack = certify(
+        lay, W.L, W.w, v, W.P, W.bound, W.slack, given, W.pi_out, W.q_out, W.mass, W.ln_x, W.begin,
+        W.to,
+    )  # fmt: skip
+    gap = kl + slack
+    if gap < best:
+        best = gap
+        W.parts[KL] = kl
+        W.parts[SLACK] = slack
+        assign(W.best_v, v)
+        assign(W.best_theta, theta)
+        assign(W.best_P, W.P)
+        assign(W.best_q, W.q_out)
+        assign(W.best_pi, W.pi_out)
+    return best, gap, slack
+
+
+@kernel
+def offer_kept(lay: Integers, pi: Vector, best: float, W: Work) -> float:
+    """Certify the policy ``pi`` of an earlier solve against the best dual point.
+
+    For a solve that fails: what it found may be poorer. W.P, W.bound and W.slack belong to the best
+    point. Returns the best gap.
+    """
+    assign(W.pi_out, pi)
+    return offer(lay, W.best_v, W.best_theta, True, best, W)[0]

@@ -1,17 +1,21 @@
-"""FTRL over the occupancy measures of a confidence set, each solve with its certificate.
+"""Solve FTRL over the occupancy measures of a confidence set, each solve with its certificate.
 
     q = argmin over Delta(boxes) of  sum_{s,a} [ L(s,a) q(s,a) + w_h q(s,a) ln q(s,a) ]
 
-The regulariser is the paper's, on pairs, with the convex sign (erratum E14). `certificate` has the
-dual and the gap, `ssn` the warm solver, `ipm` the cold one. While all boxes are the whole simplex
-(epoch 1) layers decouple and q_h = softmax(-L_h/w_h). Known transitions (lo = hi) go through the
-same code.
+The regularizer is the paper's, on pairs, with the convex sign (erratum E14); `certificate` has the
+dual and the gap. `solve` makes these attempts, until a certified gap is small enough:
 
-q(s, a) is unique; the P that carries it is not, so it is offered as a witness and no more.
+1. the closed form q_h = softmax(-L_h/w_h), while all boxes are the whole simplex (epoch 1): layers
+   decouple;
+2. Newton's method from the warm start (`newton`), over lists where few transitions are possible
+   (`sparse`), there also without a warm start;
+3. the interior point method (`interior_point`), from nothing; Newton's method polishes its point;
+4. a last resort: the policy before, and a program of larger weights, whose gap bounds the true one.
 
-A loss of +infinity forbids an action. Its pair, and states that nothing can reach, are not in the
-program: `reach`. A solve that no method brings to the tolerance keeps the better of what it found
-and of the policy before, and says so: UNSOLVED.
+Known transitions (lo = hi) go through the same code. q(s, a) is unique; the P that carries it is
+not, so it is a witness and no more. A loss of +infinity forbids an action. Its pair, and states
+that nothing can reach, are not in the program: `reach`. A solve that no attempt brings to the
+tolerance takes the best that was certified, and says so: UNSOLVED.
 """
 
 from __future__ import annotations
@@ -20,10 +24,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.confidence import check_boxes
+from unbounded.core.occupancy.confidence import interior
 from unbounded.core.occupancy.layout import (
     ACTIONS,
     PAIR,
@@ -34,32 +37,30 @@ from unbounded.core.occupancy.layout import (
     roll_forward,
 )
 from unbounded.core.occupancy.policies import Markov
-from unbounded.core.occupancy.reach import checked_losses, mark, spread
-from unbounded.core.occupancy.solver.certificate import bounds
-from unbounded.core.occupancy.solver.incumbent import offer, offer_kept
+from unbounded.core.occupancy.reach import mark, spread
+from unbounded.core.occupancy.solver.certificate import bounds, offer, offer_kept
+from unbounded.core.occupancy.solver.dual import project
 from unbounded.core.occupancy.solver.interior_point import interior_point
-from unbounded.core.occupancy.solver.iterate import interior
 from unbounded.core.occupancy.solver.newton import PACE, newton
-from unbounded.core.occupancy.solver.outcome import (
-    CLOSED_FORM,
-    COLD,
-    FALLBACK,
-    WARM,
-    Outcome,
-    Solution,
-    certificate,
-)
-from unbounded.core.occupancy.solver.projection import project
+from unbounded.core.occupancy.solver.outcome import CLOSED_FORM, COLD, FALLBACK, WARM, Outcome
 from unbounded.core.occupancy.solver.sparse import gather, listed, scatter, sparse
-from unbounded.core.occupancy.solver.units import conclude, normalise, wanted_gap
-from unbounded.core.occupancy.solver.work import KL, SLACK, Work, carve, list_room, work_size
+from unbounded.core.occupancy.solver.work import (
+    KL,
+    SLACK,
+    Units,
+    Work,
+    carve,
+    conclude,
+    list_scratch,
+    normalize,
+    wanted_gap,
+)
 from unbounded.core.state_validation import require
 from unbounded.jit.kernel import assign, borrowed, subroutine
-from unbounded.validation import checked_vector
 
 KIND, EXPONENT, BOXES = range(3)  # of WarmStart.head
 EMPTY, REAL, PLACEHOLDER = range(3)  # kinds: a placeholder's duals have no unit (E16)
-_LARGEST_EXPONENT = 1 << 20  # of a unit 2^e, with room for the shifts of a learner's own unit
+_LARGEST_EXPONENT = 1 << 20  # of a unit 2^e, with space for the shifts of a learner's own unit
 _LEAST_WEIGHT = 1e-8  # of the largest loss: smaller ones may be too small to solve for
 
 
@@ -81,79 +82,18 @@ class WarmStart(NamedTuple):
         require(np.all(self.pace > 0.0), "the pace of Newton's method is positive")
 
 
-class OccupancyFTRL:
-    """Solver with a warm start; one object follows one sequence of losses.
+class Progress(NamedTuple):
+    """Say how far a solve has come. The best point is in the work arrays, see `offer`."""
 
-    Parameters
-    ----------
-    layers : Layers
-    lo, hi : array_like, shape (n_transitions,)
-        Boxes of the confidence set (`ConfidenceSet.lo`, ``hi``; `known` for known transitions).
-    tolerance : float, default 1e-8
-        Stop when the certified gap is at most this times the smallest weight.
-
-    Examples
-    --------
-    >>> layers = Layers([2, 2], n_actions=2)
-    >>> solver = OccupancyFTRL(layers, np.zeros(10), np.ones(10))
-    >>> losses = layers.pack_pairs([[[1, 0], [0, 0]], [[0, 0], [0, 3]]])
-    >>> solution = solver.solve(losses, weights=[1.0, 1.0])
-    >>> solution.q[1:5].round(4).tolist()
-    [0.1092, 0.2969, 0.2969, 0.2969]
-    >>> solution.certificate.solved, solution.certificate.method
-    (True, 'closed form')
-    """
-
-    def __init__(
-        self, layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike, tolerance: float = 1e-8
-    ) -> None:
-        if not tolerance > 0:
-            raise ValueError(f"tolerance must be positive, got {tolerance}")
-        self.layers = layers
-        self.tolerance = float(tolerance)
-        self.memory = new_memory(layers)
-        self._work = np.empty(work_size(layers.table))
-        self._boxes = 0
-        self.set_boxes(lo, hi)
-        self._q, self._pi = even_play(layers, self.lo, self.hi)
-
-    def set_boxes(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> None:
-        """Use these boxes from now on (a new epoch); the warm start is projected on them."""
-        lo, hi = check_boxes(self.layers, lo, hi)
-        self.lo, self.hi = lo.copy(), hi.copy()
-        self._boxes += 1
-
-    def solve(self, losses: npt.ArrayLike, weights: npt.ArrayLike) -> Solution:
-        """Minimise for cumulative ``losses`` (n_pairs,) and ``weights`` (H,) of layers 1..H.
-
-        Weights must be positive, or all zero while no scale is known: then the losses must be
-        zero too and q has the largest entropy (erratum E16). A loss of +inf forbids an action.
-        """
-        L = checked_losses(self.layers, losses)
-        w = checked_vector("weights", weights, self.layers.horizon)
-        if not (np.all(np.isfinite(w)) and (np.all(w > 0) or not np.any(w))):
-            raise ValueError(
-                f"weights must be finite and positive, or all zero; got {w.tolist()}: "
-                "floor_weights keeps a layer without losses positive"
-            )
-        if not np.any(w) and np.any(L[1:][np.isfinite(L[1:])]):
-            raise ValueError("losses must be zero while all weights are zero")
-        outcome = solve(
-            self.layers.table, self.lo, self.hi, self._boxes, L, w, self.tolerance, self.memory,
-            self._work, self._q, self._pi,
-        )  # fmt: skip
-        q, pi = self._q.copy(), self._pi.copy()
-        last, e = self.memory, int(self.memory.head[EXPONENT])
-        v, theta = np.ldexp(last.v, e), np.ldexp(last.theta, e)
-        return Solution(q, pi, certificate(outcome), last.P.copy(), v, theta)
-
-    def policy(self, solution: Solution) -> Markov:
-        """The solution's policy as an object."""
-        return Markov(self.layers, solution.pi)
+    gap: float  # of the best point, infinite if there is none
+    method: int  # as in `Outcome`
+    steps: int
+    certificates: int
+    iterations: int
 
 
 def even_play(layers: Layers, lo: Vector, hi: Vector) -> tuple[Vector, Vector]:
-    """q and pi before any solve: uniform actions, through the middle of every box."""
+    """Return q and pi before any solve: uniform actions, through the middle of every box."""
     pi, P = Markov.uniform(layers).pi, np.empty(layers.n_transitions)
     q = np.empty(layers.n_pairs)
     interior(layers.table, lo, hi, P)
@@ -174,7 +114,7 @@ def new_memory(layers: Layers) -> WarmStart:
 
 @subroutine
 def floor_weights(C: Vector, eta: float, kappa: float, w: Vector) -> None:
-    """w_h = max(w_h, C_h/eta, kappa mean(C)/eta): errata E15, E16. All zero while all C are."""
+    """Raise w_h to max(C_h/eta, kappa mean(C)/eta): errata E15, E16. All zero while all C are."""
     total = 0.0
     for h in range(C.size):
         total += C[h]
@@ -184,8 +124,71 @@ def floor_weights(C: Vector, eta: float, kappa: float, w: Vector) -> None:
 
 
 @subroutine
-def _decoupled(lay: Integers, W: Work) -> float:
-    """Whole simplices: q_h = softmax(-L_h/w_h), v = theta = 0, P(.|s,a) = q_{h+1}; the gap."""
+def solve(
+    lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
+    memory: WarmStart, buffer: Vector, q: Vector, pi: Vector,
+) -> Outcome:  # fmt: skip
+    """Move q and pi (n_pairs), the last ones, to the minimizer.
+
+    They stay as they are if nothing at all was found. ``boxes`` is any number that changes when lo,
+    hi do (the epoch). ``memory`` (`new_memory`) is the warm start and is updated; ``buffer``
+    (`work_size`) is scratch.
+    """
+    W = borrowed(carve(lay, buffer))
+    start = borrowed(memory)
+    excluded = mark(lay, lo, hi, L, W.pair, W.L)
+    units = normalize(lay, L, w, W)
+    goal = wanted_gap(units, tol)
+    if _are_simplices(lo, hi):
+        found = _closed_form(lay, W)
+    else:
+        few = sparse(hi)
+        found = Progress(math.inf, COLD, 0, 0, 0)
+        if _prepare(lay, lo, hi, boxes, few, units, start, W):
+            found = _newton(lay, lo, hi, goal, few, start, W)
+        if not found.gap <= goal:
+            found = _interior_point(lay, lo, hi, goal, found, start, W)
+        if not found.gap <= goal:
+            found = _polish(lay, lo, hi, goal, found, start, W)
+        if not found.gap <= tol * units.w_max:
+            found = _last_resort(lay, lo, hi, tol, found, start, q, pi, W)
+    start.head[KIND] = EMPTY
+    start.head[EXPONENT] = units.e
+    start.head[BOXES] = boxes
+    if found.gap < math.inf:
+        start.head[KIND] = PLACEHOLDER if units.placeholder else REAL
+        _store(start, q, pi, W)
+        if excluded:
+            spread(lay, L, W.L, pi)
+    return conclude(
+        units, tol, found.gap, found.steps, found.certificates, found.iterations, found.method, W
+    )
+
+
+@subroutine
+def _are_simplices(lo: Vector, hi: Vector) -> bool:
+    """Test whether all boxes are the whole simplex."""
+    whole = True
+    for k in range(lo.size):
+        if lo[k] > 0.0 or hi[k] < 1.0:
+            whole = False
+            break
+    return whole
+
+
+@subroutine
+def _store(start: WarmStart, q: Vector, pi: Vector, W: Work) -> None:
+    """Copy the best point to the warm start and to q, pi."""
+    assign(start.v, W.best_v)
+    assign(start.theta, W.best_theta)
+    assign(start.P, W.best_P)
+    assign(q, W.best_q)
+    assign(pi, W.best_pi)
+
+
+@subroutine
+def _closed_form(lay: Integers, W: Work) -> Progress:
+    """Solve over whole simplices: q_h = softmax(-L_h/w_h), v = theta = 0, P(.|s,a) = q_{h+1}."""
     W.best_v[:] = 0.0
     W.best_theta[:] = 0.0
     W.bound[:] = 0.0
@@ -204,47 +207,129 @@ def _decoupled(lay: Integers, W: Work) -> float:
                 t += W.x[i]
             for k in range(before):
                 W.P[lay[TRIPLE, h - 1] + s * before + k] = t / z
-    return offer(lay, W.best_v, W.best_theta, False, math.inf, W)[0]
+    gap = offer(lay, W.best_v, W.best_theta, False, math.inf, W)[0]
+    return Progress(gap, CLOSED_FORM, 0, 1, 0)
+
+
+@subroutine
+def _prepare(
+    lay: Integers, lo: Vector, hi: Vector, boxes: int, few: bool, units: Units, start: WarmStart,
+    W: Work,
+) -> bool:  # fmt: skip
+    """Bring the warm start into the boxes and units of this program; False if there is none."""
+    head = start.head
+    if head[KIND] == EMPTY:
+        if few:
+            interior(lay, lo, hi, start.P)
+        return few
+    if head[BOXES] != boxes:
+        for h in range(horizon(lay)):
+            m = lay[SIZE, h] * lay[ACTIONS, h]
+            project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], start.P, W.c, W.pair)
+    shift = head[EXPONENT] - units.e
+    if head[KIND] == REAL and not units.placeholder and shift != 0:
+        for k in range(start.v.size):
+            start.v[k] = math.ldexp(start.v[k], shift)
+        for k in range(start.theta.size):
+            start.theta[k] = math.ldexp(start.theta[k], shift)
+    return True
+
+
+@subroutine
+def _newton(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, few: bool, start: WarmStart, W: Work
+) -> Progress:
+    """Run Newton's method from the warm start, over lists if ``few`` transitions are possible."""
+    method = COLD if start.head[KIND] == EMPTY else WARM
+    if few:
+        gap, steps, certificates = _by_lists(lay, lo, hi, goal, start, W)
+    else:
+        gap, steps, certificates = newton(
+            lay, lo, hi, goal, math.inf, start.v, start.theta, start.P, start.pace, W
+        )
+    return Progress(gap, method, steps, certificates, 0)
+
+
+@subroutine
+def _by_lists(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, start: WarmStart, W: Work
+) -> tuple[float, int, int]:
+    """Run `newton` over lists of the possible transitions; W.best_P is over all of them again."""
+    few = borrowed(listed(lay, hi, W))
+    low, high, P = list_scratch(few, 0), list_scratch(few, 1), list_scratch(few, 2)
+    gather(lay, lo, few, low)
+    gather(lay, hi, few, high)
+    gather(lay, start.P, few, P)
+    best, steps, certificates = newton(
+        lay, low, high, goal, math.inf, start.v, start.theta, P, start.pace, few
+    )
+    if best < math.inf:
+        for k in range(P.size):
+            P[k] = few.best_P[k]
+        W.best_P[:] = 0.0
+        scatter(lay, P, few, W.best_P)
+    return best, steps, certificates
+
+
+@subroutine
+def _interior_point(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, found: Progress, start: WarmStart, W: Work
+) -> Progress:
+    """Run the interior point method, from nothing."""
+    method = COLD if start.head[KIND] == EMPTY else FALLBACK
+    gap, iterations = interior_point(lay, lo, hi, goal, found.gap, W)
+    return Progress(gap, method, found.steps, found.certificates, iterations)
+
+
+@subroutine
+def _polish(
+    lay: Integers, lo: Vector, hi: Vector, goal: float, found: Progress, start: WarmStart, W: Work
+) -> Progress:
+    """Run Newton's method from the best point."""
+    assign(start.v, W.best_v)
+    assign(start.theta, W.best_theta)
+    assign(start.P, W.best_P)
+    gap, steps, certificates = newton(
+        lay, lo, hi, goal, found.gap, start.v, start.theta, start.P, start.pace, W
+    )
+    steps += found.steps
+    certificates += found.certificates
+    return Progress(gap, found.method, steps, certificates, found.iterations)
 
 
 @subroutine
 def _last_resort(
-    lay: Integers, lo: Vector, hi: Vector, tol: float, best: float, pi: Vector, W: Work
-) -> tuple[float, int]:
-    """For a program that could not be solved: a policy that is good and a gap that is proved.
+    lay: Integers, lo: Vector, hi: Vector, tol: float, found: Progress, start: WarmStart,
+    q: Vector, pi: Vector, W: Work,
+) -> Progress:  # fmt: skip
+    """Find a good policy, with a gap that is proved, where the program could not be solved.
 
     The policy ``pi`` of an earlier solve may be better than what was found. And where weights are
     tiny beside the losses, larger ones w' >= w give a program that can be solved. As q ln q <= 0
     its bound holds for the true one, and with the entropies of q_h
 
         F_w(q) - min F_w <= F_w'(q) - g_w' + sum_h (w'_h - w_h) entropy_h.
-
-    Returns the best gap and the interior point method's iterations.
     """
+    best = found.gap
     if best < math.inf:
         assign(W.P, W.best_P)
         bounds(lay, lo, hi, W.best_v, W.best_theta, W.P, W.bound, W.slack)
         best = offer_kept(lay, pi, best, W)
+        _store(start, q, pi, W)  # where it would go anyway; the work arrays are needed
     top = 0.0
     for p in range(1, W.L.size):
         if W.L[p] < math.inf:
             top = max(top, W.L[p])
-    w = np.zeros(W.w.size)
+    w = W.rho
     assign(w, W.w)
     least = math.inf
     for h in range(w.size):
         W.w[h] = max(w[h], _LEAST_WEIGHT * top)
         least = min(least, W.w[h])
-    best_v, best_theta = np.zeros(W.best_v.size), np.zeros(W.best_theta.size)
-    best_P, best_q, best_pi = np.zeros(W.P.size), np.zeros(W.best_q.size), np.zeros(W.best_pi.size)
-    assign(best_v, W.best_v)
-    assign(best_theta, W.best_theta)
-    assign(best_P, W.best_P)
-    assign(best_q, W.best_q)
-    assign(best_pi, W.best_pi)
     kl, slack = W.parts[KL], W.parts[SLACK]
     goal = tol * least
     gap, iterations = interior_point(lay, lo, hi, goal, math.inf, W)
+    iterations += found.iterations
     for h in range(1, w.size):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             if W.best_q[p] > 0.0 and gap < math.inf:
@@ -253,112 +338,14 @@ def _last_resort(
                 W.parts[KL] += rise
     assign(W.w, w)
     if gap < best:
-        return gap, iterations
-    assign(W.best_v, best_v)
-    assign(W.best_theta, best_theta)
-    assign(W.best_P, best_P)
-    assign(W.best_q, best_q)
-    assign(W.best_pi, best_pi)
-    W.parts[KL] = kl
-    W.parts[SLACK] = slack
-    return best, iterations
-
-
-@subroutine
-def _by_lists(
-    lay: Integers, lo: Vector, hi: Vector, goal: float, v: Vector, theta: Vector, P: Vector,
-    pace: Vector, W: Work,
-) -> tuple[float, int, int]:  # fmt: skip
-    """`newton` over the possible transitions; W.best_P is over all of them again."""
-    few = borrowed(listed(lay, hi, W))
-    low, high, start = list_room(few, 0), list_room(few, 1), list_room(few, 2)
-    gather(lay, lo, few, low)
-    gather(lay, hi, few, high)
-    gather(lay, P, few, start)
-    best, steps, certificates = newton(lay, low, high, goal, math.inf, v, theta, start, pace, few)
-    if best < math.inf:
-        for k in range(start.size):
-            start[k] = few.best_P[k]
-        W.best_P[:] = 0.0
-        scatter(lay, start, few, W.best_P)
-    return best, steps, certificates
-
-
-@subroutine
-def solve(
-    lay: Integers, lo: Vector, hi: Vector, boxes: int, L: Vector, w: Vector, tol: float,
-    memory: WarmStart, buffer: Vector, q: Vector, pi: Vector,
-) -> Outcome:  # fmt: skip
-    """One solve, which moves q and pi (n_pairs), the last ones, to the minimiser.
-
-    They stay as they are if nothing at all was found. ``boxes`` is any number that changes when lo,
-    hi do (the epoch). ``memory`` (`new_memory`) is the warm start and is updated; ``buffer``
-    (`work_size`) is scratch.
-    """
-    W = borrowed(carve(lay, buffer))
-    excluded = mark(lay, lo, hi, L, W.pair, W.L)
-    units = normalise(lay, L, w, W)
-    head, pace, v, theta, P = borrowed(memory)
-    goal = wanted_gap(units, tol)
-    kind = head[KIND]
-    whole = True
-    for k in range(lo.size):
-        if lo[k] > 0.0 or hi[k] < 1.0:
-            whole = False
-            break
-    few = not whole and sparse(hi)
-    if kind == EMPTY or head[BOXES] != boxes:
-        head[BOXES] = boxes
-        if not whole and kind != EMPTY:
-            for h in range(horizon(lay)):
-                m = lay[SIZE, h] * lay[ACTIONS, h]
-                project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], P, W.c, W.pair)
-    best = math.inf
-    steps = 0
-    certificates = 0
-    iterations = 0
-    method = CLOSED_FORM
-    if whole:
-        best = _decoupled(lay, W)
-        certificates = 1
+        best = gap
     else:
-        if kind == EMPTY and few:
-            interior(lay, lo, hi, P)
-        if kind != EMPTY or few:
-            method = WARM if kind != EMPTY else COLD
-            shift = int(head[EXPONENT]) - units.e
-            if kind == REAL and not units.placeholder and shift != 0:
-                for k in range(v.size):
-                    v[k] = math.ldexp(v[k], shift)
-                for k in range(theta.size):
-                    theta[k] = math.ldexp(theta[k], shift)
-            if few:
-                best, steps, certificates = _by_lists(lay, lo, hi, goal, v, theta, P, pace, W)
-            else:
-                best, steps, certificates = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
-        if not best <= goal:
-            method = COLD if kind == EMPTY else FALLBACK
-            best, iterations = interior_point(lay, lo, hi, goal, best, W)
-            if not best <= goal:  # polish
-                assign(v, W.best_v)
-                assign(theta, W.best_theta)
-                assign(P, W.best_P)
-                best, more, again = newton(lay, lo, hi, goal, best, v, theta, P, pace, W)
-                steps += more
-                certificates += again
-        if not best <= tol * units.w_max:
-            best, more = _last_resort(lay, lo, hi, tol, best, pi, W)
-            iterations += more
-    head[KIND] = PLACEHOLDER if units.placeholder else REAL
-    head[EXPONENT] = units.e
-    if best < math.inf:
-        assign(v, W.best_v)
-        assign(theta, W.best_theta)
-        assign(P, W.best_P)
-        assign(q, W.best_q)
-        assign(pi, W.best_pi)
-        if excluded:
-            spread(lay, L, W.L, pi)
-    else:
-        head[KIND] = EMPTY
-    return conclude(units, tol, best, steps, certificates, iterations, method, W)
+        W.parts[KL] = kl
+        W.parts[SLACK] = slack
+        if best < math.inf:
+            assign(W.best_v, start.v)
+            assign(W.best_theta, start.theta)
+            assign(W.best_P, start.P)
+            assign(W.best_q, q)
+            assign(W.best_pi, pi)
+    return Progress(best, found.method, found.steps, found.certificates, iterations)

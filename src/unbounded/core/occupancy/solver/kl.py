@@ -1,4 +1,4 @@
-"""The projection of UOB-REPS: one mirror-descent step with relative entropy on triples.
+"""Take a mirror-descent step of UOB-REPS, with relative entropy on triples.
 
     min over Delta(boxes) of  <q, L> + sum_{h=0..H} w_h sum_{s,a,s'} D( q(s,a,s') || q0(s,a,s') ),
 
@@ -8,9 +8,11 @@ q0 = x0 P0 the entropy splits into ``x ln(x/x0) + x KL(P||P0)``. So this is the 
 
     phi(v) = max_{P in box} <P, v> - w KL(P||P0),    P = clip(P0 exp((v - theta)/w), lo, hi),
 
-whose dual in v is C^1 (`kl_dual`): damped Newton steps, no proximal loop.
+whose dual in v is C^1: damped Newton steps, no proximal loop. A pair's scale exp(-theta/w) is the
+root of a piecewise linear function. The curvature of phi is (1/w)(diag P_F - P_F P_F^T/sum P_F)
+over the free entries F.
 
-Certificate: for any v, with P the maximisers above and q the policy of x rolled through P,
+Certificate: for any v, with P the maximizers above and q the policy of x rolled through P,
 F(q) - min F <= sum_h w_h KL(q_h||x_h).
 
 A gap says nothing of states with hardly any mass, but these carry the memory of mirror descent: a
@@ -23,27 +25,32 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.confidence import check_boxes
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
-from unbounded.core.occupancy.reach import checked_losses, mark, spread
-from unbounded.core.occupancy.solver.ascent import (
-    direction,
-    good_step,
-    imbalance,
-    slope_along,
-    step_to,
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    Layers,
+    dots,
+    horizon,
 )
-from unbounded.core.occupancy.solver.incumbent import offer, offer_kept
-from unbounded.core.occupancy.solver.iterate import interior
-from unbounded.core.occupancy.solver.kl_dual import assemble, evaluate
-from unbounded.core.occupancy.solver.outcome import WARM, Outcome, Solution, certificate
-from unbounded.core.occupancy.solver.units import Units, conclude, normalise, wanted_gap
-from unbounded.core.occupancy.solver.work import Work, carve, work_size
-from unbounded.jit.kernel import assign, borrowed, kernel, subroutine
-from unbounded.validation import checked_vector
+from unbounded.core.occupancy.reach import mark, spread
+from unbounded.core.occupancy.solver.certificate import offer, offer_kept
+from unbounded.core.occupancy.solver.linear_algebra import add_gram, mass_to_move, slope_along
+from unbounded.core.occupancy.solver.newton import couple, direction, good_step, imbalance, step_to
+from unbounded.core.occupancy.solver.outcome import WARM, Outcome
+from unbounded.core.occupancy.solver.work import (
+    Units,
+    Work,
+    carve,
+    conclude,
+    normalize,
+    wanted_gap,
+)
+from unbounded.jit.kernel import assign, borrowed, kernel, section, subroutine
 
 MAX_STEPS = 60
 BALANCE = 1e-6
@@ -53,86 +60,12 @@ _SHRINK = 0.25  # of the weights, from solve to solve on the way to small ones, 
 _SLOWEST = 0.9999  # ... and at worst
 _STAGE_STEPS = 20  # of Newton's method, for each of these
 _FOLLOW_STEPS = 2000  # and for all
-
-
-class OccupancyKL:
-    """Mirror descent over occupancy measures, starting from the uniform one.
-
-    Parameters
-    ----------
-    layers : Layers
-    lo, hi : array_like, shape (n_transitions,)
-    tolerance : float, default 1e-8
-        Stop when the certified gap is at most this times the smallest weight.
-
-    Attributes
-    ----------
-    ln_q, ln_P : ndarray, shapes (n_pairs,) and (n_transitions,)
-        Logarithms of the current iterate q(s,a) P(s'|s,a).
-
-    Examples
-    --------
-    >>> layers = Layers([2], n_actions=2)
-    >>> learner = OccupancyKL(layers, [0.5, 0.5], [0.5, 0.5])
-    >>> solution = learner.step([0.0, 1.0, 0.0, 0.0, 0.0], weights=[1.0])
-    >>> solution.q.round(4).tolist(), solution.certificate.solved
-    ([1.0, 0.1345, 0.3655, 0.25, 0.25], True)
-    """
-
-    def __init__(
-        self, layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike, tolerance: float = 1e-8
-    ) -> None:
-        if not tolerance > 0:
-            raise ValueError(f"tolerance must be positive, got {tolerance}")
-        self.layers = layers
-        self.tolerance = float(tolerance)
-        self.ln_q, self.ln_P = uniform_base(layers)
-        self._pi = layers.even
-        self._work = np.empty(work_size(layers.table))
-        self.set_boxes(lo, hi)
-
-    def set_boxes(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> None:
-        """Use these boxes from now on; they need not be nested."""
-        lo, hi = check_boxes(self.layers, lo, hi)
-        self.lo, self.hi = lo.copy(), hi.copy()
-
-    def step(self, losses: npt.ArrayLike, weights: npt.ArrayLike) -> Solution:
-        """Move q to the minimiser for this episode's ``losses`` (n_pairs,), ``weights`` (H,).
-
-        A loss of +inf forbids an action.
-        """
-        L = checked_losses(self.layers, losses)
-        w = checked_vector("weights", weights, self.layers.horizon)
-        if not (np.all(np.isfinite(w)) and np.all(w > 0)):
-            raise ValueError(f"weights must be finite and positive, got {w.tolist()}")
-        lay = self.layers.table
-        pi = self._pi
-        v, theta = np.zeros(self.layers.n_states), np.zeros(self.layers.n_pairs)
-        outcome = kl_step(
-            lay, self.lo, self.hi, L, w, self.tolerance, self.ln_q, self.ln_P, v, theta,
-            self._work, pi,
-        )  # fmt: skip
-        _, e = math.frexp(float(w.max()))
-        q, P = self._iterate(L)
-        return Solution(q, pi.copy(), certificate(outcome), P, np.ldexp(v, e), np.ldexp(theta, e))
-
-    def _iterate(self, L: Vector) -> tuple[Vector, Vector]:
-        """q and P: not the base of pairs that are not in the program, which they keep."""
-        lay, q, P = self.layers.table, np.exp(self.ln_q), np.exp(self.ln_P)
-        marks = np.empty(self.layers.n_pairs)
-        if mark(lay, self.lo, self.hi, L, self._work, marks):
-            dead, middle = np.isinf(marks), np.empty_like(P)
-            q[dead] = 0.0
-            interior(lay, self.lo, self.hi, middle)
-            for h in range(self.layers.horizon):
-                first, end = lay[TRIPLE, h], lay[TRIPLE, h + 1]
-                rows = np.tile(dead[lay[PAIR, h] : lay[PAIR, h + 1]], int(lay[SIZE, h + 1]))
-                P[first:end][rows] = middle[first:end][rows]
-        return q, P
+_FAR = 1e100  # a pair's scale is looked for within this factor at a time
+_STEEP = 600.0  # exponents of e are kept within this
 
 
 def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
-    """Logarithms of q(s,a,s') = 1/(n_h A n_{h+1}), as q(s,a) and P(s'|s,a)."""
+    """Return logarithms of q(s,a,s') = 1/(n_h A n_{h+1}), as q(s,a) and P(s'|s,a)."""
     pairs = np.array([1, *(n * layers.n_actions for n in layers.sizes)])  # of layers 0..H
     following = np.array(layers.sizes)
     ln_q = np.repeat(-np.log(pairs), pairs)
@@ -140,12 +73,188 @@ def uniform_base(layers: Layers) -> tuple[Vector, Vector]:
     return ln_q, ln_P
 
 
-# Kernels
+# Kernels: the dual and its Newton matrix
+
+
+@subroutine
+def evaluate(
+    lay: Integers, lo: Vector, hi: Vector, v: Vector, ln_P: Vector, theta: Vector, W: Work
+) -> float:
+    """Return the dual's value; fill W.P, x, bound, q, r, grad and theta. W.L has -w ln x0 in it."""
+    lay, lo, hi, v, ln_P, theta, W = borrowed((lay, lo, hi, v, ln_P, theta, W))
+    H = horizon(lay)
+    value = 0.0
+    W.q[0] = 1.0
+    W.r[0] = 1.0
+    W.grad[0] = 0.0
+    for h in range(H + 1):
+        n = lay[SIZE, h]
+        A = lay[ACTIONS, h]
+        m = n * A
+        p = lay[PAIR, h]
+        wh = W.w[h]
+        if h < H:
+            _inner(lay, h, lo, hi, v, ln_P, wh, theta, W)
+        else:
+            for i in range(m):
+                W.bound[p + i] = 0.0
+        x = W.x[p : p + m]
+        if h == 0:
+            value -= W.bound[0]
+            x[0] = 1.0
+        else:
+            least = math.inf
+            for s in range(n):
+                vs = v[lay[STATE, h] + s]
+                for i in range(s * A, s * A + A):
+                    x[i] = W.L[p + i] + vs - W.bound[p + i]
+                    least = min(least, x[i])
+            z = 0.0
+            for i in range(m):
+                x[i] = math.exp((least - x[i]) / wh)
+                z += x[i]
+            value += least - wh * math.log(z)
+            for s in range(n):
+                t = 0.0
+                for i in range(s * A, s * A + A):
+                    x[i] /= z
+                    t += x[i]
+                k = lay[STATE, h] + s
+                W.q[k] = t
+                W.grad[k] = t - W.r[k]
+        if h < H:
+            dots(m, lay[SIZE, h + 1], x, W.P, lay[TRIPLE, h], W.r[lay[STATE, h + 1] :])
+    return value
+
+
+@subroutine
+def _inner(
+    lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, ln_P: Vector, wh: float,
+    theta: Vector, W: Work,
+) -> None:  # fmt: skip
+    """Find P, theta and bound = phi(v) of the pairs of layer h."""
+    lay, lo, hi, v, ln_P, theta, W = borrowed((lay, lo, hi, v, ln_P, theta, W))
+    m = lay[SIZE, h] * lay[ACTIONS, h]
+    n = lay[SIZE, h + 1]
+    vn = v[lay[STATE, h + 1] : lay[STATE, h + 1] + n]
+    top = vn[0]
+    for j in range(1, n):
+        top = max(top, vn[j])
+    e = W.c[:n]
+    for i in range(m):
+        k = lay[TRIPLE, h] + i
+        tau = (theta[lay[PAIR, h] + i] - top) / wh
+        s = 1.0
+        for _ in range(100):
+            for j in range(n):
+                t = ln_P[k + j * m] + (vn[j] - top) / wh - tau
+                e[j] = math.exp(min(max(t, -_STEEP), _STEEP))
+            s = _scale(m, n, lo[k:], hi[k:], e)
+            tau -= math.log(s)
+            if 2.0 / _FAR < s < 0.5 * _FAR:
+                break
+        th = top + wh * tau
+        theta[lay[PAIR, h] + i] = th
+        phi = th - wh  # the sum of w P0 is w
+        for j in range(n):
+            f = k + j * m
+            y = e[j] * s
+            if lo[f] < y and (y < hi[f] or hi[f] >= 1.0):
+                phi += wh * y
+            else:
+                y = min(max(y, lo[f]), hi[f])
+                if y > 0.0:
+                    phi += y * (vn[j] - th - wh * (math.log(y) - ln_P[f]) + wh)
+            W.P[f] = min(y, hi[f])
+        W.bound[lay[PAIR, h] + i] = phi
+
+
+@subroutine
+def _scale(m: int, n: int, lo: Vector, hi: Vector, e: Vector) -> float:
+    """Find s in (1/_FAR, _FAR) with sum_j clip(e_j s, lo_j, hi_j) = 1, or the nearer end.
+
+    The sum is piecewise linear and increasing; entry j of the boxes is at j m. That hi_j = 1 binds
+    no entry, here and below: one that is 1 to rounding leaves the rest free to move by factors.
+    """
+    low = 1.0 / _FAR
+    high = _FAR
+    s = 1.0
+    for _ in range(200):
+        free = 0.0
+        fixed = 0.0
+        for j in range(n):
+            t = e[j] * s
+            if t <= lo[j * m]:
+                fixed += lo[j * m]
+            elif t >= hi[j * m] and hi[j * m] < 1.0:
+                fixed += hi[j * m]
+            else:
+                free += t
+        r = free + fixed - 1.0
+        if abs(r) <= 1e-15 * n:
+            break
+        if r > 0.0:
+            high = s
+        else:
+            low = s
+        t = s * (1.0 - fixed) / free if free > 0.0 else -1.0
+        if not low < t < high:
+            t = math.sqrt(low * high)
+        if t == s:
+            break
+        s = t
+    return s
+
+
+@subroutine
+def assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
+    """Write the Newton matrix of the smooth dual to W.D, W.E; its diagonal to W.inverse.
+
+    ``damping`` is relative to the mass of a state, so that steps do not depend on that.
+    """
+    lay, lo, hi, W = borrowed((lay, lo, hi, W))
+    H = horizon(lay)
+    for k in range(W.D.size):
+        W.D[k] = 0.0
+    d = 0
+    e = 0
+    for h in range(H + 1):
+        n = lay[SIZE, h]
+        scale = 1.0 / W.w[h]
+        if h > 0:
+            for s in range(n):
+                at = lay[STATE, h] + s
+                k = d + s * n + s
+                W.D[k] += max((1.0 + damping) * mass_to_move(W.q[at], W.r[at]), 1e-300) * scale
+                W.inverse[at] = W.D[k]
+        if h == H:
+            break
+        m = n * lay[ACTIONS, h]
+        r = lay[SIZE, h + 1]
+        after = d + n * n if h > 0 else 0
+        block = W.D[after : after + r * r]
+        couple(lay, h, e, block, W)
+        for i in range(m):  # curvature of phi: keep the free entries of each row
+            free = 0.0
+            for j in range(r):
+                f = lay[TRIPLE, h] + j * m + i
+                if lo[f] < W.P[f] and (W.P[f] < hi[f] or hi[f] >= 1.0):
+                    free += W.P[f]
+                    block[j * r + j] += W.c[i] * W.P[f]
+                else:
+                    W.rows[i * r + j] = 0.0
+            W.c[i] = -W.c[i] / free if free > 0.0 else 0.0
+        add_gram(r, m, W.c, W.rows, block)
+        d = after
+        e += n * r if h > 0 else 0
+
+
+# Kernels: the step
 
 
 @kernel
 def _largest_imbalance(W: Work) -> float:
-    """Of any state, relative to its flow."""
+    """Find the largest imbalance of a state, relative to its flow."""
     largest = 0.0
     for k in range(1, W.grad.size):
         if W.grad[k] != 0.0:
@@ -158,7 +267,7 @@ def _line_search(
     lay: Integers, lo: Vector, hi: Vector, value: float, slope: float, ln_P: Vector, v: Vector,
     theta: Vector, W: Work,
 ) -> tuple[float, bool]:  # fmt: skip
-    """Move v along W.dv; the value there, and success."""
+    """Move v along W.dv; return the value there, and success."""
     assign(W.v_old, v)
     t = 1.0
     trial = value
@@ -176,7 +285,7 @@ def _ascend(
     lay: Integers, lo: Vector, hi: Vector, goal: float, limit: int, ln_P: Vector, v: Vector,
     theta: Vector, W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Newton's method until a certified gap is <= goal: the gap, steps and certificates."""
+    """Take Newton steps until a certified gap is <= goal; return it, steps and certificates."""
     lay, lo, hi, ln_P, v, theta, W = borrowed((lay, lo, hi, ln_P, v, theta, W))
     best = math.inf
     steps = 0
@@ -211,7 +320,7 @@ def _ascend(
 def _at_weights(
     lay: Integers, e: int, floor: float, L: Vector, w: Vector, ln_q: Vector, W: Work
 ) -> None:
-    """W.w and W.L for weights that are at least ``floor``, in units of 2^e."""
+    """Set W.w and W.L for weights that are at least ``floor``, in units of 2^e."""
     for h in range(1, horizon(lay) + 1):
         W.w[h] = max(math.ldexp(w[h - 1], -e), floor)
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
@@ -225,7 +334,7 @@ def _follow(
     lay: Integers, lo: Vector, hi: Vector, units: Units, goal: float, L: Vector, w: Vector,
     ln_q: Vector, ln_P: Vector, v: Vector, theta: Vector, W: Work,
 ) -> tuple[float, int, int]:  # fmt: skip
-    """Weights as large as the losses, then smaller and smaller, each solution the next start.
+    """Follow the path of solutions from weights as large as the losses to smaller ones.
 
     For weights that differ by many orders of magnitude, whose dual is nearly piecewise linear. Ends
     at the weights' own size or at the last that could be solved, as `_ascend` does.
@@ -237,9 +346,12 @@ def _follow(
                 floor = max(floor, abs(math.ldexp(L[p], -units.e)))
     v[:] = 0.0
     theta[:] = 0.0
-    before = v.copy()  # the last two solutions, and the weights that they are for
-    good = v.copy()
-    theta_good = theta.copy()
+    before = section(W.cg, 0, v.size)  # the last two solutions, and the weights that they are for
+    good = section(W.cg, v.size, 2 * v.size)
+    theta_good = section(W.lists, 0, theta.size)
+    assign(before, v)
+    assign(good, v)
+    assign(theta_good, theta)
     floor_before = math.inf
     floor_good = math.inf
     shrink = _SHRINK
@@ -284,7 +396,7 @@ def _follow(
 
 @kernel
 def _rebase(lay: Integers, W: Work, ln_q: Vector, ln_P: Vector) -> None:
-    """The base becomes the best point; pairs that are not in the program keep theirs."""
+    """Make the best point the base; pairs that are not in the program keep theirs."""
     for h in range(horizon(lay) + 1):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         for i in range(m):
@@ -301,14 +413,14 @@ def kl_step(
     lay: Integers, lo: Vector, hi: Vector, L: Vector, w: Vector, tol: float, ln_q: Vector,
     ln_P: Vector, v: Vector, theta: Vector, buffer: Vector, pi: Vector,
 ) -> Outcome:  # fmt: skip
-    """One step in place: the base becomes the minimiser. v, theta: where to start.
+    """Take a step of mirror descent in place, from the duals v, theta: the base becomes its end.
 
-    ``buffer`` has `work_size` entries. The duals come back in units of 2^e, as in `normalise`.
+    ``buffer`` has `work_size` entries. The duals come back in units of 2^e, as in `normalize`.
     """
     H = horizon(lay)
     W = borrowed(carve(lay, buffer))
     excluded = mark(lay, lo, hi, L, W.pair, W.L)
-    units = normalise(lay, L, w, W)
+    units = normalize(lay, L, w, W)
     for h in range(1, H + 1):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             W.L[p] -= W.w[h] * ln_q[p]

@@ -1,8 +1,19 @@
-"""Warm solver: proximal point in P, semismooth Newton in the flow multipliers v.
+"""Maximize the smoothed dual by Newton's method: the warm solver.
 
-`dual` smooths the program by ``sum x(s,a) (rho_h/2) ||P - P0||^2``. Its dual is maximised by
-Newton's method (`ascent`), then P0 <- P, and so on: a fixed point solves the original program.
-The smoothed inner problem adds, with F the free entries of a pair,
+`dual` smooths the program by ``sum x(s,a) (rho_h/2) ||P - P0||^2``. A semismooth Newton method in
+the flow multipliers v maximizes its dual, then P0 <- P, and so on (the proximal point method): a
+fixed point solves the original program.
+
+Minus the Hessian has a block per layer. With q = sum_a x and r the inflow, the softmax x over a
+layer's pairs gives, whatever the inner problem is,
+
+    M[h+1, h+1] += sum (x/w_h) P P^T,   M[h, h] += diag(q)/w_h,
+    M[h, h+1]    = -(1/w_h) ( [sum_a x P]_s - q r^T ).
+
+The rank-one terms -q q^T/w_h and -r r^T/w_h of the diagonal blocks are left out on purpose: the
+dual does not change when a layer's v is shifted, leaving them out removes that null space, and the
+step changes only to second order because q - r is the gradient. The smoothed inner problem adds,
+with F the free entries of a pair,
 
     M[h+1, h+1] += sum (x/rho_h)(I_F - 1_F 1_F^T/|F|).
 """
@@ -13,22 +24,18 @@ import math
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, horizon
-from unbounded.core.occupancy.solver import block_tridiagonal as blocktri
-from unbounded.core.occupancy.solver import conjugate_gradients as conjugate
-from unbounded.core.occupancy.solver import sparse as successors
-from unbounded.core.occupancy.solver.ascent import (
-    couple,
-    direction,
-    good_step,
-    imbalance,
+from unbounded.core.occupancy.solver import sparse
+from unbounded.core.occupancy.solver.certificate import bounds, offer
+from unbounded.core.occupancy.solver.dual import evaluate, project
+from unbounded.core.occupancy.solver.linear_algebra import (
+    add_gram,
+    conjugate_direction,
+    factor,
     mass_to_move,
     slope_along,
-    step_to,
+    solve_factored,
+    transpose,
 )
-from unbounded.core.occupancy.solver.certificate import bounds
-from unbounded.core.occupancy.solver.dual import evaluate
-from unbounded.core.occupancy.solver.incumbent import offer
-from unbounded.core.occupancy.solver.projection import project
 from unbounded.core.occupancy.solver.work import Work
 from unbounded.jit.kernel import assign, borrowed, kernel, subroutine
 
@@ -48,9 +55,76 @@ _TRIES = 25  # of a line search
 _SPOILT = 1e9  # v over rho, beyond which P need not sum to one
 
 
+@kernel
+def imbalance(grad: Vector) -> float:
+    """Sum |outflow - inflow| over the states."""
+    size = 0.0
+    for k in range(1, grad.size):
+        size += abs(grad[k])
+    return size
+
+
+@kernel
+def couple(lay: Integers, h: int, e: int, next_block: Vector, W: Work) -> None:
+    """Add x P P^T/w_h to the block of layer h + 1, and set the block between, from W.E[e] on.
+
+    Leaves x/w_h in W.c and P, pair by pair, in W.rows.
+    """
+    n = lay[SIZE, h]
+    A = lay[ACTIONS, h]
+    m = n * A
+    r = lay[SIZE, h + 1]
+    c = W.c
+    rows = W.rows
+    scale = 1.0 / W.w[h]
+    x = W.x[lay[PAIR, h] : lay[PAIR, h] + m]
+    for i in range(m):
+        c[i] = x[i] * scale
+    transpose(r, m, W.P, lay[TRIPLE, h], rows)
+    add_gram(r, m, c, rows, next_block)
+    if h == 0:  # s_0 has no multiplier
+        return
+    into = W.r[lay[STATE, h + 1] : lay[STATE, h + 1] + r]
+    for s in range(n):
+        row = W.E[e + s * r : e + (s + 1) * r]
+        t = W.q[lay[STATE, h] + s] * scale
+        for j in range(r):
+            row[j] = t * into[j]
+        for i in range(s * A, s * A + A):
+            one = rows[i * r : (i + 1) * r]
+            t = c[i]
+            for j in range(r):
+                row[j] -= t * one[j]
+
+
+@subroutine
+def direction(lay: Integers, W: Work) -> float:
+    """Solve for Newton's direction W.dv with the matrix in W.D, W.E; return the slope along it."""
+    W = borrowed(W)
+    factor(lay, W.D, W.E, W.inverse, W.c)
+    assign(W.dv, W.grad)
+    solve_factored(lay, W.D, W.E, W.inverse, W.dv)
+    return slope_along(W)
+
+
+@kernel
+def step_to(v: Vector, t: float, W: Work) -> None:
+    """Set v = W.v_old + t W.dv."""
+    for k in range(1, v.size):
+        v[k] = W.v_old[k] + t * W.dv[k]
+
+
+@kernel
+def good_step(value: float, trial: float, t: float, slope: float, after: float) -> bool:
+    """Test Armijo's condition; or, where rounding hides the increase, Wolfe's on the slopes."""
+    noise = 1e-13 * (1.0 + abs(value))
+    enough = trial >= value + 1e-4 * t * slope
+    return enough or (trial >= value - noise and after >= -0.8 * slope)
+
+
 @subroutine
 def assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> None:
-    """The Newton matrix into W.D, W.E and its diagonal into W.inverse."""
+    """Write the Newton matrix to W.D, W.E and its diagonal to W.inverse."""
     lay, lo, hi, W = borrowed((lay, lo, hi, W))
     H = horizon(lay)
     for k in range(W.D.size):
@@ -82,10 +156,10 @@ def assemble(lay: Integers, lo: Vector, hi: Vector, damping: float, W: Work) -> 
 @subroutine
 def _curvature(
     m: int, n: int, start: int, lo: Vector, hi: Vector, P: Vector, x: Vector, scale: float,
-    room: Vector, c: Vector, rows: Vector, D: Vector,
+    scratch: Vector, c: Vector, rows: Vector, D: Vector,
 ) -> None:  # fmt: skip
-    """D += sum_i (x_i scale)(I_F - 1_F 1_F^T/|F|) over the free entries F of each pair."""
-    free = room[:m]
+    """Add sum_i (x_i scale)(I_F - 1_F 1_F^T/|F|) to D, F the free entries of each pair."""
+    free = scratch[:m]
     for i in range(m):
         free[i] = 0.0
     for j in range(n):
@@ -97,7 +171,7 @@ def _curvature(
             free[i] += 1.0 if a[i] < y[i] < b[i] else 0.0
     everywhere = 0.0
     some = 0
-    diagonal = room[m : m + n]
+    diagonal = scratch[m : m + n]
     for j in range(n):
         diagonal[j] = 0.0
     for i in range(m):
@@ -112,7 +186,7 @@ def _curvature(
                 diagonal[j] += t * row[j]
             c[some] = -t / free[i]
             some += 1
-    blocktri.add_gram(n, some, c, rows, D)
+    add_gram(n, some, c, rows, D)
     each = everywhere / n
     for j in range(n):
         D[j * n + j] += diagonal[j] + everywhere
@@ -132,7 +206,7 @@ def _line_search(
     lay: Integers, lo: Vector, hi: Vector, value: float, slope: float, v: Vector, theta: Vector,
     P0: Vector, W: Work,
 ) -> tuple[float, int, bool]:  # fmt: skip
-    """Move v along W.dv; the value there, the evaluations that it took, and success."""
+    """Move v along W.dv; return the value there, the number of evaluations, and success."""
     assign(W.v_old, v)
     t = 1.0
     trial = value
@@ -150,8 +224,8 @@ def _line_search(
 
 
 @subroutine
-def _mend_rows(lay: Integers, lo: Vector, hi: Vector, v: Vector, W: Work) -> None:
-    """Project W.P on the boxes where v is so large beside rho that rounding has spoilt its sums."""
+def _repair_rows(lay: Integers, lo: Vector, hi: Vector, v: Vector, W: Work) -> None:
+    """Project W.P on the boxes where v is so large beside rho that rounding spoils its sums."""
     H = horizon(lay)
     largest = 0.0
     for k in range(v.size):
@@ -213,10 +287,10 @@ def newton(
         if size <= threshold:
             certificates += 1
             if W.begin.size > 0:
-                successors.mend(lay, lo, hi, W)
-                successors.bounds(lay, lo, hi, v, theta, W.P, W)
+                sparse.repair(lay, lo, hi, W)
+                sparse.bounds(lay, lo, hi, v, theta, W.P, W)
             else:
-                _mend_rows(lay, lo, hi, v, W)
+                _repair_rows(lay, lo, hi, v, W)
                 bounds(lay, lo, hi, v, theta, W.P, W.bound, W.slack)
             best, gap, slack = offer(lay, v, theta, False, best, W)
             if first:
@@ -247,7 +321,7 @@ def newton(
             break
         steps += 1
         if W.begin.size > 0:
-            slope = conjugate.direction(lay, lo, hi, _DAMPING * size, W)
+            slope = conjugate_direction(lay, lo, hi, _DAMPING * size, W)
         else:
             assemble(lay, lo, hi, _DAMPING * size, W)
             slope = direction(lay, W)

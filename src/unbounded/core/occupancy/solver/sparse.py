@@ -1,4 +1,4 @@
-"""The program where few transitions are possible: lists of the possible successors of each pair.
+"""Solve a program where few transitions are possible, over lists of each pair's successors.
 
 Where ``hi`` is 0 nothing can go, and such a transition is in no sum of `dual` or `certificate`. If
 all but one in eight are like that (`sparse`), the warm solver works on lists, and its cost goes by
@@ -271,7 +271,7 @@ def _root(
 
 
 @subroutine
-def mend(lay: Integers, lo: Vector, hi: Vector, W: Work) -> None:
+def repair(lay: Integers, lo: Vector, hi: Vector, W: Work) -> None:
     """Project W.P on the boxes where rounding has spoilt its sums, as v is large beside rho."""
     nothing = W.cg[: lay[STATE, -1]]
     nothing[:] = 0.0

@@ -1,4 +1,4 @@
-"""Block-tridiagonal systems, against dense ones."""
+"""Newton's linear systems, against dense ones."""
 
 from itertools import pairwise
 
@@ -7,8 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from occupancy_lists import Both
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.solver.block_tridiagonal import add_gram, factor, solve, transpose
+from unbounded.core.occupancy.solver import newton as ssn
+from unbounded.core.occupancy.solver.linear_algebra import (
+    _multiply,
+    add_gram,
+    conjugate_direction,
+    factor,
+    solve_factored,
+    transpose,
+)
+from unbounded.core.occupancy.solver.work import list_scratch
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -38,7 +48,7 @@ def test_solutions_are_those_of_the_dense_system(seed):
     inverse = np.concatenate([[np.nan], np.diag(dense)])
     x = b.copy()
     factor(layers.table, D, E, inverse, np.empty(max(sizes)))
-    solve(layers.table, D, E, inverse, x)
+    solve_factored(layers.table, D, E, inverse, x)
     assert x[0] == b[0]
     expected = np.linalg.solve(dense, b[1:])
     assert np.allclose(x[1:], expected, rtol=1e-7, atol=1e-9 * np.abs(expected).max())
@@ -51,7 +61,7 @@ def test_a_pivot_that_elimination_wipes_out_does_not_move():
     D, inverse = dense.ravel().copy(), np.concatenate([[0.0], np.diag(dense)])
     factor(layers.table, D, np.zeros(0), inverse, np.empty(3))
     x = np.array([0.0, *dense @ [1.0, 2.0, 0.0]])
-    solve(layers.table, D, np.zeros(0), inverse, x)
+    solve_factored(layers.table, D, np.zeros(0), inverse, x)
     assert np.allclose(x, [0.0, 1.0, 2.0, 0.0])
 
 
@@ -71,3 +81,24 @@ def test_transpose():
     transpose(3, 4, X, 5, Y)
     assert np.array_equal(Y[:12].reshape(4, 3), X[5:17].reshape(3, 4).T)
     assert Y[12] == -1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_products_are_with_the_newton_matrix_and_directions_solve_for_it(seed):
+    case = Both(seed)
+    case.evaluate()
+    ssn.assemble(case.lay, case.lo, case.hi, 0.01, case.W)
+    M = case.newton_matrix()
+    lo, hi, _ = case.listed
+    slope = conjugate_direction(case.lay, lo, hi, 0.01, case.few)
+    z, y = case.rng.normal(size=case.v.size), np.full(case.v.size, np.nan)
+    z[0] = 0.0
+    _multiply(case.lay, 0.01, list_scratch(case.few, 3), z, case.few, y)
+    assert np.allclose(y, M @ z, rtol=0, atol=1e-12 * np.abs(M).max())
+    assert not np.allclose(y, M @ z + 0.01 * z, rtol=0, atol=1e-12 * np.abs(M).max())
+    grad, dv = case.few.grad, case.few.dv
+    left = (grad - M @ dv)[1:]
+    norm = np.diag(M)[1:] ** -0.5
+    assert np.linalg.norm(left * norm) <= 1.01e-2 * np.linalg.norm(grad[1:] * norm)
+    assert slope == pytest.approx(grad @ dv)
+    assert slope > 0.0
