@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np  # noqa: E402
 
-from occupancy_facades import ConfidenceSet, OccupancyFTRL, u_visited  # noqa: E402
+from occupancy_facades import ConfidenceSet, OccupancyFTRL, episode, u_visited  # noqa: E402
 from occupancy_reference import (  # noqa: E402
     Program,
     clarabel_problem,
@@ -37,7 +37,7 @@ from occupancy_reference import (  # noqa: E402
     random_instance,
 )
 from unbounded import worlds  # noqa: E402
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, episode, horizon  # noqa: E402
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon  # noqa: E402
 from unbounded.core.occupancy.solver.ftrl import EMPTY, KIND, new_memory, solve  # noqa: E402
 from unbounded.core.occupancy.solver.outcome import FALLBACK, SOLVED  # noqa: E402
 from unbounded.core.occupancy.solver.work import work_size  # noqa: E402

@@ -7,6 +7,7 @@ return certificates by name.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +31,13 @@ from unbounded.core.occupancy.layout import (
     STATE,
     TRIPLE,
     Layers,
+    backward_induction,
+    condition,
+    draw,
     horizon,
 )
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.core.occupancy.reach import mark
 from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, new_memory, solve
 from unbounded.core.occupancy.solver.kl import kl_step, uniform_base
@@ -456,7 +460,131 @@ def checked_losses(layers: Layers, losses: npt.ArrayLike) -> Vector:
     return L
 
 
+def policy_from_occupancy(layers: Layers, q: npt.ArrayLike) -> Markov:
+    """The Markov policy q(s, a)/q(s), uniform over the allowed actions in states without mass.
+
+    Examples
+    --------
+    >>> layers = Layers([2], n_actions=2)
+    >>> policy_from_occupancy(layers, [1.0, 0.25, 0.75, 0.0, 0.0]).tables[0].tolist()
+    [[0.25, 0.75], [0.5, 0.5]]
+    """
+    q = checked_vector("q", q, layers.n_pairs)
+    if not np.all(q >= 0):
+        raise ValueError(f"q must be >= 0, its smallest entry is {np.min(q)}")
+    pi = np.empty(layers.n_pairs)
+    condition(layers.table, q, pi)
+    for table, mass, even in zip(*map(layers.unpack_pairs, (pi, q, layers.even)), strict=True):
+        none = mass.sum(axis=1) == 0.0
+        table[none] = even[none]
+    return Markov(layers, pi)
+
+
+def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.ArrayLike) -> Vector:
+    """Exact regret after each episode against the best fixed policy up to then.
+
+    Parameters
+    ----------
+    mdp : LayeredMDP
+    policies : sequence of length T
+        What was played; the *same* object again is not evaluated twice.
+    losses : array_like, shape (T, n_pairs)
+        The end of an episode costs nothing, whatever they say.
+
+    Returns
+    -------
+    ndarray, shape (T,)
+        ``sum_{tau <= t} <q_tau, l_tau> - min_pi <q^pi, sum_{tau <= t} l_tau>``.
+
+    Examples
+    --------
+    >>> mdp = LayeredMDP([1.0], [], n_actions=2)
+    >>> play = [Markov.uniform(mdp.layers)] * 2
+    >>> regret(mdp, play, [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]).tolist()
+    [0.5, 1.0]
+    """
+    table = np.ascontiguousarray(losses, dtype=np.float64)
+    if table.shape != (len(policies), mdp.layers.n_pairs):
+        raise ValueError(
+            f"losses must have shape (T, n_pairs) = {(len(policies), mdp.layers.n_pairs)}, "
+            f"got {table.shape}"
+        )
+    table = table.copy()
+    table[:, [0, *mdp.layers.free]] = 0.0
+    known: dict[int, Vector] = {}
+    paid = np.empty(len(policies))
+    best = np.empty(len(policies))
+    for t, policy in enumerate(policies):
+        if id(policy) not in known:
+            known[id(policy)] = occupancy(mdp, policy)
+        paid[t] = known[id(policy)] @ table[t]
+    total = np.cumsum(table, axis=0) + mdp.layers.barred
+    value, pi = np.empty(mdp.layers.n_states), np.empty(mdp.layers.n_pairs)
+    for t in range(len(policies)):
+        best[t] = backward_induction(mdp.layers.table, mdp.P, total[t], value, pi)
+    return np.cumsum(paid) - best
+
+
+def simulate_episode(
+    mdp: LayeredMDP, policy: npt.ArrayLike, words: npt.NDArray[np.uint64]
+) -> tuple[Integers, Integers]:
+    """Play one episode of a Markov policy with the randomness given as data.
+
+    Parameters
+    ----------
+    mdp : LayeredMDP
+    policy : array_like, shape (n_pairs,)
+        A flat Markov policy, see `unbounded.core.occupancy.policies`.
+    words : ndarray of uint64, shape (2 H,)
+        Words ``2(h-1)`` and ``2(h-1)+1`` draw the state and the action of layer ``h``.
+
+    Returns
+    -------
+    states, actions : ndarray of int64, shape (H,)
+        Numbers within the layers.
+
+    Examples
+    --------
+    >>> mdp = LayeredMDP([0.5, 0.5], [np.full((2, 2, 3), 1 / 3)])
+    >>> words = np.random.PCG64(0).random_raw(4)
+    >>> states, actions = simulate_episode(mdp, np.full(mdp.layers.n_pairs, 0.5), words)
+    >>> states.tolist(), actions.tolist()
+    ([1, 0], [0, 0])
+    """
+    H = mdp.layers.horizon
+    words = np.ascontiguousarray(words, dtype=np.uint64)
+    if words.shape != (2 * H,):
+        raise ValueError(f"words must have shape (2 H,) = ({2 * H},), got {words.shape}")
+    states, actions = np.empty(H, np.int64), np.empty(H, np.int64)
+    pi = checked_vector("policy", policy, mdp.layers.n_pairs)
+    episode(mdp.layers.table, mdp.P, pi, words, states, actions)
+    return states, actions
+
+
 # Kernels
+
+
+@subroutine
+def episode(
+    lay: Integers,
+    P: Vector,
+    pi: Vector,
+    words: npt.NDArray[np.uint64],
+    states: Integers,
+    actions: Integers,
+) -> None:
+    """Fill ``states`` and ``actions`` of layers 1..H, numbers within the layer."""
+    H = horizon(lay)
+    i = 0
+    for h in range(H):
+        s = draw(
+            P, lay[TRIPLE, h] + i, lay[SIZE, h] * lay[ACTIONS, h], lay[SIZE, h + 1], words[2 * h]
+        )
+        A = lay[ACTIONS, h + 1]
+        a = draw(pi, lay[PAIR, h + 1] + s * A, 1, A, words[2 * h + 1])
+        states[h] = s
+        actions[h] = a
+        i = s * A + a
 
 
 @subroutine

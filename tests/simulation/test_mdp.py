@@ -11,6 +11,7 @@ import pytest
 
 from loss_helpers import filled
 from mdp_play import paid, random_losses, walk_of
+from occupancy_facades import regret
 from unbounded import RFELP, SCBRL, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import (
     Growth,
@@ -23,7 +24,7 @@ from unbounded.adversaries.mdps import (
     Switch,
 )
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy, regret
+from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.learners.seeds import replicate_key, root_of
 from unbounded.mdps.steps.explorers import fill_component
 

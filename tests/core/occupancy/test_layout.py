@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from occupancy_facades import episode
 from unbounded import worlds
 from unbounded.core.occupancy.layout import (
     STATE,
@@ -14,7 +15,6 @@ from unbounded.core.occupancy.layout import (
     condition,
     dots,
     draw,
-    episode,
     horizon,
     roll_forward,
 )

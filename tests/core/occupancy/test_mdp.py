@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from occupancy_facades import simulate_episode
 from unbounded import worlds
-from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
+from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, occupancy
 
 

@@ -7,17 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from occupancy_facades import policy_from_occupancy, regret, simulate_episode
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.mdp import LayeredMDP, simulate_episode
-from unbounded.core.occupancy.policies import (
-    Markov,
-    Mixture,
-    best_policy,
-    occupancy,
-    policy_from_occupancy,
-    regret,
-)
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.core.occupancy.policies import Markov, Mixture, best_policy, occupancy
 
 shapes = st.tuples(
     st.lists(st.integers(1, 5), min_size=1, max_size=4),

@@ -1,4 +1,4 @@
-"""Confidence sets of transitions: counts, epochs by doubling, Bernstein boxes.
+"""Build confidence sets of transitions: counts, epochs by doubling, Bernstein boxes.
 
 With N visits of a pair and M of a triple, ``P_bar = M/max(1, N)`` and ``ln_ = ln(T S A/delta)``,
 the set of an epoch is the product over pairs of
@@ -14,8 +14,8 @@ A new epoch starts after an episode in which some visited pair has doubled its v
 epoch began; every first visit does. FTRL needs *nested* sets (E13): boxes are intersected with
 the previous ones, and a pair whose intersection is empty falls back to its new box.
 
-**Support.** Counts alone prove no transition impossible: eps > 0. So hi = 0 means that it was
-*told*, and stays, in every epoch, unless the transition is seen all the same.
+**Support.** Counts alone prove no transition impossible: eps > 0. So hi = 0 means that
+the support is *known*, and it stays in every epoch, unless the transition is seen all the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from unbounded.validation import checked_vector
 
 
 class Bernstein(NamedTuple):
-    """Constants of the width ``c1 sqrt(P_bar ln_/n) + c2 ln_/n``."""
+    """Hold the constants of the width ``c1 sqrt(P_bar ln_/n) + c2 ln_/n``."""
 
     c1: float
     c2: float
@@ -44,7 +44,7 @@ JIN = Bernstein(2.0, 14.0 / 3.0)
 
 
 def log_term(layers: Layers, episodes: int, delta: float) -> float:
-    """``ln(T S A/delta)``, where s_0 is not counted in S.
+    """Return ``ln(T S A/delta)``, where s_0 is not counted in S.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def log_term(layers: Layers, episodes: int, delta: float) -> float:
 
 
 def first_upper(layers: Layers, support: npt.ArrayLike | None) -> Vector:
-    """hi before any visit: 1 where a transition is possible, which is everywhere if not told.
+    """Return hi before any visit: 1 where a transition is possible, everywhere by default.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def first_upper(layers: Layers, support: npt.ArrayLike | None) -> Vector:
 
 
 def told_support(layers: Layers, support: npt.ArrayLike | None) -> Vector:
-    """hi before any visit, as `first_upper`; empty if every transition is possible.
+    """Return hi before any visit, as `first_upper`; empty if every transition is possible.
 
     Where episodes may end early, it is known that nothing leads away from the end.
 
@@ -110,7 +110,7 @@ def told_support(layers: Layers, support: npt.ArrayLike | None) -> Vector:
 
 
 def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """Flat boxes as contiguous arrays; a clear error if some pair's box holds no distribution.
+    """Return flat boxes as contiguous arrays; raise if some pair's box holds no distribution.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def rebuild(
     lo: Vector,
     hi: Vector,
 ) -> None:
-    """Boxes from counts, in place; intersected with those already there if ``nested``."""
+    """Rebuild the boxes from counts, in place; intersect them with the last ones if ``nested``."""
     for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         n = lay[SIZE, h + 1]
@@ -190,8 +190,9 @@ def renew(
     lay: Integers, N: Vector, N_before: Vector, M: Vector, ln_: float, c1: float, c2: float,
     growth: float, lo: Vector, hi: Vector,
 ) -> bool:  # fmt: skip
-    """Nested boxes of the pairs whose visits have changed and are ``growth >= 1`` times what their
-    box was made from, ``N_before``; whether any box changed.
+    """Rebuild the boxes, nested, of pairs whose visits have grown; return whether any box changed.
+
+    Their visits have changed and are ``growth >= 1`` times ``N_before``, of which the box was made.
 
     With ``growth = 1`` these are the boxes of `rebuild`, as a box stays if its counts do.
     """
@@ -218,7 +219,7 @@ def narrow(
     lay: Integers, states: Integers, actions: Integers, N: Vector, N_before: Vector, M: Vector,
     ln_: float, c1: float, c2: float, lo: Vector, hi: Vector,
 ) -> bool:  # fmt: skip
-    """Nested boxes of those visited pairs only that have doubled; whether any of them changed.
+    """Rebuild the boxes, nested, of visited pairs that have doubled; return whether any changed.
 
     ``N_before`` has the visits that each pair's own box was made from.
     """
@@ -241,12 +242,12 @@ def _rebuild_pair(
     m: int, n: int, start: int, count: float, M: Vector, ln_: float, c1: float, c2: float,
     nested: bool, lo: Vector, hi: Vector,
 ) -> bool:  # fmt: skip
-    """The box of the pair whose triples are ``start``, ``start + m``, ...; whether it changed."""
+    """Rebuild the box of the pair of triples ``start``, ``start + m``, ...; whether it changed."""
     keep = nested
     changed = False
     for j in range(n):
         if M[start + j * m] > 0.0 and hi[start + j * m] <= 0.0:
-            hi[start + j * m] = 1.0  # told to be impossible, and seen
+            hi[start + j * m] = 1.0  # thought impossible, and seen
             changed = True
     if nested:  # is the intersection empty?
         lowest = 0.0
@@ -279,7 +280,7 @@ def _interval(
     N: float, M: float, ln_: float, c1: float, c2: float, before: float
 ) -> tuple[float, float]:
     if before <= 0.0 and M <= 0.0:
-        return 0.0, 0.0  # told to be impossible
+        return 0.0, 0.0  # known to be impossible
     if N <= 0.0:
         return 0.0, 1.0
     P_bar = M / N

@@ -1,4 +1,4 @@
-"""MDPs as people have them, tables in memory or in a file, made layered.
+"""Make layered MDPs from tables in memory or in a file.
 
 Episodes that end early go on in a state of its own, *the end*: the last of every layer but the
 first. It costs nothing and is never left, so that all episodes have the same length and nothing is
@@ -25,7 +25,7 @@ _REMEDY = "if the episode ends there, say so by ends=, and if there is no such a
 
 
 class Given(NamedTuple):
-    """The arguments of `LayeredMDP`."""
+    """Hold the arguments of `LayeredMDP`."""
 
     initial: Vector
     transitions: list[Vector]
@@ -35,7 +35,7 @@ class Given(NamedTuple):
 
 
 def with_end(sizes: Sequence[int]) -> list[int]:
-    """The sizes of the layers when each but the first has the end as one more state.
+    """Return the sizes of the layers when each but the first has the end as one more state.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def layered(
     allowed: Any = None,
     ends: Any = None,
 ) -> Given:
-    """What `LayeredMDP.from_arrays` is given, as what `LayeredMDP` takes; or a clear error."""
+    """Turn what `LayeredMDP.from_arrays` is given into what `LayeredMDP` takes, or raise."""
     first = _numbers("initial", initial)
     if first.ndim != 1 or first.size == 0:
         raise ValueError(f"initial must be a non-empty vector, got shape {first.shape}")
@@ -83,7 +83,7 @@ def _numbers(name: str, value: Any) -> Vector:
 
 
 def _tables(name: str, value: Any, dimensions: int) -> Vector | list[Vector]:
-    """One table for every layer, or a list with one for each, of these ``dimensions``."""
+    """Read one table for every layer, or a list with one for each, of these ``dimensions``."""
     if isinstance(value, list | tuple):
         try:
             whole = np.array(value, dtype=np.float64)
@@ -95,7 +95,7 @@ def _tables(name: str, value: Any, dimensions: int) -> Vector | list[Vector]:
 
 
 def _steps(P: Any, n: int, H: int | None) -> tuple[list[Vector], int]:
-    """A table of shape (n_h, A_h, n_{h+1}) for each step but the last, and the most actions."""
+    """Read a table (n_h, A_h, n_{h+1}) for each step but the last, and the most actions."""
     found = _tables("P", P, 3)
     if isinstance(found, np.ndarray):
         if found.ndim != 3 or found.shape[0] != found.shape[2] or 0 in found.shape:
@@ -132,7 +132,7 @@ def _steps(P: Any, n: int, H: int | None) -> tuple[list[Vector], int]:
 
 
 def _allowed(allowed: Any, sizes: list[int], actions: list[int], A: int) -> list[Vector]:
-    """Tables of shape (n_h, A), one per layer: 1 where an action may be taken, else 0."""
+    """Read tables (n_h, A), one per layer: 1 where an action may be taken, else 0."""
     legal = [np.zeros((n, A)) for n in sizes]
     given: list[Vector] | Vector = [np.ones((n, a)) for n, a in zip(sizes, actions, strict=True)]
     if allowed is not None:
@@ -152,7 +152,7 @@ def _allowed(allowed: Any, sizes: list[int], actions: list[int], A: int) -> list
 
 
 def _ends(ends: Any, steps: list[Vector], first: Vector) -> tuple[list[Vector], list[Vector]]:
-    """For each step but the last its table, and the probabilities (n_h, A_h) that it ends."""
+    """Read for each step but the last its table, and the probabilities (n_h, A_h) of the end."""
     found = _tables("ends", ends, 2)
     if isinstance(found, np.ndarray) and found.ndim == 1:
         if np.asarray(ends).dtype != np.bool_ or any(len(step) != found.size for step in steps):
@@ -185,7 +185,7 @@ def _ends(ends: Any, steps: list[Vector], first: Vector) -> tuple[list[Vector], 
 
 
 def _with_end(h: int, step: Vector, ends: Vector) -> Vector:
-    """The table of a step with the end as one more state: the last, which is never left."""
+    """Add the end to the table of a step as one more state: the last, which is never left."""
     n, A, after = step.shape
     whole = np.zeros((n + (h > 0), A, after + 1))
     whole[:n, :, :after] = step
@@ -195,7 +195,7 @@ def _with_end(h: int, step: Vector, ends: Vector) -> Vector:
 
 
 def _check_rows(name: str, rows: Vector, legal: Vector) -> None:
-    """Refuse what is not a distribution, of the actions that are allowed."""
+    """Reject what is not a distribution, of the actions that are allowed."""
     rows = rows.copy()
     rows[legal != 1.0] = np.arange(rows.shape[2]) == 0
     try:
@@ -211,7 +211,7 @@ def _check_rows(name: str, rows: Vector, legal: Vector) -> None:
 def write_npz(
     path: str | os.PathLike[str], initial: Vector, transitions: list[Vector], layers: Layers
 ) -> None:
-    """The arguments of `layered` as the arrays of a file."""
+    """Write the arguments of `layered` as the arrays of a file."""
     arrays: dict[str, Any] = {"initial": initial}
     end = 1 if layers.ends else 0
     for h, P in enumerate(transitions):
@@ -231,7 +231,7 @@ def write_npz(
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arguments of `layered` from a file, or a clear error."""
+    """Read the arguments of `layered` from a file, or raise."""
     name = os.fspath(path)
     try:
         with open(path, "rb") as file:

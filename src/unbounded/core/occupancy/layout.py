@@ -1,4 +1,4 @@
-"""Layered MDPs: their flat layout, and kernels for occupancy measures and backward induction.
+"""Lay out layered MDPs flat; kernels for occupancy measures and backward induction.
 
 Layer 0 holds one dummy state ``s_0`` with one dummy action, whose transition is the unknown
 distribution of the first state. Layers ``1..H`` are played, with ``A`` actions in each state.
@@ -253,7 +253,7 @@ class Layers:
 
 @kernel
 def horizon(lay: Integers) -> int:
-    """H: layers that are played."""
+    """Return H, the number of layers that are played."""
     return lay.shape[1] - 2
 
 
@@ -274,31 +274,8 @@ def draw(P: Vector, start: int, stride: int, n: int, word: int) -> int:
 
 
 @subroutine
-def episode(
-    lay: Integers,
-    P: Vector,
-    pi: Vector,
-    words: npt.NDArray[np.uint64],
-    states: Integers,
-    actions: Integers,
-) -> None:
-    """Fill ``states`` and ``actions`` of layers 1..H, numbers within the layer."""
-    H = horizon(lay)
-    i = 0
-    for h in range(H):
-        s = draw(
-            P, lay[TRIPLE, h] + i, lay[SIZE, h] * lay[ACTIONS, h], lay[SIZE, h + 1], words[2 * h]
-        )
-        A = lay[ACTIONS, h + 1]
-        a = draw(pi, lay[PAIR, h + 1] + s * A, 1, A, words[2 * h + 1])
-        states[h] = s
-        actions[h] = a
-        i = s * A + a
-
-
-@subroutine
 def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
-    """out[j] = sum_i x[i] P[start + j m + i] for j < n: four rows at a time, in a fixed order."""
+    """Set out[j] = sum_i x[i] P[start + j m + i] for j < n, four rows at a time, in fixed order."""
     n4 = n - n % 4
     for j in range(0, n4, 4):
         k = start + j * m
@@ -329,7 +306,7 @@ def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
 
 @subroutine
 def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) -> None:
-    """Occupancy q(s, a) of the Markov policy ``pi``; ``mass`` gets q(s)."""
+    """Compute the occupancy q(s, a) of the Markov policy ``pi``; ``mass`` gets q(s)."""
     H = horizon(lay)
     mass[0] = 1.0
     for h in range(H + 1):
@@ -346,7 +323,7 @@ def roll_forward(lay: Integers, P: Vector, pi: Vector, mass: Vector, q: Vector) 
 
 @subroutine
 def condition(lay: Integers, q: Vector, pi: Vector) -> None:
-    """pi(a|s) = q(s, a)/q(s), uniform where q(s) = 0."""
+    """Set pi(a|s) = q(s, a)/q(s), uniform where q(s) = 0."""
     for h in range(horizon(lay) + 1):
         A = lay[ACTIONS, h]
         for s in range(lay[SIZE, h]):
@@ -362,7 +339,7 @@ def condition(lay: Integers, q: Vector, pi: Vector) -> None:
 def backward_induction(
     lay: Integers, P: Vector, losses: Vector, value: Vector, pi: Vector
 ) -> float:
-    """Least expected loss-to-go ``value`` (states) and a deterministic ``pi`` attaining it.
+    """Find the least expected loss-to-go ``value`` (states) and a deterministic ``pi`` for it.
 
     Returns the value of s_0. ``losses[0]``, the dummy pair's, is not read.
     """

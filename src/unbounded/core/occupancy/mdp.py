@@ -9,10 +9,10 @@ from typing import Self, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.from_arrays import layered, read_npz, write_npz
-from unbounded.core.occupancy.layout import Layers, episode
-from unbounded.validation import checked_distributions, checked_vector
+from unbounded.core.occupancy.layout import Layers
+from unbounded.validation import checked_distributions
 
 
 class LayeredMDP:
@@ -197,39 +197,3 @@ class LayeredMDP:
 
     def __repr__(self) -> str:
         return repr(self.layers).replace("Layers", "LayeredMDP", 1)
-
-
-def simulate_episode(
-    mdp: LayeredMDP, policy: npt.ArrayLike, words: npt.NDArray[np.uint64]
-) -> tuple[Integers, Integers]:
-    """Play one episode of a Markov policy with the randomness given as data.
-
-    Parameters
-    ----------
-    mdp : LayeredMDP
-    policy : array_like, shape (n_pairs,)
-        A flat Markov policy, see `unbounded.core.occupancy.policies`.
-    words : ndarray of uint64, shape (2 H,)
-        Words ``2(h-1)`` and ``2(h-1)+1`` draw the state and the action of layer ``h``.
-
-    Returns
-    -------
-    states, actions : ndarray of int64, shape (H,)
-        Numbers within the layers.
-
-    Examples
-    --------
-    >>> mdp = LayeredMDP([0.5, 0.5], [np.full((2, 2, 3), 1 / 3)])
-    >>> words = np.random.PCG64(0).random_raw(4)
-    >>> states, actions = simulate_episode(mdp, np.full(mdp.layers.n_pairs, 0.5), words)
-    >>> states.tolist(), actions.tolist()
-    ([1, 0], [0, 0])
-    """
-    H = mdp.layers.horizon
-    words = np.ascontiguousarray(words, dtype=np.uint64)
-    if words.shape != (2 * H,):
-        raise ValueError(f"words must have shape (2 H,) = ({2 * H},), got {words.shape}")
-    states, actions = np.empty(H, np.int64), np.empty(H, np.int64)
-    pi = checked_vector("policy", policy, mdp.layers.n_pairs)
-    episode(mdp.layers.table, mdp.P, pi, words, states, actions)
-    return states, actions

@@ -1,4 +1,4 @@
-"""Markov policies, episode-level mixtures, their exact occupancy measures and regret.
+"""Markov policies, episode-level mixtures, and their exact occupancy measures.
 
 A *mixture* draws one component when the episode starts and follows it to the end (erratum E12).
 It is not a Markov policy, but its occupancy measure is the mixture of the components':
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.arrays import Vector
-from unbounded.core.occupancy.layout import Layers, backward_induction, condition, roll_forward
+from unbounded.core.occupancy.layout import Layers, backward_induction, roll_forward
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.validation import checked_vector
 
@@ -126,26 +126,6 @@ def occupancy(mdp: LayeredMDP, policy: Markov | Mixture) -> Vector:
     return q
 
 
-def policy_from_occupancy(layers: Layers, q: npt.ArrayLike) -> Markov:
-    """The Markov policy q(s, a)/q(s), uniform over the allowed actions in states without mass.
-
-    Examples
-    --------
-    >>> layers = Layers([2], n_actions=2)
-    >>> policy_from_occupancy(layers, [1.0, 0.25, 0.75, 0.0, 0.0]).tables[0].tolist()
-    [[0.25, 0.75], [0.5, 0.5]]
-    """
-    q = checked_vector("q", q, layers.n_pairs)
-    if not np.all(q >= 0):
-        raise ValueError(f"q must be >= 0, its smallest entry is {np.min(q)}")
-    pi = np.empty(layers.n_pairs)
-    condition(layers.table, q, pi)
-    for table, mass, even in zip(*map(layers.unpack_pairs, (pi, q, layers.even)), strict=True):
-        none = mass.sum(axis=1) == 0.0
-        table[none] = even[none]
-    return Markov(layers, pi)
-
-
 def best_policy(mdp: LayeredMDP, losses: npt.ArrayLike) -> tuple[float, Markov]:
     """Best fixed policy in hindsight for (cumulative) ``losses``, by backward induction.
 
@@ -182,48 +162,3 @@ def _legal(layers: Layers, losses: Vector) -> Vector:
     losses = losses.copy()
     losses[list(layers.forbidden)] = np.inf
     return losses
-
-
-def regret(mdp: LayeredMDP, policies: Sequence[Markov | Mixture], losses: npt.ArrayLike) -> Vector:
-    """Exact regret after each episode against the best fixed policy up to then.
-
-    Parameters
-    ----------
-    mdp : LayeredMDP
-    policies : sequence of length T
-        What was played; the *same* object again is not evaluated twice.
-    losses : array_like, shape (T, n_pairs)
-        The end of an episode costs nothing, whatever they say.
-
-    Returns
-    -------
-    ndarray, shape (T,)
-        ``sum_{tau <= t} <q_tau, l_tau> - min_pi <q^pi, sum_{tau <= t} l_tau>``.
-
-    Examples
-    --------
-    >>> mdp = LayeredMDP([1.0], [], n_actions=2)
-    >>> play = [Markov.uniform(mdp.layers)] * 2
-    >>> regret(mdp, play, [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]).tolist()
-    [0.5, 1.0]
-    """
-    table = np.ascontiguousarray(losses, dtype=np.float64)
-    if table.shape != (len(policies), mdp.layers.n_pairs):
-        raise ValueError(
-            f"losses must have shape (T, n_pairs) = {(len(policies), mdp.layers.n_pairs)}, "
-            f"got {table.shape}"
-        )
-    table = table.copy()
-    table[:, [0, *mdp.layers.free]] = 0.0
-    known: dict[int, Vector] = {}
-    paid = np.empty(len(policies))
-    best = np.empty(len(policies))
-    for t, policy in enumerate(policies):
-        if id(policy) not in known:
-            known[id(policy)] = occupancy(mdp, policy)
-        paid[t] = known[id(policy)] @ table[t]
-    total = np.cumsum(table, axis=0) + mdp.layers.barred
-    value, pi = np.empty(mdp.layers.n_states), np.empty(mdp.layers.n_pairs)
-    for t in range(len(policies)):
-        best[t] = backward_induction(mdp.layers.table, mdp.P, total[t], value, pi)
-    return np.cumsum(paid) - best

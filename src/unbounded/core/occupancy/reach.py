@@ -1,4 +1,4 @@
-"""Which pairs a program over occupancy measures is about: those that can have any mass.
+"""Find the pairs that a program over occupancy measures is about: those that can have mass.
 
 A state that no transition of the confidence set reaches has q(s) = 0 whatever is played, and an
 action that is not allowed has q(s, a) = 0. The dual of the program would need v(s) = infinity
@@ -29,7 +29,7 @@ _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 
 
 def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Which states some policy of allowed actions reaches under some transitions in the boxes.
+    """Tell which states some policy of allowed actions reaches under transitions in the boxes.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArr
 
 
 def within_reach(layers: Layers, possible: Vector) -> list[int]:
-    """How many states of layers 1..H ``possible`` transitions (1 or 0; empty: all) can reach.
+    """Count the states of layers 1..H that ``possible`` transitions (1, 0; empty: all) can reach.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def within_reach(layers: Layers, possible: Vector) -> list[int]:
 
 @subroutine
 def mark(lay: Integers, lo: Vector, hi: Vector, L: Vector, room: Vector, marks: Vector) -> bool:
-    """marks = 0 on the pairs that are alive and infinity on the others; whether there are others.
+    """Set marks to 0 on pairs that are alive, else to infinity; return whether any is not.
 
     ``L`` is infinite where an action is not allowed. ``room`` is scratch, as long as the pairs of
     the largest layer. Where everything can be reached this looks at a few entries per state.
@@ -102,7 +102,7 @@ def mark(lay: Integers, lo: Vector, hi: Vector, L: Vector, room: Vector, marks: 
 def _reached(
     lay: Integers, lo: Vector, hi: Vector, h: int, j: int, room: Vector, marks: Vector
 ) -> bool:
-    """Whether a living pair of layer h can lead to state j of the next."""
+    """Test whether a living pair of layer h can lead to state j of the next."""
     m = lay[SIZE, h] * lay[ACTIONS, h]
     n = lay[SIZE, h + 1]
     for i in range(m):

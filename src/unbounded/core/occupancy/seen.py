@@ -1,7 +1,7 @@
-"""Transitions that were seen, and nothing of those that were not.
+"""Count the transitions that were seen, and store nothing of those that were not.
 
 Cost and memory go by the number of different transitions seen, which is at most that of the
-possible ones and at most H times that of the episodes: never by |S|^2, and without being told what
+possible ones and at most H times that of the episodes: never by |S|^2, and without knowing what
 is possible. The model is the mean of a posterior, with one visit spread over the next layer:
 
     P(s'|s, a) = (M(s, a, s') + 1/n)/(N(s, a) + 1),   n states in the next layer.
@@ -23,7 +23,7 @@ from unbounded.jit.kernel import kernel, subroutine
 
 
 class Seen(NamedTuple):
-    """Transitions 0 .. size - 1, with room for more."""
+    """Hold transitions 0 .. size - 1, with space for more."""
 
     size: int
     N: Counts  # pairs: visits
@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     M: Counts  # (capacity,): how often it was seen
 
     def check(self) -> None:
-        """Refuse lists that no visits can have made; with them, a kernel might never end."""
+        """Reject lists that no visits can have made; with them, a kernel might never end."""
         require(0 <= self.size <= self.M.size, "no so many transitions were seen")
         links = np.concatenate([self.begin, self.after[: self.size]])
         links = np.sort(links[links >= 0])
@@ -47,7 +47,7 @@ class Seen(NamedTuple):
         require(np.array_equal(total[left], self.N[left]), "visits are not what was seen")
 
     def check_for(self, layers: Layers) -> None:
-        """Refuse transitions that do not lead to the next layer."""
+        """Reject transitions that do not lead to the next layer."""
         lay = layers.table
         for h in range(layers.horizon + 1):
             k = self.begin[lay[PAIR, h] : lay[PAIR, h + 1]]
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
 
 
 def nothing_seen(layers: Layers) -> Seen:
-    """No transition, with room for at least one per pair."""
+    """Make an empty record, with space for at least one transition per pair."""
     X = layers.n_pairs
     room = X + layers.horizon
     return Seen(
@@ -69,7 +69,7 @@ def nothing_seen(layers: Layers) -> Seen:
 
 
 def grown(seen: Seen) -> Seen:
-    """The same transitions, with room for twice as many."""
+    """Return the same transitions, with space for twice as many."""
     return seen._replace(
         after=np.concatenate([seen.after, np.full_like(seen.after, -1)]),
         to=np.concatenate([seen.to, np.zeros_like(seen.to)]),
@@ -82,13 +82,13 @@ def grown(seen: Seen) -> Seen:
 
 @kernel
 def fits(lay_horizon: int, seen: Seen) -> bool:
-    """Whether the transitions of one more episode fit, all of them new."""
+    """Test whether the transitions of one more episode fit, all of them new."""
     return seen.size + lay_horizon <= seen.M.size
 
 
 @subroutine
 def observe(lay: Integers, seen: Seen, states: Integers, actions: Integers) -> int:
-    """Count an episode's transitions, that of s_0 first; how many different ones there are now."""
+    """Count an episode's transitions, that of s_0 first; return how many differ."""
     size = seen.size
     p = 0
     for h in range(1, horizon(lay) + 1):
@@ -115,7 +115,7 @@ def observe(lay: Integers, seen: Seen, states: Integers, actions: Integers) -> i
 
 @subroutine
 def reach(lay: Integers, seen: Seen, pi: Vector, mass: Vector) -> None:
-    """Occupancy of every state under the model, of the Markov policy ``pi``."""
+    """Compute the occupancy of every state under the model, of the Markov policy ``pi``."""
     mass[0] = 1.0
     for h in range(horizon(lay)):
         n = lay[SIZE, h + 1]
@@ -140,7 +140,7 @@ def reach(lay: Integers, seen: Seen, pi: Vector, mass: Vector) -> None:
 def expected(
     seen: Seen, p: int, V: Vector, B: Vector, V_mean: float, B_mean: float
 ) -> tuple[float, float]:
-    """Means of ``V`` and ``B`` after pair ``p``; given are their means over the next layer."""
+    """Return the means of ``V`` and ``B`` after pair ``p``, from those over the next layer."""
     v = V_mean
     b = B_mean
     k = seen.begin[p]
@@ -153,7 +153,7 @@ def expected(
 
 @kernel
 def mean(values: Vector, first: int, end: int) -> float:
-    """The mean of ``values[first:end]``."""
+    """Return the mean of ``values[first:end]``."""
     total = 0.0
     for i in range(first, end):
         total += values[i]

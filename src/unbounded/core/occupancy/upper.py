@@ -1,4 +1,4 @@
-"""Comp-UOB: greedy optimistic transitions and upper occupancy bounds over a confidence set.
+"""Bound occupancies from above over a confidence set (Comp-UOB), by greedy transitions.
 
 The largest probability of reaching state ``t`` of layer ``k`` with policy ``pi`` over all
 transitions in the boxes is ``f(s_0)``, where ``f = 1{. = t}`` on layer ``k`` and backwards
@@ -35,7 +35,7 @@ from unbounded.jit.kernel import borrowed, kernel, subroutine
 
 
 def scratch(layers: Layers) -> tuple[Vector, Integers]:
-    """Work arrays of the kernels below, made once."""
+    """Make the work arrays of the kernels below."""
     n = max(layers.sizes)
     return np.empty(n + 2 * n * layers.n_actions), np.empty(n, dtype=np.int64)
 
@@ -45,7 +45,7 @@ def scratch(layers: Layers) -> tuple[Vector, Integers]:
 
 @subroutine
 def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
-    """room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
+    """Set room(s, a) = 1 - sum_j lo(j|s, a); zero in layer H."""
     H = horizon(lay)
     for h in range(H):
         m = lay[SIZE, h] * lay[ACTIONS, h]
@@ -65,7 +65,7 @@ def spare_mass(lay: Integers, lo: Vector, room: Vector) -> None:
 
 @kernel
 def descending(n: int, f: Vector, order: Integers) -> None:
-    """order: 0..n-1 by decreasing f, ties by number."""
+    """Sort 0..n-1 by decreasing f into ``order``, ties by number."""
     for j in range(n):
         k = j
         while k > 0 and f[order[k - 1]] < f[j]:
@@ -79,7 +79,7 @@ def best_values(
     m: int, n: int, lo: Vector, hi: Vector, start: int, room: Vector, first: int, f: Vector,
     order: Integers, value: Vector, rest: Vector,
 ) -> None:  # fmt: skip
-    """value[i] = max over the box of pair i of <P, f>, for f >= 0, all pairs of a layer at once.
+    """Set value[i] = max over the box of pair i of <P, f>, for f >= 0, for a layer at once.
 
     ``room[first]`` is that of the layer's first pair; ``rest`` is scratch. States are taken two by
     two, which halves the passes over the pairs.
@@ -120,7 +120,7 @@ def best_values(
 
 @kernel
 def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
-    """f(s) = sum_a pi(a|s) value(s, a)."""
+    """Set f(s) = sum_a pi(a|s) value(s, a)."""
     for s in range(n):
         total = 0.0
         for a in range(A):
@@ -130,17 +130,10 @@ def average(n: int, A: int, pi: Vector, value: Vector, f: Vector) -> None:
 
 @subroutine
 def u_state(
-    lay: Integers,
-    lo: Vector,
-    hi: Vector,
-    room: Vector,
-    pi: Vector,
-    k: int,
-    t: int,
-    work: Vector,
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, pi: Vector, k: int, t: int, work: Vector,
     order: Integers,
-) -> float:
-    """Largest probability of reaching state ``t`` of layer ``k >= 1``."""
+) -> float:  # fmt: skip
+    """Return the largest probability of reaching state ``t`` of layer ``k >= 1``."""
     lay, lo, hi, room = borrowed(lay), borrowed(lo), borrowed(hi), borrowed(room)
     pi, work, order = borrowed(pi), borrowed(work), borrowed(order)
     n = order.size
@@ -168,17 +161,10 @@ def u_state(
 
 @subroutine
 def u_unknown(
-    lay: Integers,
-    lo: Vector,
-    hi: Vector,
-    room: Vector,
-    pi: Vector,
-    states: Integers,
-    u: Vector,
-    work: Vector,
-    order: Integers,
-) -> None:
-    """u of the visited states, of shape (n_states,), where it is below 0: not known yet."""
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, pi: Vector, states: Integers, u: Vector,
+    work: Vector, order: Integers,
+) -> None:  # fmt: skip
+    """Compute u (n_states) of the visited states where it is below 0: not known yet."""
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
         k = lay[STATE, h] + s

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from occupancy_facades import ConfidenceSet, OccupancyFTRL, known
+from occupancy_facades import ConfidenceSet, OccupancyFTRL, known, policy_from_occupancy
 from occupancy_reference import (
     Program,
     clarabel_solve,
@@ -18,7 +18,7 @@ from occupancy_reference import (
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, occupancy, policy_from_occupancy
+from unbounded.core.occupancy.policies import Markov, occupancy
 from unbounded.core.occupancy.solver.ftrl import (
     BOXES,
     EXPONENT,

@@ -1,4 +1,4 @@
-"""The occupancy programs as values: kernels call them, and do not copy them when compiled."""
+"""Offer the occupancy programs as values: kernels call them, and do not copy them."""
 
 from __future__ import annotations
 

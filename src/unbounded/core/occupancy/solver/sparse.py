@@ -22,14 +22,14 @@ from unbounded.jit.kernel import borrowed, integers, kernel, section, subroutine
 
 
 class Lists(NamedTuple):
-    """Possible successors of each pair; both are empty if there are no lists."""
+    """Hold the possible successors of each pair; both are empty if there are no lists."""
 
     begin: Integers  # n_pairs + 1
     to: Integers  # numbered over all layers
 
 
 def told_lists(layers: Layers, possible: Vector) -> Lists:
-    """Of ``possible`` transitions (1 or 0; empty: all), if they are `sparse`.
+    """List ``possible`` transitions (1 or 0; empty: all), if they are `sparse`.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def told_lists(layers: Layers, possible: Vector) -> Lists:
 
 @subroutine
 def only_listed(lay: Integers, lists: Lists, N: Vector, M: Vector) -> bool:
-    """Whether all transitions seen (visits N, M) are in the lists; False if there are none."""
+    """Test whether all transitions seen (visits N, M) are in the lists; False without lists."""
     if lists.begin.size == 0:
         return False
     for h in range(horizon(lay)):
@@ -76,7 +76,7 @@ def only_listed(lay: Integers, lists: Lists, N: Vector, M: Vector) -> bool:
 def best_listed(
     a: int, b: int, to: Integers, base: int, lo: Vector, hi: Vector, at: int, room: float, f: Vector
 ) -> float:
-    """max over the box of a pair of <P, f>, for f >= 0, as `upper.best_values`.
+    """Maximize <P, f> over the box of a pair, for f >= 0, as `upper.best_values`.
 
     Its successors are ``to[a:b]``, in ``f`` numbered from ``base`` on; their boxes begin at ``at``.
     """
@@ -102,7 +102,7 @@ def best_listed(
 
 @subroutine
 def sparse(hi: Vector) -> bool:
-    """Whether at most one transition in `FEW` is possible."""
+    """Test whether at most one transition in `FEW` is possible."""
     count = 0
     for k in range(hi.size):
         count += 1 if hi[k] > 0.0 else 0
@@ -113,7 +113,7 @@ def sparse(hi: Vector) -> bool:
 
 @subroutine
 def listed(lay: Integers, hi: Vector, W: Work) -> Work:
-    """The same arrays with lists of the possible transitions, if `sparse`."""
+    """Make lists of the possible transitions, which are `sparse`, in the work arrays."""
     X = lay[PAIR, -1]
     ends = integers(section(W.lists, 0, X + 2))
     for p in range(X + 2):
@@ -144,7 +144,7 @@ def listed(lay: Integers, hi: Vector, W: Work) -> Work:
 
 @subroutine
 def gather(lay: Integers, values: Vector, W: Work, out: Vector) -> None:
-    """``out``, in the order of the lists, from ``values`` over all transitions."""
+    """Copy ``values`` over all transitions to ``out``, in the order of the lists."""
     for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         for i in range(m):
@@ -156,7 +156,7 @@ def gather(lay: Integers, values: Vector, W: Work, out: Vector) -> None:
 
 @subroutine
 def scatter(lay: Integers, values: Vector, W: Work, out: Vector) -> None:
-    """The inverse of `gather`; the other entries of ``out`` stay."""
+    """Invert `gather`; the other entries of ``out`` stay."""
     for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
         for i in range(m):
@@ -170,7 +170,7 @@ def scatter(lay: Integers, values: Vector, W: Work, out: Vector) -> None:
 def flow(
     lay: Integers, h: int, x: Vector, P: Vector, begin: Integers, to: Integers, r: Vector
 ) -> None:
-    """r = inflow into the states of layer h + 1 from the pairs of layer h, of mass x."""
+    """Set r to the inflow into layer h + 1 from the pairs of layer h, of mass x."""
     for k in range(lay[STATE, h + 1], lay[STATE, h + 2]):
         r[k] = 0.0
     for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
@@ -183,7 +183,7 @@ def inner(
     lay: Integers, h: int, lo: Vector, hi: Vector, v: Vector, P0: Vector, theta: Vector,
     phi: Vector, W: Work,
 ) -> None:  # fmt: skip
-    """W.P, theta and phi(v) of the pairs of layer h."""
+    """Find W.P, theta and phi(v) of the pairs of layer h."""
     lay, lo, hi, v, P0, theta, phi, W = borrowed((lay, lo, hi, v, P0, theta, phi, W))
     rho = W.rho[h]
     scale = 1.0 / rho
@@ -228,9 +228,9 @@ def _root(
     a: int, b: int, rho: float, tolerance: float, lo: Vector, hi: Vector, P0: Vector, v: Vector,
     theta: float, low: float, high: float, to: Integers,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """theta, which [low, high] brackets, what the sum is too much by, and how many can move.
+    """Find theta, which [low, high] brackets; return it, the excess of the sum, how many can move.
 
-    As `projection.balance`, of one pair.
+    As `dual.balance`, of one pair.
     """
     scale = 1.0 / rho
     total = 0.0
@@ -272,7 +272,7 @@ def _root(
 
 @subroutine
 def repair(lay: Integers, lo: Vector, hi: Vector, W: Work) -> None:
-    """Project W.P on the boxes where rounding has spoilt its sums, as v is large beside rho."""
+    """Project W.P on the boxes where rounding spoils its sums, as v is large beside rho."""
     nothing = W.cg[: lay[STATE, -1]]
     nothing[:] = 0.0
     for p in range(lay[PAIR, -2]):
@@ -293,7 +293,7 @@ def repair(lay: Integers, lo: Vector, hi: Vector, W: Work) -> None:
 def bounds(
     lay: Integers, lo: Vector, hi: Vector, v: Vector, theta: Vector, P: Vector, W: Work
 ) -> None:
-    """W.bound and W.slack, as `certificate.bounds`."""
+    """Compute W.bound and W.slack, as `certificate.bounds`."""
     for p in range(lay[PAIR, -1]):
         u = theta[p] if W.begin[p] < W.begin[p + 1] else 0.0
         z = 0.0
