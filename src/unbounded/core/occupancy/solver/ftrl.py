@@ -226,7 +226,7 @@ def _prepare(
         for h in range(horizon(lay)):
             m = lay[SIZE, h] * lay[ACTIONS, h]
             project(m, lay[SIZE, h + 1], lo, hi, lay[TRIPLE, h], start.P, W.c, W.pair)
-    shift = head[EXPONENT] - units.e
+    shift = int(head[EXPONENT]) - units.e
     if head[KIND] == REAL and not units.placeholder and shift != 0:
         for k in range(start.v.size):
             start.v[k] = math.ldexp(start.v[k], shift)
