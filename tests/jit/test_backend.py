@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from numba.core.lowering import Lower
 
+from occupancy_facades import OccupancyFTRL
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.solver.ftrl import OccupancyFTRL
 from unbounded.jit.backend import Uncounted
 from unbounded.jit.kernel import counting_kernel, kernel, section, subroutine
 
