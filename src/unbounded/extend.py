@@ -3,8 +3,8 @@
 For an algorithm in plain Python, `unbounded.PythonLearner` is enough. A compiled one is a file like
 those of the package: ``Params`` and ``State``, NamedTuples; ``init``; the kernels ``distribution``,
 ``act``, ``update`` and ``scale``; and a class below `Learner` with ``spec = BanditSpec.of(__name__,
-...)`` whose constructor ends with ``self._start(Params(...), locals(), seed)`` (`MDPLearner`,
-`MDPSpec` and ``self._begin(layers, Params(...), locals(), seed)`` for MDPs). All that such a file
+...)`` whose constructor ends with ``self._start(Params(...), seed)`` (`MDPLearner`,
+`MDPSpec` and ``self._begin(layers, Params(...), seed)`` for MDPs). All that such a file
 needs has a name here, and these names stay; what is not here or in ``unbounded`` may change.
 
 =====================  ==========================================================================

@@ -44,7 +44,7 @@ def scale(params, state):
 class Mine(Learner):
     spec = BanditSpec.of(__name__, name="Mine", reference="", guarantee="", scale_free=True)
     def __init__(self, n_arms, *, seed=None):
-        self._start(Params(n_arms), locals(), seed)
+        self._start(Params(n_arms), seed)
 """
 PLAY = """
 def play(cls):
@@ -99,7 +99,7 @@ class Mine(MDPLearner):
                       distribution=markov_play.distribution, scale_free=True)
     def __init__(self, layers, n_actions, *, seed=None):
         shape = checked_layers(layers, n_actions)
-        self._begin(shape, Params(shape.n_actions), locals(), seed)
+        self._begin(shape, Params(shape.n_actions), seed)
 class Theirs(MDPAdversary):
     def fill(params, t, q, lay, out):
         out[:] = {step}

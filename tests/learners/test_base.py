@@ -113,7 +113,10 @@ def test_a_subclass_has_the_settings_of_its_algorithm():
 
 def test_it_says_what_it_is():
     assert repr(player()) == "IndependentSCB(layers=[1, 2], n_actions=2, clip='range')"
-    assert repr(SCB(2)).startswith("SCB(n_arms=2, profile='practical', clip='range', ")
+    assert repr(SCB(2)) == "SCB(n_arms=2)"
+    learner = SCB(2, rate=1, seed=0)
+    learner.tell(learner.ask(), 1.0)
+    assert repr(learner) == repr(SCB.load(learner.save())) == "SCB(n_arms=2, rate=1) after 1 round"
 
 
 def play_on(learner, rounds=20):

@@ -26,7 +26,8 @@ def test_scikit_learn_clones_every_bandit(example):
     losses = np.random.default_rng(0).random((20, 5))
     first = example.play(learner, losses)
     fresh = clone(learner)
-    assert (type(fresh), repr(fresh), fresh.rounds) == (type(learner), repr(learner), 0)
+    assert (type(fresh), fresh.rounds) == (type(learner), 0)
+    assert repr(learner) == f"{fresh!r} after 20 rounds"
     again = example.play(fresh, losses)
     assert again[0] == first[0]
     assert (again[1] == first[1]).all()

@@ -330,7 +330,7 @@ class AdaINF(Learner):
         robust = checked_flag("robust", robust)
         trim = checked_count("trim", trim, least=0)
         a = usual_exploration(n_arms) if exploration is None else exploration
-        self._start(Params(n_arms, a, robust, trim), locals(), seed)
+        self._start(Params(n_arms, a, robust, trim), seed)
         self._watching = trim > 0
 
     def _tenfold(self) -> tuple[float, float]:

@@ -260,8 +260,6 @@ class CostSCB(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         least = checked_lower(lower, best_reward)
-        lower = None if lower is None else least
-        best_reward = None if best_reward is None else 0.0 - least
         growing = isinstance(outliers, str)
         if not isinstance(outliers, str):
             outliers = checked_count("outliers", outliers, least=0)
@@ -282,7 +280,7 @@ class CostSCB(Learner):
             )
         params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         self._counts = counts
-        self._start(params, locals(), seed)
+        self._start(params, seed)
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
 

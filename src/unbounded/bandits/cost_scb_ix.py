@@ -165,14 +165,12 @@ class CostSCBIX(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         least = checked_lower(lower, best_reward)
-        lower = None if lower is None else least
-        best_reward = None if best_reward is None else 0.0 - least
         outliers = checked_count("outliers", outliers, least=0)
         iota = math.log(n_arms)
         if delta is not None:
             delta = checked_constant("delta", delta, below=1.0)
             iota -= math.log(delta)
-        self._start(Params(n_arms, least, outliers + 1, iota), locals(), seed)
+        self._start(Params(n_arms, least, outliers + 1, iota), seed)
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
 

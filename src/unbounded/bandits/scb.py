@@ -204,7 +204,8 @@ class SCB(Learner):
         mixing = usual.mixing if mixing is None else mixing
         code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
         rate = checked_constant("rate", usual.rate if rate is None else rate)
-        self._start(Params(n_arms, code, rule, mixing, rate), locals(), seed)
+        chosen = {"clip": clip, "rate": rate, "mixing": mixing}
+        self._start(Params(n_arms, code, rule, mixing, rate), seed, chosen)
 
     def _tenfold(self) -> tuple[float, float]:
         low, high = self._scalar("window.low"), self._scalar("window.high")

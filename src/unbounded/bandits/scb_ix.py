@@ -204,8 +204,9 @@ class SCBIX(Learner):
             iota -= math.log(delta)
         cap = 0.5 if clip == "range" else 1.0
         if beta_cap is not None:
-            cap = beta_cap = checked_part("beta_cap", beta_cap)
-        self._start(Params(n_arms, code, rule, mixing, iota, cap), locals(), seed)
+            cap = checked_part("beta_cap", beta_cap)
+        chosen = {"clip": clip, "mixing": mixing}
+        self._start(Params(n_arms, code, rule, mixing, iota, cap), seed, chosen)
 
     def _tenfold(self) -> tuple[float, float]:
         low, high = self._scalar("window.low"), self._scalar("window.high")

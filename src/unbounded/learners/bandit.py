@@ -18,7 +18,7 @@ from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
-from unbounded.learners.base import AskTell
+from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.scale_warning import SETTLED, ScaleWarning
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
@@ -89,8 +89,8 @@ class Learner(AskTell[Choice]):
     _example = "SCB"
     _remedy = ""  # where one huge loss spoils the scale: what to do about it
 
-    def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
-        super()._start(params, arguments, seed)
+    def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
+        super()._start(params, seed, checked)
         self._choose_steps()
         self._delayed = self.spec.delayed
         full = self.spec.feedback == "full"

@@ -8,9 +8,11 @@ import threading
 import warnings
 import weakref
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
-from functools import cache
-from inspect import signature
+from functools import wraps
+from inspect import Signature, signature
+from operator import index
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, SupportsIndex
 
@@ -24,9 +26,10 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.repeatable import Repeatable
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.tickets import Outstanding, T
-from unbounded.validation import checked_count
+from unbounded.validation import check_settings, checked_count, checked_real, shown
 
 _MOST = 2**53  # counts are kept in floats
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class AskTell(Repeatable, Generic[T]):
@@ -42,9 +45,12 @@ class AskTell(Repeatable, Generic[T]):
 
     spec: Any  # the class's, or the one that its settings choose
     _noun: ClassVar[str]  # what a ticket is called
+    _unit: ClassVar[str] = "round"  # what one tell is about
     _example: ClassVar[str]  # of a learner, for the error message
 
     _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
+    _arguments: Mapping[str, Any]  # of the constructor, the seed apart
+    _named: tuple[str, ...]  # those of them that differ from their defaults
 
     def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
         raise TypeError(
@@ -52,11 +58,22 @@ class AskTell(Repeatable, Generic[T]):
             "for example"
         )
 
-    def _start(self, params: Any, arguments: Mapping[str, Any], seed: Seed) -> None:
-        """Begin with ``params``, made from the constructor's ``arguments``: its ``locals()``, with
-        the checked values, which become the settings."""
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "__init__" in vars(cls):
+            for base in cls.__mro__[1:]:
+                methods = (n for n in signature(cls).parameters if callable(vars(base).get(n)))
+                check_settings(cls, base, methods)
+            cls.__init__ = _noting(vars(cls)["__init__"])  # type: ignore[method-assign] # wrapped
+
+    def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
+        """Begin with ``params``; the last line of a constructor.
+
+        The constructor's arguments become the settings, with the ``checked`` values of those that
+        were left open.
+        """
         self._params = params
-        self._settings = _settings(type(self), arguments)
+        self._settings = {n: plain(checked.get(n, self._arguments[n])) for n in self._arguments}
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
         self._seed = seed
@@ -218,6 +235,21 @@ class AskTell(Repeatable, Generic[T]):
         """`settings` and the seed, which a learner from a file or from `spawn` has not (None)."""
         return {**deepcopy(self._settings), "seed": self._seed}
 
+    def clone(self) -> Self:
+        """A fresh learner, made by the same arguments; with a seed, it will make the same choices.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> learner = SCB(n_arms=3, rate=0.5, seed=7)
+        >>> learner.tell(learner.ask(), loss=1.0)
+        >>> learner.clone().rounds, learner.clone().get_params()["seed"]
+        (0, 7)
+        """
+        fresh = super().clone()
+        fresh._named = self._named
+        return fresh
+
     @property
     def clipped(self) -> int:
         """How many losses were clipped, because they exceeded what had been seen before them
@@ -233,8 +265,13 @@ class AskTell(Repeatable, Generic[T]):
         return self.spec.packing.python.state(self._buffer)
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings.items())
-        return f"{self.spec.name}({settings})"
+        """The settings that differ from the defaults, and how much was told."""
+        told = int(self._scalar("t")) - 1
+        after = f" after {told} {self._unit}{'' if told == 1 else 's'}" if told else ""
+        return f"{self.spec.name}({', '.join(self._shown_settings())}){after}"
+
+    def _shown_settings(self) -> list[str]:
+        return [f"{name}={shown(self._settings[name])}" for name in self._named]
 
     # ------------------------------------------------------------------ keeping
 
@@ -267,6 +304,7 @@ class AskTell(Repeatable, Generic[T]):
             self.spec.name,
             {
                 "settings": documents.shortened(self._settings),
+                "named": list(self._named),
                 "buffer": documents.encoded(buffer),
                 "asked": self._asked_at(buffer),
                 "generator": generator,
@@ -308,6 +346,7 @@ class AskTell(Repeatable, Generic[T]):
             raise ValueError("its state does not fit its settings")
         learner = cls(**settings, seed=0)
         learner._seed = None
+        learner._named = tuple(name for name in settings if name in fields["named"])
         learner._fit(buffer.size)
         packing = learner.spec.packing
         packing.check(buffer, like=learner._buffer)
@@ -399,19 +438,41 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-@cache
-def _setting_names(cls: type) -> tuple[str, ...]:
-    """Arguments of the constructor of the class that declares the algorithm, the seed apart."""
-    return tuple(name for name in signature(declaring(cls)).parameters if name != "seed")
+def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> None:
+    """Let a learner know the arguments of its constructor, and which differ from their defaults."""
+    bound = init.bind(learner, *args, **kwargs)
+    bound.apply_defaults()
+    given = dict(list(bound.arguments.items())[1:])
+    given.pop("seed", None)
+    learner._arguments = given
+    learner._named = tuple(n for n in given if _differs(given[n], init.parameters[n].default))
 
 
-def _settings(cls: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What `save` keeps: JSON knows neither tuples nor NumPy's numbers."""
-    return {name: plain(arguments[name]) for name in _setting_names(cls)}
+def _differs(value: Any, default: Any) -> bool:
+    same = value is default or (type(value) is type(default) and np.array_equal(value, default))
+    return not same
+
+
+def _noting(init: Any) -> Any:
+    """A constructor that notes its arguments, if it is that of the algorithm's own class."""
+    takes = signature(init)
+
+    @wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
+        if declaring(type(self)).__init__ is __init__:
+            with suppress(TypeError):  # which Python says better
+                note_arguments(self, takes, args, kwargs)
+        init(self, *args, **kwargs)
+
+    return __init__
 
 
 def plain(value: Any) -> Any:
-    """The same without tuples and NumPy's types."""
+    """A setting as `save` keeps it: JSON knows neither tuples nor NumPy's numbers."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if value is None or isinstance(value, str | bool | int | float | Mapping):
+        return value
+    return index(value) if hasattr(value, "__index__") else checked_real("a setting", value)

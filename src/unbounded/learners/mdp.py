@@ -21,7 +21,7 @@ from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.kernel import borrowed
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.base import AskTell, plain
+from unbounded.learners.base import EMPTY, AskTell, plain
 from unbounded.learners.early_ends import check_end, completed
 from unbounded.learners.full_information import all_losses, is_tables
 from unbounded.learners.learner_kwargs import arguments_for
@@ -93,13 +93,16 @@ class MDPLearner(AskTell[Plan]):
     spec: MDPSpec
     layers: Layers
     _noun = "plan"
+    _unit = "episode"
     _example = "SCBRL"
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
     _said_unsolved = False
     _warms_up = False  # whether to run compiled steps in any case
     _least: Vector | None = None  # of learners that are told the least possible losses: those
 
-    def _begin(self, layers: Layers, params: Any, arguments: Any, seed: Seed) -> None:
+    def _begin(
+        self, layers: Layers, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY
+    ) -> None:
         """As `_start`, for an MDP of this shape."""
         self.layers = layers
         self._asks = 0
@@ -107,7 +110,7 @@ class MDPLearner(AskTell[Plan]):
             "layers": list(layers.sizes), "n_actions": layers.n_actions, "ends": layers.ends,
             "allowed": [table.tolist() for table in layers.allowed] if layers.n_forbidden else None,
         }  # fmt: skip
-        self._start(params, {**arguments, **shape}, seed)
+        self._start(params, seed, {**checked, **shape})
 
     def _fresh(self) -> Vector:
         self._steps = steps_of(type(self), self.spec, self._settings, entries)
@@ -362,11 +365,11 @@ class MDPLearner(AskTell[Plan]):
         """The learner's own policy now, without exploration."""
         return Markov(self.layers, self.spec.policy(self._state()))
 
-    def __repr__(self) -> str:
+    def _shown_settings(self) -> list[str]:
         parts = [f"{name}={value!r}" for name, value in self._differing().items()]
         parts += [f"{self.layers.n_forbidden} not allowed"] if self.layers.n_forbidden else []
         parts += ["ends=True"] if self.layers.ends else []
-        return f"{self.spec.name}({', '.join(parts)})"
+        return parts
 
     def _differing(self) -> dict[str, Any]:
         """The settings that are not defaults, but for what `__repr__` says of the shape."""

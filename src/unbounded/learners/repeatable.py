@@ -19,16 +19,7 @@ class Repeatable:
         raise NotImplementedError
 
     def clone(self) -> Self:
-        """A fresh one, made by the same arguments; with a seed, it will make the same choices.
-
-        Examples
-        --------
-        >>> from unbounded import SCB
-        >>> learner = SCB(n_arms=3, rate=0.5, seed=7)
-        >>> learner.tell(learner.ask(), loss=1.0)
-        >>> learner.clone().rounds, learner.clone().get_params()["seed"]
-        (0, 7)
-        """
+        """A fresh one, made by the same arguments."""
         return type(self)(**self.get_params())
 
     def __sklearn_clone__(self) -> Self:

@@ -327,7 +327,7 @@ class CostSCBRL(MDPLearner):
             "lower": as_given(lower, least), "best_reward": as_given(best_reward, 0.0 - least),
             "tolerance": params.tolerance, **constants._asdict(),
         }  # fmt: skip
-        self._begin(shape, params, arguments | kept, seed)
+        self._begin(shape, params, seed, arguments | kept)
         self._least = params.lower
 
     def _differing(self) -> dict[str, Any]:

@@ -289,7 +289,6 @@ class PolicyOptimisation(MDPLearner):
         mixing: float = 0.5,
         seed: Seed = None,
     ) -> None:
-        arguments = locals()
         shape = checked_layers(layers, n_actions)
         params = Params(
             clip=checked_option("clip", clip, ("scale", "range")),
@@ -298,7 +297,7 @@ class PolicyOptimisation(MDPLearner):
             bonus=checked_within("bonus", bonus, *_LIMITS),
             mixing=checked_within("mixing", mixing, *_LIMITS),
         )
-        self._begin(shape, params, arguments | params._asdict() | {"clip": clip}, seed)
+        self._begin(shape, params, seed, params._asdict() | {"clip": clip})
 
     @property
     def thresholds(self) -> Vector:

@@ -390,7 +390,7 @@ class RFELP(MDPLearner):
             sought=sought,
             even=shape.even,
         )
-        self._begin(shape, params, locals(), seed)
+        self._begin(shape, params, seed)
 
     @property
     def made_for(self) -> int:

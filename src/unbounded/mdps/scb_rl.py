@@ -313,7 +313,7 @@ class SCBRL(MDPLearner):
                 "allowed": [t.tolist() for t in shape.allowed] if shape.n_forbidden else None,
             },
         }  # fmt: skip
-        self._begin(shape, params, settings, seed)
+        self._begin(shape, params, seed, settings)
 
     def _differing(self) -> dict[str, Any]:
         differing = super()._differing()

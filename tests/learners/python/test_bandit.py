@@ -539,3 +539,15 @@ def test_one_that_cannot_wait_says_so() -> None:
     learner.ask()
     with pytest.raises(RuntimeError, match="Impatient needs to know of"):
         learner.ask()
+
+
+@pytest.mark.parametrize("name", ["ask", "save", "distribution", "spawn"])
+def test_a_setting_cannot_hide_a_method(name):
+    """When the class is made, and not when the first learner is."""
+    with pytest.raises(TypeError, match=f"{name} cannot be a setting of Mine: .*{name} is used"):
+        exec(  # the name is a parameter
+            "class Mine(PythonLearner):\n"
+            f"    def __init__(self, n_arms, *, {name}=0.5, seed=None):\n"
+            "        super().__init__(n_arms, seed=seed)\n",
+            {"PythonLearner": PythonLearner},
+        )

@@ -147,4 +147,4 @@ class CompiledEXP3pp(Learner):
         n_arms = checked_count("n_arms", n_arms)
         alpha, beta = checked_positive("alpha", alpha), checked_positive("beta", beta)
         loss_range = checked_range("loss_range", loss_range)
-        self._start(Params(n_arms, alpha, beta, *loss_range), locals(), seed)
+        self._start(Params(n_arms, alpha, beta, *loss_range), seed)

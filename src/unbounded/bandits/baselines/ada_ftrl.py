@@ -112,4 +112,4 @@ class AdaFTRL(Learner):
     def __init__(self, n_arms: SupportsIndex, *, strength: float = 1.0, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         strength = checked_constant("strength", strength)
-        self._start(Params(n_arms, strength), locals(), seed)
+        self._start(Params(n_arms, strength), seed)

@@ -94,4 +94,4 @@ class AdaHedge(Learner):
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
-        self._start(Params(n_arms), locals(), seed)
+        self._start(Params(n_arms), seed)

@@ -119,4 +119,4 @@ class AdaTINF(Learner):
 
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
         n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
-        self._start(Params(n_arms, math.sqrt(n_arms * (rounds + 1.0))), locals(), seed)
+        self._start(Params(n_arms, math.sqrt(n_arms * (rounds + 1.0))), seed)

@@ -165,4 +165,4 @@ class AHB(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         exploration = checked_constant("exploration", exploration)
-        self._start(Params(n_arms, exploration), locals(), seed)
+        self._start(Params(n_arms, exploration), seed)

@@ -123,4 +123,4 @@ class Banker(Learner):
     def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
         n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
-        self._start(Params(n_arms, n_log_T), locals(), seed)
+        self._start(Params(n_arms, n_log_T), seed)

@@ -103,4 +103,4 @@ class EpsilonGreedy(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         epsilon = None if epsilon is None else checked_part("epsilon", epsilon)
-        self._start(Params(n_arms, epsilon or 0.0), locals(), seed)
+        self._start(Params(n_arms, epsilon or 0.0), seed)

@@ -107,4 +107,4 @@ class Exp3(Learner):
         rounds = None if rounds is None else checked_count("rounds", rounds)
         loss_range = checked_range("loss_range", loss_range)
         eta = 0.0 if rounds is None else math.sqrt(2.0 * math.log(n_arms) / (n_arms * rounds))
-        self._start(Params(n_arms, *loss_range, eta), locals(), seed)
+        self._start(Params(n_arms, *loss_range, eta), seed)

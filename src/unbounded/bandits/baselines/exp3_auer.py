@@ -113,4 +113,4 @@ class Exp3Auer(Learner):
             share = min(1.0, math.sqrt(n_arms * math.log(n_arms) / ((math.e - 1.0) * rounds)))
         elif gamma is not None:
             share = gamma
-        self._start(Params(n_arms, *loss_range, share), locals(), seed)
+        self._start(Params(n_arms, *loss_range, share), seed)

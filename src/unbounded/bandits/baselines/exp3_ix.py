@@ -131,4 +131,4 @@ class Exp3IX(Learner):
                 raise ArgumentTypeError("delta", "needs rounds too: pass rounds=, or leave it out")
             iota = math.log(n_arms) + math.log((n_arms + 1) / delta)
         eta = 0.0 if rounds is None else math.sqrt(iota / (n_arms * rounds))
-        self._start(Params(n_arms, *loss_range, eta), locals(), seed)
+        self._start(Params(n_arms, *loss_range, eta), seed)

@@ -144,4 +144,4 @@ class Exp3P(Learner):
         loss_range = checked_range("loss_range", loss_range)
         logarithmic = checked_option("form", form, _FORMS) == 2
         eta, gamma, b = tuning(form, n_arms, rounds, delta)
-        self._start(Params(n_arms, *loss_range, eta, gamma, b, logarithmic), locals(), seed)
+        self._start(Params(n_arms, *loss_range, eta, gamma, b, logarithmic), seed)

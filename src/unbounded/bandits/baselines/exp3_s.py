@@ -127,4 +127,4 @@ class Exp3S(Learner):
         loss_range = checked_range("loss_range", loss_range)
         hardness = (switches + 1) * math.log(n_arms * rounds) + math.e
         gamma = min(1.0, math.sqrt(n_arms * hardness / ((math.e - 1.0) * rounds)))
-        self._start(Params(n_arms, *loss_range, gamma, 1.0 / rounds), locals(), seed)
+        self._start(Params(n_arms, *loss_range, gamma, 1.0 / rounds), seed)

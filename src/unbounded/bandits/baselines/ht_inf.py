@@ -117,4 +117,4 @@ class HTINF(Learner):
         n_arms = checked_count("n_arms", n_arms)
         sigma = checked_within("sigma", sigma, 1e-150, 1e150)
         order = checked_within("order", order, math.nextafter(1.0, 2.0), 2.0)
-        self._start(Params(n_arms, order, sigma, theta_of(order)), locals(), seed)
+        self._start(Params(n_arms, order, sigma, theta_of(order)), seed)

@@ -115,4 +115,4 @@ class INF(Learner):
         loss_range = checked_range("loss_range", loss_range)
         gamma = min(0.5, math.sqrt(3.0 * n_arms / rounds))
         eta = 2.0 * math.sqrt(1.0 - gamma) / math.sqrt(5.0 * rounds)
-        self._start(Params(n_arms, *loss_range, eta, gamma), locals(), seed)
+        self._start(Params(n_arms, *loss_range, eta, gamma), seed)

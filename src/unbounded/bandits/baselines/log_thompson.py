@@ -148,4 +148,4 @@ class LogThompson(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         stream = checked_count("stream", stream, least=0)
-        self._start(Params(n_arms, stream), locals(), seed)
+        self._start(Params(n_arms, stream), seed)

@@ -141,4 +141,4 @@ class RobustUCB(Learner):
         order = checked_within("order", order, math.nextafter(1.0, 2.0), 2.0)
         logarithm, power = 2.0 + 32.0 * math.log(rounds), 1.0 - 1.0 / order
         width = (12.0 * moment) ** (1.0 / order) * logarithm**power
-        self._start(Params(n_arms, int(0.5 * logarithm), width, power, moment), locals(), seed)
+        self._start(Params(n_arms, int(0.5 * logarithm), width, power, moment), seed)

@@ -153,4 +153,4 @@ class SFMAB(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         option = checked_option("exploration", exploration, ("fixed", "adaptive"))
-        self._start(Params(n_arms, option), locals(), seed)
+        self._start(Params(n_arms, option), seed)

@@ -111,4 +111,4 @@ class SOLOFTRL(Learner):
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         c = math.sqrt(2.75 / math.log(n_arms)) if n_arms > 1 else 1.0
-        self._start(Params(n_arms, c), locals(), seed)
+        self._start(Params(n_arms, c), seed)

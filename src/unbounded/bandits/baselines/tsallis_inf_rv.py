@@ -113,4 +113,4 @@ class TsallisINFRV(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         loss_range = checked_range("loss_range", loss_range)
-        self._start(Params(n_arms, *loss_range), locals(), seed)
+        self._start(Params(n_arms, *loss_range), seed)

@@ -105,4 +105,4 @@ class UCB1(Learner):
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         loss_range = checked_range("loss_range", loss_range)
-        self._start(Params(n_arms, *loss_range), locals(), seed)
+        self._start(Params(n_arms, *loss_range), seed)

@@ -170,4 +170,4 @@ class UMABG(Learner):
         first_threshold = checked_positive("first_threshold", first_threshold)
         nT = math.inf if rounds is None else float(n_arms * rounds)
         G_1 = nT if exploration == "fixed" else 0.0
-        self._start(Params(n_arms, first_threshold, G_1, nT), locals(), seed)
+        self._start(Params(n_arms, first_threshold, G_1, nT), seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -11,6 +12,7 @@ from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.simplex.sampling import Law, draw, new_law
 from unbounded.jit.interpreter import interpreted
 from unbounded.learners.bandit import Learner
+from unbounded.learners.base import EMPTY
 from unbounded.learners.python.steps import InPython, begins, checked_table
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
@@ -118,11 +120,11 @@ class PythonLearner(InPython, Learner):
     @begins
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
         n = checked_count("n_arms", n_arms)
-        self._make(lambda: self._start(Params(n), self._given, seed), n_arms=n_arms)
+        self._make(lambda: self._start(Params(n), seed, self._given), n_arms=n_arms)
 
-    def _start(self, params: Any, arguments: Any, seed: Seed) -> None:
+    def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
         self.n_arms = params.n
-        super()._start(params, arguments, seed)
+        super()._start(params, seed, checked)
 
     @classmethod
     def _declared(cls) -> BanditSpec:

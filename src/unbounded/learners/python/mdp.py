@@ -106,7 +106,7 @@ class PythonMDPLearner(InPython, MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions)
         self._make(
-            lambda: self._begin(shape, Params(shape.n_actions), self._given, seed),
+            lambda: self._begin(shape, Params(shape.n_actions), seed, self._given),
             layers=list(layers), n_actions=n_actions,
         )  # fmt: skip
 

@@ -17,9 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unbounded.core.arrays import Vector
+from unbounded.learners.base import note_arguments
 from unbounded.learners.json_codec import from_json, to_json
 from unbounded.validation import checked_function, shown
 
+_NOTED = ("_given", "_arguments", "_named")  # before the constructor began
 ROUNDING = 1e-9  # what probabilities may lack of 1, or have below 0
 
 
@@ -116,9 +118,9 @@ class InPython:
         self._careful, self._looked = True, False
         start()
         for name, value in theirs.items():
-            if name != "_given" and vars(self)[name] is not value:
+            if name not in _NOTED and vars(self)[name] is not value:
                 raise self._taken(name)
-        self._ours = frozenset(vars(self)) - theirs.keys() | {"_given", "_ours", "_made"}
+        self._ours = frozenset(vars(self)) - theirs.keys() | {*_NOTED, "_ours", "_made"}
         self._made = {name: vars(self)[name] for name in self._ours - {"_made"}}
 
     def _begun(self) -> None:
@@ -259,10 +261,9 @@ def begins(init: Any) -> Any:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{name}: {error}") from None
-        bound.apply_defaults()
-        given = list(bound.arguments.items())[1:]
+        note_arguments(self, signature, args, kwargs)
         seed = bound.arguments.get("seed")
-        self._given = {key: _plain(name, key, value) for key, value in given if key != "seed"}
+        self._given = {key: _plain(name, key, value) for key, value in self._arguments.items()}
         try:
             init(self, **self._given, seed=seed)
         except AttributeError as error:  # a property of ours

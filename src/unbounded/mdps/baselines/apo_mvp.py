@@ -378,7 +378,7 @@ class APOMVP(MDPLearner):
         bonus = checked_within("bonus", bonus, *_LIMITS)
         restart = checked_flag("restart", restart)
         log_term = math.log(sum(shape.sizes) * shape.n_actions / delta)
-        self._begin(shape, Params(bonus, log_term, restart), locals(), seed)
+        self._begin(shape, Params(bonus, log_term, restart), seed)
 
     @property
     def ranges(self) -> Vector:

@@ -177,4 +177,4 @@ class ExploreThenCommit(MDPLearner):
             SA = sum(shape.sizes) * shape.n_actions
             explore = max(1, min(episodes // 2, math.ceil(SA ** (1 / 3) * episodes ** (2 / 3))))
         explore = checked_count("explore", explore)
-        self._begin(shape, Params(explore), locals(), seed)
+        self._begin(shape, Params(explore), seed, {"explore": explore})

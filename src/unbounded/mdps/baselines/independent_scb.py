@@ -190,7 +190,7 @@ class IndependentSCB(MDPLearner):
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
         params = Params(checked_option("clip", clip, ("scale", "range")))
-        self._begin(shape, params, locals(), seed)
+        self._begin(shape, params, seed)
 
     @property
     def thresholds(self) -> Vector:

@@ -187,4 +187,4 @@ class OREPS(MDPLearner):
             tolerance=tolerance, unit=int(e.max()), low=low, high=high, W=W,
             e=e.astype(np.float64), P=transitions,
         )  # fmt: skip
-        self._begin(shape, params, locals(), seed)
+        self._begin(shape, params, seed, {"loss_range": loss_range, "transitions": transitions})

@@ -82,4 +82,4 @@ class UniformPolicy(MDPLearner):
         seed: Seed = None,
     ) -> None:
         shape = checked_layers(layers, n_actions, allowed, ends)
-        self._begin(shape, Params(shape.n_actions), locals(), seed)
+        self._begin(shape, Params(shape.n_actions), seed)

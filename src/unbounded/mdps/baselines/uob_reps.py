@@ -210,4 +210,4 @@ class UOBREPS(MDPLearner):
             w=np.ldexp(widths, -unit) / (eta * rate),
             possible=told_support(shape, support),
         )  # fmt: skip
-        self._begin(shape, params, locals(), seed)
+        self._begin(shape, params, seed, {"loss_range": loss_range})

@@ -39,7 +39,7 @@ class Optimistic(MDPLearner):
         total = self._total = checked_positive("total", total)
         episodes, bonus = checked_count("episodes", episodes), checked_constant("bonus", bonus)
         params = self._chosen_bonus(shape, constants, bonus, episodes, delta, total)
-        self._begin(shape, params, locals(), seed)
+        self._begin(shape, params, seed)
 
     def _checked(self, name: str, values: Any) -> Vector:
         numbers = super()._checked(name, values)
