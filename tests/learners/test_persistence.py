@@ -121,7 +121,7 @@ def test_sums_that_all_grew_too_far_are_refused():
     begin = packing._vectors["state.arms.L"]
     buffer[int(buffer[begin]) : int(buffer[begin + 1])] = 1e200
     buffer[packing.slot("arms.anchor.S2")] = 0.0
-    with pytest.raises(ValueError, match="there are no such estimates"):
+    with pytest.raises(ValueError, match="nothing was learned yet"):
         SCB.load(with_buffer(text, buffer))
 
 

@@ -41,7 +41,7 @@ TUNINGS = ("paid", "scale")
 PAID, SCALE = range(2)  # tunings B and A of docs/theory/one-sided.md
 LATE = ("usual", "proved")
 MOST_RANKS = 2048  # K of outliers="sqrt"
-Squares = Annotated[float, Values(0.0, 2.0**500)]  # in units of 4^e
+Squares = Annotated[float, Values(0.0, 2.0**300)]  # in units of 4^e
 
 
 class Params(NamedTuple):

@@ -21,7 +21,6 @@ from numpy.random import PCG64, SeedSequence
 
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
-from unbounded.jit.schedule import declaring
 from unbounded.learners import persistence as documents
 from unbounded.learners.repeatable import Repeatable
 from unbounded.learners.seeds import Seed, bit_generator
@@ -459,7 +458,8 @@ def _noting(init: Any) -> Any:
 
     @wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
-        if declaring(type(self)).__init__ is __init__:
+        own: Any = next((c for c in type(self).__mro__ if "spec" in vars(c)), None)
+        if own is not None and own.__init__ is __init__:
             with suppress(TypeError):  # which Python says better
                 note_arguments(self, takes, args, kwargs)
         init(self, *args, **kwargs)

@@ -9,11 +9,11 @@ hand: this is what is known of its algorithm at second hand.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Round, Vector
+from unbounded.core.arrays import Count, Round, Values, Vector
 from unbounded.core.simplex.power import power, power_entropy
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
@@ -33,7 +33,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count  # skipped
-    L_hat: Vector  # (n,) cumulative loss estimates
+    L_hat: Annotated[Vector, Values(-1e300, 1e300)]  # (n,) cumulative loss estimates
     law: Law  # p_t
 
 
