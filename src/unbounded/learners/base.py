@@ -10,8 +10,10 @@ import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
+from decimal import Decimal
 from functools import wraps
 from inspect import Signature, signature
+from numbers import Real
 from operator import index
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, SupportsIndex
@@ -25,7 +27,7 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.repeatable import Repeatable
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.tickets import Outstanding, T
-from unbounded.validation import check_settings, checked_count, checked_real, shown
+from unbounded.validation import check_settings, checked_count, shown
 
 _MOST = 2**53  # counts are kept in floats
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -473,6 +475,8 @@ def plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    if value is None or isinstance(value, str | bool | int | float | Mapping):
+    if isinstance(value, bool):
         return value
-    return index(value) if hasattr(value, "__index__") else checked_real("a setting", value)
+    if isinstance(value, SupportsIndex):
+        return index(value)
+    return float(value) if isinstance(value, Real | Decimal) else value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
-from inspect import signature
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex
@@ -21,7 +20,7 @@ from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.kernel import borrowed
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.base import EMPTY, AskTell, plain
+from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.early_ends import check_end, completed
 from unbounded.learners.full_information import all_losses, is_tables
 from unbounded.learners.learner_kwargs import arguments_for
@@ -373,13 +372,8 @@ class MDPLearner(AskTell[Plan]):
 
     def _differing(self) -> dict[str, Any]:
         """The settings that are not defaults, but for what `__repr__` says of the shape."""
-        given = signature(type(self)).parameters
-        return {
-            name: value
-            for name, value in self._settings.items()
-            if name not in ("allowed", "ends", "known")
-            and (name not in given or value != plain(given[name].default))
-        }
+        shape = ("allowed", "ends", "known")
+        return {name: self._settings[name] for name in self._named if name not in shape}
 
     # ------------------------------------------------------------------ keeping
 

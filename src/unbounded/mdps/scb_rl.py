@@ -318,7 +318,7 @@ class SCBRL(MDPLearner):
     def _differing(self) -> dict[str, Any]:
         differing = super()._differing()
         for name, usual in self._defaults.settings.items():
-            group = {k: v for k, v in differing.pop(name).items() if v != usual[k]}
+            group = {k: v for k, v in differing.pop(name, {}).items() if v != usual[k]}
             differing |= {name: group} if group else {}
         return differing
 
