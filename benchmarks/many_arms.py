@@ -29,7 +29,7 @@ from unbounded import SCB, AdaINF
 from unbounded.adversaries import Adversary, Growth, StochasticGap, Switch
 from unbounded.bandits import ada_inf
 from unbounded.core.simplex import lazy, proposal, signed_arms, tsallis_arms
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.simulation.bandit_loops import loops
 from unbounded.simulation.ledger import new_book
 

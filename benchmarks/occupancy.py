@@ -42,7 +42,7 @@ from unbounded.core.occupancy.solver.ftrl import EMPTY, KIND, new_memory, solve 
 from unbounded.core.occupancy.solver.outcome import FALLBACK, SOLVED  # noqa: E402
 from unbounded.core.occupancy.solver.work import work_size  # noqa: E402
 from unbounded.core.occupancy.upper import scratch, spare_mass  # noqa: E402
-from unbounded.jit.kernel import kernel  # noqa: E402
+from unbounded.jit.kernel import counting_kernel as kernel  # noqa: E402
 
 SIZES = [(2, 3, 2), (3, 5, 4), (5, 5, 4), (5, 10, 4), (8, 10, 5), (8, 20, 8), (5, 50, 4)]
 REGIMES = {

@@ -41,7 +41,8 @@ from unbounded.core.occupancy.layout import (  # noqa: E402
 )
 from unbounded.core.occupancy.solver import programs  # noqa: E402
 from unbounded.core.occupancy.solver.outcome import SOLVED, WARM, Outcome  # noqa: E402
-from unbounded.jit.kernel import kernel, pointer  # noqa: E402
+from unbounded.jit.kernel import counting_kernel as kernel  # noqa: E402
+from unbounded.jit.kernel import pointer  # noqa: E402
 from unbounded.mdps.baselines.uniform_policy import UniformPolicy  # noqa: E402
 from unbounded.mdps.scb_rl import SCBRL  # noqa: E402
 from unbounded.mdps.steps.profiles import PRACTICAL  # noqa: E402

@@ -140,3 +140,14 @@ def test_adversaries_are_those_of_the_learners():
     assert "Switch for MDPs" in mdps
     assert not bandits.keys() & mdps.keys()
     assert dict(_warm._adversaries((), learners)).keys() == bandits.keys() | mdps.keys()
+
+
+@pytest.mark.parametrize("accelerator", ["auto", "off"])
+def test_the_status_says_which_path_compiles(accelerator, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "unbounded", "warm", "--status"], capture_output=True, text=True,
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path)}
+        | {"UNBOUNDED_ACCELERATOR": accelerator}, check=True,
+    )  # fmt: skip
+    assert f"path: {'accelerated' if accelerator == 'auto' else 'reference'}" in done.stdout
+    assert f"cache: {tmp_path}, 0 files" in done.stdout

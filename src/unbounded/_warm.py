@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from unbounded import bandits, mdps, worlds
+from unbounded import bandits, mdps, settings, worlds
 from unbounded.adversaries import bandits as against_bandits
 from unbounded.adversaries import mdps as against_mdps
 from unbounded.jit.files import cache_directory, lost, why_not_written
@@ -93,6 +93,18 @@ def warm(
         for name, code in _adversaries(names, learners):
             seconds[name] = _timed(name, partial(list, (code,)), directory, progress)
     return Warmed(directory, seconds, _count(directory) - before)
+
+
+def compilation_status() -> str:
+    """Say how kernels are compiled in this process, and where they are cached."""
+    directory = cache_directory()
+    reason = settings.path_reason()
+    lines = [
+        f"Numba {numba.__version__}, settings.jit = {settings.chosen_jit()!r}",
+        f"path: {settings.compiled_path()}{f' ({reason})' if reason else ''}",
+        f"cache: {directory}, {_count(directory)} files" if directory else why_not_written(),
+    ]
+    return "\n".join(lines)
 
 
 def _timed(

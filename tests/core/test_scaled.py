@@ -8,7 +8,7 @@ import pytest
 
 from unbounded.core.scaled import LARGEST, added, capped, ldexp, shift_each, widths
 from unbounded.jit.interpreter import interpreted
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 
 TOP = sys.float_info.max
 

@@ -12,7 +12,9 @@ import pytest
 from numba import types
 
 from unbounded.jit.interpreter import interpreted
-from unbounded.jit.kernel import assign, borrowed, kernel, pointer, section, subroutine
+from unbounded.jit.kernel import assign, borrowed, pointer, section
+from unbounded.jit.kernel import counting_kernel as kernel
+from unbounded.jit.kernel import counting_subroutine as subroutine
 
 if numba.config.DISABLE_JIT:
     pytest.skip("nothing is compiled", allow_module_level=True)

@@ -16,7 +16,8 @@ import pytest
 
 import unbounded
 from unbounded.jit.cache import Cached, _opened
-from unbounded.jit.kernel import borrowed, kernel
+from unbounded.jit.kernel import borrowed
+from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.key import Fingerprint, UncertainError
 
 if numba.config.DISABLE_JIT:

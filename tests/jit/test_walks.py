@@ -13,7 +13,7 @@ import pytest
 from unbounded import bandits, mdps
 from unbounded.jit import key as _jit_key
 from unbounded.jit.cache import _opened
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.key import Fingerprint
 
 LEARNERS = {**bandits.algorithms(), **mdps.algorithms()}

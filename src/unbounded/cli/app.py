@@ -347,8 +347,8 @@ def _list(name: str | None = None) -> int:
     return 0
 
 
-def _warm(*names: str, simulate: bool = False) -> int:
-    """Compile what learners need, and keep it, so that whoever finds the cache starts at once.
+def _warm(*names: str, simulate: bool = False, status: bool = False) -> int:
+    """Compile what learners need, and cache it, so that whoever finds the cache starts at once.
 
     Parameters
     ----------
@@ -356,10 +356,16 @@ def _warm(*names: str, simulate: bool = False) -> int:
         Learners, as SCB; all of them by default.
     simulate
         Compile what simulations and experiments need too, with all adversaries.
+    status
+        Compile nothing; say how kernels are compiled here, and where they are cached.
     """
     from unbounded import warm
+    from unbounded._warm import compilation_status
     from unbounded.experiments.display import span_of
 
+    if status:
+        print(compilation_status())
+        return 0
     try:
         done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))
     except (RuntimeError, ValueError) as error:

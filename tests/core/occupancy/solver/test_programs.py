@@ -8,7 +8,7 @@ from unbounded.core.occupancy.solver.ftrl import new_memory, solve
 from unbounded.core.occupancy.solver.kl import kl_step, uniform_base
 from unbounded.core.occupancy.solver.outcome import Outcome
 from unbounded.core.occupancy.solver.work import work_size
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import counting_kernel as kernel
 
 
 @kernel
