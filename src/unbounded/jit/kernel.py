@@ -74,12 +74,12 @@ def subroutine(function: F, *, counts: bool = False) -> F:
     return _compiled(function, _OPTIONS | {"forceinline": False}, counts)
 
 
-def counting_kernel(function: F) -> F:
+def counting_kernel(function: F, *, nogil: bool = True) -> F:
     """Compile ``function`` on first call and cache the machine code for later processes.
 
     Kernels that call it inline it. It may make arrays and call any kernel.
     """
-    return kernel(function, counts=True)
+    return kernel(function, nogil=nogil, counts=True)
 
 
 def counting_subroutine(function: F) -> F:
