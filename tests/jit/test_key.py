@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pkgutil
 import subprocess
 import sys
@@ -186,6 +187,7 @@ def kernels():
 
 PRINT = """
 import json
+import os
 import sys
 sys.path[:0] = {path}
 import test_key as tests
@@ -194,7 +196,7 @@ print(json.dumps({{name: tests.code(value) for name, value in tests.kernels()}})
 
 
 def test_every_kernel_of_the_package_has_a_hash_equal_in_every_process():
-    program = PRINT.format(path=sys.path)
+    program = PRINT.format(path=[os.path.dirname(__file__), *sys.path])
     runs = [
         subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True
