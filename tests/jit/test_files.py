@@ -177,7 +177,7 @@ def test_few_versions_of_a_kernel_are_kept(root):
 READER = """
 import os, warnings
 warnings.simplefilter("error")
-from unbounded.jit import files as _jit_files as files
+from unbounded.jit import files
 os.setgroups([]); os.setgid({uid}); os.setuid({uid})
 print(files.read("kernel.1.nbc"), files.cache_directory(), flush=True)
 warnings.simplefilter("always")
