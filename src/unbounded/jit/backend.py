@@ -15,8 +15,7 @@ code of it again. What kernels see of a kernel is made here without wrappers, in
 a tuple. Kernels of the package do not make arrays, and what calls them holds those that they are
 given: nothing can be freed while they run. Without the counts a third less code is compiled. What
 is returned is counted, as every caller expects; and where a kernel without counts calls a kernel,
-it releases what was returned at once, because somebody above it holds the same array. Numba's own
-option ``_nrt=False`` does neither, so that an array that a kernel returns would be freed too early.
+it releases what was returned at once, because somebody above it holds the same array.
 """
 
 from __future__ import annotations
