@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from unbounded.report import figures
-from unbounded.results import line_styles as looks
+from unbounded.results import plot as looks
 
 # Machado, Oliveira & Fernandes (2009), at full severity; grey is luminance.
 SEEN = {

@@ -87,7 +87,7 @@ def _app() -> App:
     import cyclopts
 
     from unbounded._version import __version__
-    from unbounded.cli import looking
+    from unbounded.cli import inspect
 
     app = cyclopts.App(
         name="unbounded",
@@ -98,11 +98,11 @@ def _app() -> App:
     app.command(_init, name="init")
     app.command(_run, name="run")
     app.command(_slurm, name="slurm")
-    app.command(looking.show)
-    app.command(looking.report)
-    app.command(looking.watch)
+    app.command(inspect.show)
+    app.command(inspect.report)
+    app.command(inspect.watch)
     app.command(_list, name="list")
-    app.command(looking.inspect)
+    app.command(inspect.inspect)
     app.command(_warm, name="warm")
     app.register_install_completion_command(
         name="--install-completion", help="Have the shell complete commands, options and files."
@@ -235,7 +235,7 @@ def _say_missing(console: Console, job: Job) -> None:
 
 def _run_job(console: Console, display: Display, job: Job, engine: str, workers: int | None) -> int:
     """Run one experiment and say what came of it; 1 if something failed."""
-    from unbounded.cli.looking import say_set_aside
+    from unbounded.cli.inspect import say_set_aside
     from unbounded.experiments.display import span_of
 
     try:

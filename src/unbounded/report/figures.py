@@ -20,8 +20,8 @@ from matplotlib.ticker import MaxNLocator
 
 from unbounded.experiments.files import write_whole, writing
 from unbounded.report.model import Chart, Panel, Report, Section
-from unbounded.results import line_styles as looks
-from unbounded.results.line_styles import wants_log
+from unbounded.results import plot as looks
+from unbounded.results.plot import wants_log
 
 MOST_PANELS = 6  # of a figure; the page has the others
 WIDTH = 7.0  # inches, of a text column

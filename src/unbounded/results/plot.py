@@ -1,17 +1,56 @@
-"""Regret over time, by matplotlib, in the colours of the report."""
+"""Regret over time, by matplotlib, in the colours of the report.
+
+Learners differ in colour, dashes and marker, never in the colour alone:
+`tests/report/test_colours.py` looks at the colours with other eyes and without colour.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unbounded.results import line_styles as looks
 from unbounded.results.intervals import mean_interval
 from unbounded.results.results import Played
 from unbounded.validation import checked_flag
+
+COLOURS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
+MARKERS = ("o", "s", "^", "D", "v")
+
+
+def line(number: int) -> dict[str, Any]:
+    """How matplotlib should draw the line of a learner with this number.
+
+    Examples
+    --------
+    >>> from unbounded.results.plot import line
+    >>> line(1)["color"], line(1)["marker"]
+    ('#903043', 's')
+    """
+    return {
+        "color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)],
+        "marker": MARKERS[number % len(MARKERS)],
+        "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
+    }  # fmt: skip
+
+
+def wants_log(values: Iterable[float | None]) -> bool:
+    """As on the report's page: nearly everything is positive and spans a factor of 8 or more.
+
+    Examples
+    --------
+    >>> from unbounded.results.plot import wants_log
+    >>> wants_log([1.0, None, 10.0]), wants_log([-1.0, 10.0])
+    (True, False)
+    """
+    there = [v for v in values if v is not None]
+    positive = [v for v in there if v > 0.0]
+    if not positive or len(positive) < 0.95 * len(there):
+        return False
+    return max(positive) > 8.0 * min(positive)
 
 
 def drawn(
@@ -27,9 +66,9 @@ def drawn(
     column = f"relative_{first.shown.column}" if relative else first.shown.column
     curves = {name: _intervals(one.columns()[column]) for name, one in named.items()}
     if log is None:
-        log = looks.wants_log(np.concatenate([means for means, _, _ in curves.values()]))
+        log = wants_log(np.concatenate([means for means, _, _ in curves.values()]))
     for k, (name, (mean, low, high)) in enumerate(curves.items(), before):
-        rounds, look = named[name].checkpoints, looks.line(k)
+        rounds, look = named[name].checkpoints, line(k)
         ax.plot(rounds, mean, label=name, zorder=3, **look)
         if interval:
             ax.fill_between(rounds, low, high, color=look["color"], alpha=0.12, linewidth=0)

@@ -7,9 +7,9 @@ others are the user's: they are copied before each `update`, put back if it fail
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -266,12 +266,23 @@ def begins(init: Any) -> Any:
         self._given = {key: _plain(name, key, value) for key, value in self._arguments.items()}
         try:
             init(self, **self._given, seed=seed)
-        except AttributeError as error:  # a property of ours
-            found = re.match(r"property '(\w+)' of .* has no setter", str(error))
-            raise self._taken(found[1]) if found else error from None
+        except AttributeError as error:  # perhaps a property of ours
+            assigned = _assigned(error)
+            ours = isinstance(getattr(self._base, assigned, None), property)
+            raise self._taken(assigned) if ours else error from None
         self._begun()
 
     return __init__
+
+
+def _assigned(error: BaseException) -> str:
+    """The attribute whose assignment raised an error; empty if something else did."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    steps = dis.get_instructions(trace.tb_frame.f_code) if trace is not None else ()
+    failed = (step for step in steps if trace is not None and step.offset == trace.tb_lasti)
+    return next((str(step.argval) for step in failed if step.opname == "STORE_ATTR"), "")
 
 
 def _plain(who: str, name: str, value: Any) -> Any:

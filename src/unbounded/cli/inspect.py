@@ -1,4 +1,4 @@
-"""Commands of ``unbounded`` that look at what is there, and run nothing."""
+"""Commands of ``unbounded`` that inspect what is there, and run nothing."""
 
 from __future__ import annotations
 
