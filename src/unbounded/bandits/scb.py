@@ -91,7 +91,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
     if n > 1 and window.W > 0.0:
         arms = tsallis_arms.rescale(arms, unit_factor(state.window, window))
         eta = params.rate / (window.W * math.sqrt(t))  # line 8, in units of 2^-e
-        beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))  # line 3
+        beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))  # line 8
         arms = tsallis_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(t, state.clipped + clipped, window, arms)
 

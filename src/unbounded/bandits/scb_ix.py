@@ -89,7 +89,7 @@ def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float
         shannon_arms.rescale(arms, unit_factor(state.window, window))
         eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))  # line 8, in units of 2^-e
         beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
-        beta *= params.mixing
+        beta *= params.mixing  # line 8
         shannon_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(t, state.clipped + clipped, window, arms)
 

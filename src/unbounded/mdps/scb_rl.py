@@ -121,7 +121,7 @@ def update(
     exploring, clipped, windows = state.exploring, state.clipped, state.windows
     search, play = state.search, state.play
     if not exploring or not params.literal:  # E28
-        clipped += clip_each(windows, params.clip, params.rule, losses)  # lines 7 and 9
+        clipped += clip_each(windows, params.clip, params.rule, losses)  # lines 7, 9: E15
     if exploring:
         search = rf_elp.explore(
             lay, params.search, params.search.goal, search, states, actions
@@ -133,7 +133,7 @@ def update(
             play = uob_reps_ex.begin(
                 lay, params.play, params.rates, play, program, windows, not params.literal
             )
-    else:
+    else:  # line 4
         play = uob_reps_ex.update(
             lay, params.play, params.rates, play, program, search.library, component, states,
             actions, windows,
