@@ -20,6 +20,7 @@ from unbounded.adversaries import (
 )
 from unbounded.bandits import ada_inf
 from unbounded.bounds import bound_of
+from unbounded.core.center import Center, towards
 from unbounded.core.simplex.signed_arms import near_gap
 
 # ------------------------------------------------------------------------------------- Lemma 1
@@ -136,7 +137,7 @@ def play(losses: np.ndarray, seed: int = 0, **settings) -> Play:
     for t, row in enumerate(losses, start=1):
         q = learner.probabilities()
         choice = learner.ask()
-        centre, k = learner._buffer[slots("B")], choice.arm
+        centre, k = learner._buffer[slots("B.at")], choice.arm
         if t > 1:
             S = learner._buffer[slots("arms.S")]
             beta = a * n / (2.0 * a * n + math.sqrt(n * t)) if S > 0.0 else 0.0
@@ -222,7 +223,7 @@ def squares(w: np.ndarray, values: np.ndarray, learns: bool = True) -> tuple[flo
         V += weight * (value - B) ** 2
         W += weight
         spread += weight**2 / W
-        B = ada_inf.towards(B, value, weight / W if learns else 0.0)
+        B = towards(Center(B, False), value, weight / W if learns else 0.0).at
     mean = (w * values).sum() / w.sum()
     best = (w * (values - mean) ** 2).sum()
     assert best <= 0.25 * w.sum()
@@ -314,7 +315,7 @@ def test_the_first_rounds_are_uniform_and_the_centre_is_their_lower_median():
     for loss in told:
         assert learner.probabilities().tolist() == [0.25] * 4
         learner.tell(learner.ask(), loss)
-    assert learner._scalar("B") == 2.0
+    assert learner._scalar("B.at") == 2.0
     assert learner.scale == 0.0
     learner.tell(learner.ask(), 2.5)
     assert learner.scale == 0.5
@@ -338,12 +339,12 @@ def test_late_losses_use_the_probability_of_their_ask():
         state = ada_inf.init(params)
         for arm, loss in enumerate((0.25, 1.0, 0.5)):
             state = ada_inf.update(params, state, arm, 1.0 / 3.0, loss)
-        before, B, unit = state.arms.M.copy(), state.B, 2.0**state.e
+        before, B, unit = state.arms.M.copy(), state.B.at, 2.0**state.e
         state = ada_inf.update(params, state, 1, q_k, 0.75)
         change = (state.arms.M * 2.0**state.e - before * unit)[[1, 2]]
         added[q_k] = change[0] - change[1]
         assert added[q_k] == pytest.approx((0.75 - B) / q_k)
-        assert min(B, 0.75) < state.B < max(B, 0.75)
+        assert min(B, 0.75) < state.B.at < max(B, 0.75)
     assert added[0.2] == pytest.approx(2.0 * added[0.4])
 
 

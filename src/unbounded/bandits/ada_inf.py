@@ -9,11 +9,23 @@ rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Round, Vector
+from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector
+from unbounded.core.center import (
+    LIFT,
+    ORIGIN,
+    Center,
+    as_told,
+    distance,
+    furthest,
+    misfits,
+    refitted,
+    seen_by,
+    towards,
+)  # fmt: skip
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
@@ -29,10 +41,6 @@ MOST_RANKS = 64
 _UP = 0.25  # m_t = 1 + up sqrt(t)
 _LARGEST_UNIT = 1200  # 2^1025 is more than the range of finite losses; 2^-1074 is the least one
 _MOST_WEIGHT = 2.0**500  # more than the sum of weights can be
-_HALF = 2.0**1022  # differences of what is smaller are finite
-_TINY = 2.0**-600  # means of what is smaller might have fewer digits than other means
-_LIFT = 1000  # 2^1000 times as large, it has them
-_UNIT = 2.0**_LIFT
 
 
 class Params(NamedTuple):
@@ -45,11 +53,10 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count
-    B: float  # the centre, as losses are told; or 2^1000 times that
-    lifted: bool  # whether it is: as long as centre and losses are tiny
-    W: float  # the sum of the weights that B is a mean with
-    A: float  # the largest |v - B| so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
-    e: int
+    B: Center
+    W: Annotated[float, Values(0.0, _MOST_WEIGHT)]  # the sum of the weights that B is a mean with
+    A: Mantissa  # the largest |v - B| so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
+    e: Annotated[int, Values(-_LARGEST_UNIT, _LARGEST_UNIT)]
     largest: Vector  # (K,) the largest losses told, descending; filled up with -inf
     smallest: Vector  # (max(2, trim + 1),) the smallest ones, ascending; filled up with inf
     arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
@@ -66,14 +73,10 @@ class State(NamedTuple):
         require(t == 1 or (largest[0] < np.inf and smallest[0] > -np.inf), "a loss is infinite")
         require(self.clipped < t, "there are no so many losses")
         if t > warm(params):
-            B = told_centre(self.B, self.lifted)
+            B = as_told(self.B)
             require(smallest[0] <= B <= largest[0], "the centre is not within the losses")
         else:
-            require(self.B == 0.0 and self.A == 0.0, "there is no centre yet")
-        require(not self.lifted or abs(self.B) <= _TINY * _UNIT, "the centre is not that small")
-        require(0.0 <= self.W <= _MOST_WEIGHT, "there are no such weights")
-        require(self.A == 0.0 or 0.5 <= self.A < 1.0, "the scale has no such size")
-        require(abs(self.e) <= _LARGEST_UNIT, "the scale has no such unit")
+            require(self.B.at == 0.0 and self.A == 0.0, "there is no centre yet")
         require(n == 1 or (self.A > 0.0) == (arms.S > 0.0), "the scale does not fit the rate")
         arms.check_for(exploring(params, t) if arms.S > 0.0 else 0.0)
 
@@ -83,8 +86,7 @@ def init(params: Params) -> State:
     return State(
         t=1,
         clipped=0,
-        B=0.0,
-        lifted=False,
+        B=ORIGIN,
         W=0.0,
         A=0.0,
         e=0,
@@ -129,19 +131,16 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n = params.n
-    t, clipped, B, lifted, W, A, e, largest, smallest, arms = state
+    t, clipped, B, W, A, e, largest, smallest, arms = state
     if t > warm(params) and n > 1:
-        v, u = clip(params, state, loss, lifted, B)
-        if lifted != (max(abs(v), abs(B)) < (_TINY * _UNIT if lifted else _TINY)):
-            B = told_centre(B, lifted) if lifted else B * _UNIT
-            lifted = not lifted
-            v, u = clip(params, state, loss, lifted, B)
-        clipped += v != (loss * _UNIT if lifted else loss)
-        up = _LIFT if lifted else 0
-        l = distance(v, B, e + up)
+        v, u = clip(params, state, B, loss)
+        if misfits(B, v):
+            B = refitted(B)
+            v, u = clip(params, state, B, loss)
+        clipped += v != seen_by(B, loss)
+        l = distance(B, v, e)
         if abs(l) > A:
-            A, unit = furthest(v, B)
-            unit -= up
+            A, unit = furthest(B, v)
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
         r = signed_arms.root(arms, arm)
@@ -155,53 +154,19 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
             arms = signed_arms.solve(arms, S, exploring(params, t + 1))  # for the next round
     insert(largest, smallest, loss)
     if t == warm(params):
-        B = largest[t // 2]  # the lower median
-    return State(t + 1, clipped, B, lifted, W, A, e, largest, smallest, arms)
+        B = Center(largest[t // 2], B.lifted)  # the lower median
+    return State(t + 1, clipped, B, W, A, e, largest, smallest, arms)
 
 
 @kernel
-def clip(params: Params, state: State, loss: float, lifted: bool, B: float) -> tuple[float, float]:
-    """The loss that counts, and the one that the centre moves to, as ``B`` is given."""
-    unit = _UNIT if lifted else 1.0
-    v = loss * unit
+def clip(params: Params, state: State, B: Center, loss: float) -> tuple[float, float]:
+    """The loss that counts, and the one that the centre moves to, as ``B`` sees them."""
+    v = seen_by(B, loss)
     if params.robust:
-        v = min(v, max(state.largest[rank(state.t) - 1] * unit, B))
+        v = min(v, max(seen_by(B, state.largest[rank(state.t) - 1]), B.at))
     if params.trim > 0:
-        v = max(v, min(state.smallest[params.trim] * unit, B))
-    return v, max(v, min(state.smallest[1] * unit, B)) if params.robust else v
-
-
-@kernel
-def told_centre(B: float, lifted: bool) -> float:
-    """The centre as losses are told."""
-    return ldexp(B, -_LIFT) if lifted else B
-
-
-@kernel
-def distance(v: float, B: float, e: int) -> float:
-    """v - B in units of 2^e; it may be infinite, and then has the right sign."""
-    if max(abs(v), abs(B)) < _HALF:
-        return ldexp(v - B, -e)
-    return ldexp(0.5 * v - 0.5 * B, 1 - e)
-
-
-@kernel
-def furthest(v: float, B: float) -> tuple[float, int]:
-    """|v - B| as a mantissa and an exponent."""
-    if max(abs(v), abs(B)) < _HALF:
-        return math.frexp(abs(v - B))
-    A, unit = math.frexp(abs(0.5 * v - 0.5 * B))
-    return A, unit + 1
-
-
-@kernel
-def towards(B: float, v: float, share: float) -> float:
-    """B, moved by a share of the way to v, and never beyond it."""
-    if max(abs(v), abs(B)) < _HALF:
-        moved = B + share * (v - B)
-    else:
-        moved = 2.0 * (0.5 * B + share * (0.5 * v - 0.5 * B))
-    return min(max(moved, min(B, v)), max(B, v))
+        v = max(v, min(seen_by(B, state.smallest[params.trim]), B.at))
+    return v, max(v, min(seen_by(B, state.smallest[1]), B.at)) if params.robust else v
 
 
 @kernel
@@ -334,6 +299,6 @@ class AdaINF(Learner):
         self._watching = trim > 0
 
     def _tenfold(self) -> tuple[float, float]:
-        B = ldexp(self._scalar("B"), -_LIFT if self._scalar("lifted") else 0)
+        B = ldexp(self._scalar("B.at"), -LIFT if self._scalar("B.lifted") else 0)
         far = 10.0 * self.scale
         return B - far, math.inf if self._params.robust else B + far

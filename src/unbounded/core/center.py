@@ -1,0 +1,92 @@
+"""A center that losses are measured from, of whatever size: AdaINF's B.
+
+Differences of losses beyond 2^1022 may overflow: they are taken of halves. Means of losses below
+2^-600 would have fewer digits than other means: as long as center and losses are that small, it
+is kept 2^1000 times as large (``lifted``), and so are the losses as it sees them (`seen_by`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from unbounded.core.scaled import ldexp
+from unbounded.core.state_validation import require
+from unbounded.jit.kernel import kernel
+
+_HALF = 2.0**1022
+_TINY = 2.0**-600
+LIFT = 1000
+_UNIT = 2.0**LIFT
+
+
+class Center(NamedTuple):
+    """Where the center is, as losses are told; or 2^1000 times that, if it is ``lifted``."""
+
+    at: float
+    lifted: bool
+
+    def check(self) -> None:
+        """Refuse a center that is lifted and not tiny."""
+        require(not self.lifted or abs(self.at) <= _TINY * _UNIT, "the centre is not that small")
+
+
+ORIGIN = Center(0.0, False)
+
+
+@kernel
+def seen_by(center: Center, loss: float) -> float:
+    """A loss in the center's unit."""
+    return loss * (_UNIT if center.lifted else 1.0)
+
+
+@kernel
+def as_told(center: Center) -> float:
+    """The center in the unit of losses."""
+    return ldexp(center.at, -LIFT) if center.lifted else center.at
+
+
+@kernel
+def misfits(center: Center, v: float) -> bool:
+    """Whether the center should be lifted for ``v`` and is not, or the other way round."""
+    tiny = max(abs(v), abs(center.at)) < (_TINY * _UNIT if center.lifted else _TINY)
+    return center.lifted != tiny
+
+
+@kernel
+def refitted(center: Center) -> Center:
+    """The same center, lifted if it was not."""
+    if center.lifted:
+        return Center(as_told(center), False)
+    return Center(center.at * _UNIT, True)
+
+
+@kernel
+def distance(center: Center, v: float, e: int) -> float:
+    """v - B in units of 2^e, told; it may be infinite, and then has the right sign."""
+    B, e = center.at, e + (LIFT if center.lifted else 0)
+    if max(abs(v), abs(B)) < _HALF:
+        return ldexp(v - B, -e)
+    return ldexp(0.5 * v - 0.5 * B, 1 - e)
+
+
+@kernel
+def furthest(center: Center, v: float) -> tuple[float, int]:
+    """|v - B| as a mantissa and an exponent, told."""
+    B, up = center.at, LIFT if center.lifted else 0
+    if max(abs(v), abs(B)) < _HALF:
+        A, unit = math.frexp(abs(v - B))
+        return A, unit - up
+    A, unit = math.frexp(abs(0.5 * v - 0.5 * B))
+    return A, unit + 1 - up
+
+
+@kernel
+def towards(center: Center, v: float, share: float) -> Center:
+    """The center, moved by a share of the way to v, and never beyond it."""
+    B = center.at
+    if max(abs(v), abs(B)) < _HALF:
+        moved = B + share * (v - B)
+    else:
+        moved = 2.0 * (0.5 * B + share * (0.5 * v - 0.5 * B))
+    return Center(min(max(moved, min(B, v)), max(B, v)), center.lifted)
