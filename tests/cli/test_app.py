@@ -109,8 +109,6 @@ def test_a_failure_in_a_directory_does_not_stop_the_others(
     assert call("run", both, "--engine", "serial") == 1
     said = capsys.readouterr().err
     for name in ("a", "b"):
-        assert f"{name} (" in said
-        assert "72 failed" in said
         assert f"out/both/{name}/failed" in said
 
 
