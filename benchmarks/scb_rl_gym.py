@@ -19,7 +19,7 @@ from unbounded import (
     SCBRL,
     UOBREPS,
     LayeredMDP,
-    PolicyOptimisation,
+    PolicyOptimization,
     UniformPolicy,
     simulate_mdp,
 )
@@ -64,7 +64,7 @@ def measured(name):
     learners = {
         "SCB-RL, told the support": (SCBRL.for_mdp(mdp, T, known=told), mdp, given),
         "SCB-RL": (SCBRL.for_mdp(mdp, T), mdp, given),
-        "policy optimisation": (PolicyOptimisation.for_mdp(endless), endless, free),
+        "policy optimisation": (PolicyOptimization.for_mdp(endless), endless, free),
         "UOB-REPS, told range and support": (
             UOBREPS.for_mdp(mdp, T, loss_range=between, **told), mdp, given,
         ),

@@ -19,9 +19,9 @@ import time
 os.environ.setdefault("UNBOUNDED_JIT", "always")
 
 import numpy as np
-from policy_optimisation import Random, _possible, shape
+from policy_optimization import Random, _possible, shape
 
-from unbounded import SCBRL, UOBREPS, PolicyOptimisation
+from unbounded import SCBRL, UOBREPS, PolicyOptimization
 
 SIZES, EPISODES, PATIENCE = (50, 100, 200, 500, 1000, 2000), 200, 20.0
 
@@ -35,7 +35,7 @@ def learners(S, successors, seed=3):
         support = np.concatenate([np.ones(sizes[0]), *possible]) > 0
     return world, {
         "SCB-RL": SCBRL(sizes, 5, T, known={"support": support}, seed=0),
-        "PO": PolicyOptimisation(sizes, 5, seed=0),
+        "PO": PolicyOptimization(sizes, 5, seed=0),
         "UOB-REPS": UOBREPS(sizes, 5, T, loss_range=(0.0, 5.0), support=support, seed=0),
     }
 

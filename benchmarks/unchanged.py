@@ -148,7 +148,9 @@ def older_names(cls: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def mdp_learners() -> dict[str, Any]:
     """Every learner for MDPs by its older name; UCBVI is played as MVP's explorer."""
-    return {name: cls for name, cls in mdps.algorithms().items() if name != "UCBVI"}
+    older = {"PolicyOptimization": "PolicyOptimisation"}
+    found = mdps.algorithms().items()
+    return {older.get(name, name): cls for name, cls in found if name != "UCBVI"}
 
 
 def mdp_adversary(kind: str, scale: float = 1.0) -> Any:

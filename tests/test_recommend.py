@@ -59,7 +59,7 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         learner = found.learner(layers=[1, 2], n_actions=2, episodes=100, seed=0)
         assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
         assert len(found.mind) == 2 + outliers + late + (not known)
-        assert any("PolicyOptimisation" in mind for mind in found.mind)
+        assert any("PolicyOptimization" in mind for mind in found.mind)
         assert any("profile='paper'" in mind for mind in found.mind)
 
 

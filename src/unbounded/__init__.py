@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from unbounded.mdps.baselines.uob_reps import UOBREPS
     from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.mvp import MVP
-    from unbounded.mdps.policy_optimisation import PolicyOptimisation
+    from unbounded.mdps.policy_optimization import PolicyOptimization
     from unbounded.mdps.rf_elp import RFELP
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.ucbvi import UCBVI
@@ -79,7 +79,7 @@ _LATER = {
     "OREPS": "unbounded.mdps.baselines.o_reps",
     "Plan": "unbounded.learners.plan",
     "PythonMDPLearner": "unbounded.learners.python.mdp",
-    "PolicyOptimisation": "unbounded.mdps.policy_optimisation",
+    "PolicyOptimization": "unbounded.mdps.policy_optimization",
     "RFELP": "unbounded.mdps.rf_elp",
     "Recommendation": "unbounded._recommend",
     "SCBRL": "unbounded.mdps.scb_rl",
@@ -159,7 +159,7 @@ __all__ = [
     "MDPLearner",
     "MDPSimulation",
     "Plan",
-    "PolicyOptimisation",
+    "PolicyOptimization",
     "PythonLearner",
     "PythonMDPLearner",
     "Recommendation",

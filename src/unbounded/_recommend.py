@@ -19,7 +19,7 @@ from unbounded.validation import (
 
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
-SLOW = "dozens of states take very many episodes: try PolicyOptimisation, which has no theorem"
+SLOW = "dozens of states take very many episodes: try PolicyOptimization, which has no theorem"
 UNPROVED = "the theorem is for profile='paper': nothing is proved of the default"
 ONE_BY_ONE = "an episode is told before the next one is asked for"
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md

@@ -46,7 +46,7 @@ TAKES = [name for name, cls in algorithms().items() if "allowed" in signature(cl
 
 def test_who_knows_of_no_ends_says_so():
     others = set(algorithms()) - set(TAKES)
-    assert others == {"PolicyOptimisation"}
+    assert others == {"PolicyOptimization"}
     for name in others:
         with pytest.raises(
             TypeError, match=f"{name} takes no (allowed|ends)=, .*choose one that .* CostSCBRL"

@@ -45,7 +45,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         The number of layers.
     most : int
         More possible transitions than this are refused: most learners keep them all. One that keeps
-        those that it has seen (`PolicyOptimisation`) can do with more.
+        those that it has seen (`PolicyOptimization`) can do with more.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
             raise ValueError(
                 f"{H} layers of {n} states and {A} actions have {size:,} transitions, more than "
                 f"{limit:,}: take a shorter horizon, merge states, or say most= and take a learner "
-                "that keeps only the transitions it has seen, PolicyOptimisation"
+                "that keeps only the transitions it has seen, PolicyOptimization"
             )
         self.observation_space = Discrete(n + 1)
         self.action_space = Discrete(A)

@@ -1,4 +1,4 @@
-"""APO-MVP with AdaHedge: policy optimisation in an MDP whose losses are all seen, full information.
+"""APO-MVP with AdaHedge: policy optimization in an MDP whose losses are all seen, full information.
 
 After Tiapkin, Chzhen & Stoltz 2025 ("Narrowing the gap between adversarial and stochastic MDPs via
 policy optimization", AISTATS, arXiv 2407.05704): regret O~(sqrt(H^7 S A T)) for losses in [0, 1],

@@ -1,11 +1,11 @@
-"""PolicyOptimisation: against a slow implementation, and what is special about it."""
+"""PolicyOptimization: against a slow implementation, and what is special about it."""
 
 import numpy as np
 import pytest
 
 from mdp_play import paid, play, random_losses, state_of, walk
-from slow_policy_optimisation import SlowPolicyOptimisation
-from unbounded import PolicyOptimisation, UniformPolicy, simulate_mdp, worlds
+from slow_policy_optimization import SlowPolicyOptimization
+from unbounded import PolicyOptimization, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Hide, QuietLure, Stochastic
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
@@ -14,7 +14,7 @@ CONSTANTS = ("rate", "implicit", "bonus", "mixing")
 
 def slow_of(learner):
     given = learner.settings
-    return SlowPolicyOptimisation(
+    return SlowPolicyOptimization(
         learner.layers.sizes, learner.layers.n_actions, given["clip"], given["rate"],
         given["implicit"], given["bonus"], given["mixing"],
     )  # fmt: skip
@@ -31,7 +31,7 @@ def largest_difference(learner, slow):
     ids=["default", "scale", "other constants"],
 )
 def test_agrees_with_a_slow_implementation(settings):
-    learner = PolicyOptimisation(MDP.layers.sizes, 2, seed=1, **settings)
+    learner = PolicyOptimization(MDP.layers.sizes, 2, seed=1, **settings)
     slow = slow_of(learner)
     losses = random_losses(MDP.layers, 120, seed=2)
     losses[:3] = 0.0
@@ -46,7 +46,7 @@ def test_agrees_with_a_slow_implementation(settings):
 
 
 def test_the_slow_implementation_notices_another_constant():
-    learner = PolicyOptimisation(MDP.layers.sizes, 2, seed=1)
+    learner = PolicyOptimization(MDP.layers.sizes, 2, seed=1)
     slow = slow_of(learner)
     slow.bonus *= 1.01
 
@@ -64,7 +64,7 @@ def test_layers_of_very_different_scales_learn_alike():
     for k in (0, -700):
         scaled = losses.copy()
         scaled[:, MDP.layers.index(3, 0) :] *= 2.0**k
-        learner = PolicyOptimisation(MDP.layers.sizes, 2, seed=5)
+        learner = PolicyOptimization(MDP.layers.sizes, 2, seed=5)
         rng = np.random.default_rng(6)
         for row in scaled:  # whatever the learner likes, all actions are tried
             plan = learner.ask()
@@ -80,19 +80,19 @@ def test_layers_of_very_different_scales_learn_alike():
 
 def test_it_grows_when_more_transitions_are_seen_than_fit():
     mdp = worlds.dirichlet([6, 6, 6], 2, np.random.default_rng(7))
-    learner = PolicyOptimisation(mdp.layers.sizes, 2, seed=8)
+    learner = PolicyOptimization(mdp.layers.sizes, 2, seed=8)
     room = state_of(learner).seen.M.size
     play(learner, mdp, random_losses(mdp.layers, 300, seed=9), seed=10)
     seen = state_of(learner).seen
     assert learner.transitions_seen == seen.size > room
     assert seen.M.sum() == 900
-    restored = PolicyOptimisation.load(learner.save())
+    restored = PolicyOptimization.load(learner.save())
     assert restored.transitions_seen == learner.transitions_seen
     assert np.array_equal(restored.policy().pi, learner.policy().pi)
 
 
 def test_memory_goes_by_what_was_seen():
-    learner = PolicyOptimisation([400] * 4, 5, seed=0)  # 2.4 million transitions are possible
+    learner = PolicyOptimization([400] * 4, 5, seed=0)  # 2.4 million transitions are possible
     assert learner._buffer.size < 20 * learner.layers.n_pairs
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -109,7 +109,7 @@ def test_the_bonus_finds_what_clipping_to_the_range_hides():
     lock = worlds.combination_lock(3, 2, np.random.default_rng(72))
     T, regret = 4000, {}
     for bonus in (2.0, 1e-9):
-        learner = PolicyOptimisation(lock.layers.sizes, 2, bonus=bonus)
+        learner = PolicyOptimization(lock.layers.sizes, 2, bonus=bonus)
         result = simulate_mdp(learner, lock, QuietLure(), T, 4, seed=11, checkpoints=[T])
         regret[bonus] = result.minimax_regret(pseudo=True)[:, -1].mean()
     assert regret[2.0] < 0.5 * regret[1e-9]
@@ -123,7 +123,7 @@ def test_explicit_exploration_finds_pay_beyond_the_range_of_its_layer():
     lock = worlds.combination_lock(8, 3, np.random.default_rng(75))
     T, regret = 6000, {}
     for mixing in (0.5, 1e-9):
-        learner = PolicyOptimisation(lock.layers.sizes, 3, mixing=mixing)
+        learner = PolicyOptimization(lock.layers.sizes, 3, mixing=mixing)
         result = simulate_mdp(learner, lock, Hide(), T, 4, seed=5, checkpoints=[T])
         regret[mixing] = result.minimax_regret(pseudo=True)[:, -1].mean()
     assert regret[0.5] < 0.5 * regret[1e-9]
@@ -134,7 +134,7 @@ def test_learns_in_a_world_of_many_states():
     T, sizes = 3000, mdp.layers.sizes
     ours, uniform = (
         simulate_mdp(learner, mdp, Stochastic(), T, 2, seed=13, checkpoints=[T]).pseudo_regret
-        for learner in (PolicyOptimisation(sizes, 3), UniformPolicy(sizes, 3))
+        for learner in (PolicyOptimization(sizes, 3), UniformPolicy(sizes, 3))
     )
     assert ours.mean() < 0.6 * uniform.mean()
 
@@ -143,19 +143,19 @@ def test_learns_in_a_world_of_many_states():
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "much"])
 def test_constants_must_be_positive(name, value):
     with pytest.raises((ValueError, TypeError), match=name):
-        PolicyOptimisation([2], 2, **{name: value})
+        PolicyOptimization([2], 2, **{name: value})
 
 
 @pytest.mark.parametrize("constant", [1e-9, 1e6])
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_extreme_constants_give_policies(name, constant):
-    learner = PolicyOptimisation(MDP.layers.sizes, 2, seed=1, **{name: constant})
+    learner = PolicyOptimization(MDP.layers.sizes, 2, seed=1, **{name: constant})
     policies, _ = play(learner, MDP, random_losses(MDP.layers, 60, seed=2, scale=1e300), seed=3)
     assert np.all(np.isfinite(policies))
 
 
 def test_one_action_and_one_state():
-    learner = PolicyOptimisation([1, 1], 1, seed=0)
+    learner = PolicyOptimization([1, 1], 1, seed=0)
     for loss in (1.0, -1e300, 5e-324):
         learner.tell(learner.ask(), [0, 0], [0, 0], [loss, -loss])
     assert learner.policy().pi.tolist() == [1.0, 1.0, 1.0]
@@ -163,7 +163,7 @@ def test_one_action_and_one_state():
 
 def test_unreachable_states_do_no_harm():
     lock = worlds.combination_lock(4, 2, np.random.default_rng(1))
-    learner = PolicyOptimisation(lock.layers.sizes, 2, seed=2)
+    learner = PolicyOptimization(lock.layers.sizes, 2, seed=2)
     rng = np.random.default_rng(3)
     for _ in range(200):
         plan = learner.ask()

@@ -5,7 +5,7 @@ import time
 import gymnasium as gym
 import numpy as np
 
-from unbounded import PolicyOptimisation
+from unbounded import PolicyOptimization
 from unbounded.adapters.gymnasium import Layered, play
 
 HORIZON, EPISODES, TOLL = 10, 12_000, 5.0
@@ -71,7 +71,7 @@ class Book:
 
 def play_taxi():
     env = Layered(Tolls(gym.make("Taxi-v4")), HORIZON, most=10**8)
-    learner = PolicyOptimisation(env.layers, 6, seed=1)
+    learner = PolicyOptimization(env.layers, 6, seed=1)
     ours, uniform = Book(env.unwrapped), Book(env.unwrapped)
     even = [np.full((n, 6), 1 / 6) for n in env.layers]
     ours.enter(1, even)

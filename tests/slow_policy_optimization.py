@@ -1,4 +1,4 @@
-"""`PolicyOptimisation` from the formulas of its docstring, with dictionaries and floats.
+"""`PolicyOptimization` from the formulas of its docstring, with dictionaries and floats.
 
 Losses are kept as they come, without units, and every expectation is over the whole next layer.
 """
@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 
 
-class SlowPolicyOptimisation:
+class SlowPolicyOptimization:
     """``pi[h][s]`` is a list over actions; layers are numbered from 0."""
 
     def __init__(self, sizes, A, clip, rate, implicit, bonus, mixing):

@@ -1,4 +1,4 @@
-"""docs/results/policy-optimisation.md, from what benchmarks/policy_optimisation.py has measured."""
+"""docs/results/policy-optimization.md, from what benchmarks/policy_optimization.py has measured."""
 
 import json
 from collections import defaultdict
@@ -9,9 +9,9 @@ import numpy as np
 from scb_rl_table import ADVERSARIES
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
-DATA = RESULTS / "data" / "policy_optimisation"
-PAGE = RESULTS / "policy-optimisation.md"
-FIGURE = RESULTS / "policy-optimisation-taxi.svg"
+DATA = RESULTS / "data" / "policy_optimization"
+PAGE = RESULTS / "policy-optimization.md"
+FIGURE = RESULTS / "policy-optimization-taxi.svg"
 OURS, THEIRS = "policy optimisation", "SCB-RL practical"
 APO = {
     "APO-MVP": {},
@@ -25,10 +25,10 @@ ROUNDING = 0.005  # figures are given to two decimals
 
 HEAD = """# Policy optimisation: what was measured
 
-Made by `python benchmarks/policy_optimisation.py`; do not edit. `PolicyOptimisation` is for layered
+Made by `python benchmarks/policy_optimization.py`; do not edit. `PolicyOptimization` is for layered
 MDPs with hundreds or thousands of states, unknown transitions, and losses of any size and sign:
 exponential weights in every state, after Luo, Wei & Lee (2021), with the clipping of SCB-RL. The
-algorithm stands at the top of [its file](../../src/unbounded/mdps/policy_optimisation.py).
+algorithm stands at the top of [its file](../../src/unbounded/mdps/policy_optimization.py).
 
 **There is no theorem for it.** Upper bounds of occupancies are replaced by means of a model,
 estimates are centred, rates follow the variance of the estimates. What is certain: it is scale-free
@@ -301,7 +301,7 @@ def draw(data):
 
     figure, axes = pyplot.subplots(figsize=(5, 3), layout="constrained")
     axes.plot(data["points"], data["uniform"], "o--", label="uniform")
-    axes.plot(data["points"], data["ours"], "o-", label="PolicyOptimisation")
+    axes.plot(data["points"], data["ours"], "o-", label="PolicyOptimization")
     axes.set(xlabel="episodes", ylabel="regret", title=f"Taxi with tolls, {data['horizon']} steps")
     axes.legend()
     figure.savefig(FIGURE, metadata={"Date": None})

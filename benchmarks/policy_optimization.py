@@ -1,13 +1,13 @@
-"""PolicyOptimisation beside SCB-RL: regret, time per episode, Taxi; and full information.
+"""PolicyOptimization beside SCB-RL: regret, time per episode, Taxi; and full information.
 
-    python benchmarks/policy_optimisation.py regret --episodes 1000 10000 --seeds 20
-    python benchmarks/policy_optimisation.py larger --seeds 3
-    python benchmarks/policy_optimisation.py full --seeds 5
-    python benchmarks/policy_optimisation.py large speed against taxi calibrate
-    python benchmarks/policy_optimisation.py            # only write the page
+    python benchmarks/policy_optimization.py regret --episodes 1000 10000 --seeds 20
+    python benchmarks/policy_optimization.py larger --seeds 3
+    python benchmarks/policy_optimization.py full --seeds 5
+    python benchmarks/policy_optimization.py large speed against taxi calibrate
+    python benchmarks/policy_optimization.py            # only write the page
 
-Every part writes into docs/results/data/policy_optimisation; cells of `regret` and `full` that are
-there are not played again. At the end docs/results/policy-optimisation.md is written from what is
+Every part writes into docs/results/data/policy_optimization; cells of `regret` and `full` that are
+there are not played again. At the end docs/results/policy-optimization.md is written from what is
 there. What others have in the small worlds is read from docs/results/data/scb_rl. Times are CPU
 times.
 """
@@ -20,7 +20,7 @@ import time
 from collections import defaultdict
 
 import numpy as np
-from policy_optimisation_page import APO, BESIDE, DATA, PAGE, page
+from policy_optimization_page import APO, BESIDE, DATA, PAGE, page
 from scb_rl_calibrate import SEED as CALIBRATION_SEED
 from scb_rl_calibrate import WORLDS as CALIBRATION_WORLDS
 from scb_rl_table import ADVERSARIES, FIRST_SEED
@@ -30,7 +30,7 @@ from scb_rl_table import load as load_small
 from unbounded import (
     APOMVP,
     IndependentSCB,
-    PolicyOptimisation,
+    PolicyOptimization,
     UniformPolicy,
     simulate_mdp,
     worlds,
@@ -63,7 +63,7 @@ def made(name, mdp, T):
     sizes, A = mdp.layers.sizes, mdp.layers.n_actions
     if name in APO:
         return APOMVP(sizes, A, **APO[name])
-    return PolicyOptimisation(sizes, A) if name == OURS else SCBRL(sizes, A, T)
+    return PolicyOptimization(sizes, A) if name == OURS else SCBRL(sizes, A, T)
 
 
 def play_cells(path, names, places, episodes, seeds):
@@ -94,7 +94,7 @@ def play_large():
     mdp = worlds.dirichlet([1, 166, 166, 166, 1], 5, np.random.default_rng(77), concentration=0.05)
     sizes, T, out = mdp.layers.sizes, 10_000, {}
     learners = {
-        OURS: PolicyOptimisation(sizes, 5),
+        OURS: PolicyOptimization(sizes, 5),
         THEIRS: SCBRL(sizes, 5, T),
         "independent SCB": IndependentSCB(sizes, 5),
         "uniform": UniformPolicy(sizes, 5),
@@ -148,7 +148,7 @@ def measure_speed():
     """Against the number of states."""
     out = []
     for successors, S in itertools.product((0, 5), (100, 500, 1000, 2000)):
-        learner = PolicyOptimisation(shape(S), 5, seed=0)
+        learner = PolicyOptimization(shape(S), 5, seed=0)
         world, T = Random(shape(S), 5, successors, 0), 3000
         spent = [world.episode(learner) for _ in range(T)]
         out.append(
@@ -170,7 +170,7 @@ def measure_against(successors, S=500, T=1000, turns=60):
         support = np.concatenate([np.ones(sizes[0]), *[_possible(n, t) for n, t in zip(
             sizes[1:], world.next, strict=True)]]) > 0  # fmt: skip
     ours, theirs = (
-        PolicyOptimisation(sizes, 5, seed=0),
+        PolicyOptimization(sizes, 5, seed=0),
         SCBRL(sizes, 5, T, known={"support": support}, seed=0),
     )
     times = defaultdict(list)
@@ -212,7 +212,7 @@ def calibrate():
     for name, change in changes.items():
         regret = {}
         for (world, mdp), against in itertools.product(CALIBRATION_WORLDS.items(), ADVERSARIES):
-            learner = PolicyOptimisation(mdp.layers.sizes, mdp.layers.n_actions, **change)
+            learner = PolicyOptimization(mdp.layers.sizes, mdp.layers.n_actions, **change)
             result = simulate_mdp(
                 learner, mdp, ADVERSARIES[against], 10_000, 2, CALIBRATION_SEED,
                 checkpoints=[10_000], workers=1,
@@ -256,7 +256,7 @@ def main():
             places = LARGER if part == "larger" else SMALL
             play_cells(DATA / "regret.csv", (OURS, THEIRS), places, given.episodes, given.seeds)
         elif part == "taxi":
-            from policy_optimisation_taxi import play_taxi  # needs Gymnasium
+            from policy_optimization_taxi import play_taxi  # needs Gymnasium
 
             write("taxi", play_taxi())
         else:

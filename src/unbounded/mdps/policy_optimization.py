@@ -1,4 +1,4 @@
-"""Policy optimisation: exponential weights in every state, on estimated losses-to-go with a bonus.
+"""Policy optimization: exponential weights in every state, on estimated losses-to-go with a bonus.
 
 After Luo, Wei & Lee 2021 ("Policy optimization in adversarial MDPs: improved exploration via
 dilated bonuses"), made scale-free by clipping as in SCB-RL (Chen & Zhang 2024), and fast: there is
@@ -24,7 +24,7 @@ pay more than anything seen in its layer so far, and would never be tried again 
 
 Three things differ from the paper. Q comes through the model and not from the losses of the rest of
 the episode, and losses are centred, by a control variate that keeps the optimism of l+/(u + gamma):
-both are better (docs/results/policy-optimisation.md). And u is a mean and not an upper bound: that
+both are better (docs/results/policy-optimization.md). And u is a mean and not an upper bound: that
 is one pass over what was seen, for all states. So **there is no theorem** for this learner.
 
 Each layer's numbers are in units of 2^e, the exponent of its R_h: any finite float64 is a legal
@@ -224,12 +224,12 @@ def follow(
         state.pi[p] = (1.0 - beta) * (state.pi[p] / total) + beta / A
 
 
-class PolicyOptimisation(MDPLearner):
+class PolicyOptimization(MDPLearner):
     """Fast scale-free learner for large layered MDPs: exponential weights in every state.
 
     For worlds of hundreds or thousands of states, where `SCBRL` takes more time and memory. It
     needs neither the number of episodes nor a phase of exploration, and keeps only the transitions
-    that it has seen. There is no theorem for it; docs/results/policy-optimisation.md has what was
+    that it has seen. There is no theorem for it; docs/results/policy-optimization.md has what was
     measured.
 
     Parameters
@@ -251,7 +251,7 @@ class PolicyOptimisation(MDPLearner):
 
     Examples
     --------
-    >>> learner = PolicyOptimisation(layers=[1, 2], n_actions=2, seed=0)
+    >>> learner = PolicyOptimization(layers=[1, 2], n_actions=2, seed=0)
     >>> for _ in range(300):
     ...     plan = learner.ask()
     ...     action = plan.act(0, 0)
@@ -267,7 +267,7 @@ class PolicyOptimisation(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="PolicyOptimisation",
+        name="PolicyOptimization",
         reference="after Luo, Wei & Lee 2021, Algorithm 1",
         act=markov_play.act,
         distribution=markov_play.distribution,
