@@ -12,6 +12,11 @@ Names that differ between checkouts are dealt with in one section below; the key
 the older names. Hashes are of exact bytes: record both files on one machine, with equal versions of
 Python, NumPy and Numba (they are written down, and `compare` says so if they differ). With compiled
 kernels in the cache a recording takes a few minutes of one core.
+
+The keys that begin with "short/" are plays of a few rounds, in `unchanged_cases.py`, which reach
+every line of every kernel. ``record --interpreted`` plays these, without compiling anything; they
+are the same bits as compiled. ``coverage`` plays them, too, and fails if a line of a kernel is not
+reached and not listed there with a reason. ``--only`` plays a part.
 """
 
 from __future__ import annotations
@@ -20,10 +25,12 @@ import argparse
 import hashlib
 import inspect
 import json
+import os
 import platform
 import sys
 import time
 import traceback
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,9 +38,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+if {"--interpreted", "coverage"} & {*sys.argv[1:]} and __name__ == "__main__":
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "UNBOUNDED_JIT": "never"}  # before the package is read
+
 import llvmlite.binding as llvm
 import numba
 import numpy as np
+import unchanged_cases as short
+import unchanged_coverage as lines
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
@@ -61,6 +73,8 @@ _confidence = _module("unbounded.core.occupancy.confidence", "unbounded.core.con
 _upper = _module("unbounded.core.occupancy.upper", "unbounded.core.upper_occupancy")
 _ftrl = _module("unbounded.core.occupancy.ftrl", "unbounded.core.occupancy_ftrl")
 _kl = _module("unbounded.core.occupancy.kl", "unbounded.core.occupancy_kl")
+
+FOLDERS = ("core", "bandits", "mdps", "adversaries", "play")  # where kernels are
 
 Markov, Mixture = _policies.Markov, _policies.Mixture
 occupancy, best_policy = _policies.occupancy, _policies.best_policy
@@ -347,10 +361,10 @@ def play_simulation(
     return {name: getattr(result, name) for name in names}
 
 
-def play_comparators(player: Maker, against: Maker) -> Fields:
+def play_comparators(player: Maker, against: Maker, rounds: int = 600) -> Fields:
     """A simulation that follows two arms; not every adversary can be asked for the loss of one."""
     try:
-        fields = play_simulation(player, against, rounds=600, comparators=[0, 1])
+        fields = play_simulation(player, against, rounds, comparators=[0, 1])
     except TypeError:
         return {"possible": False}
     return {"possible": True, **fields}
@@ -558,10 +572,12 @@ def _python_mdp_adversary(
     return losses
 
 
-def play_mdp_simulation(player: Maker, mdp: Any, against: Maker) -> Fields:
+def play_mdp_simulation(
+    player: Maker, mdp: Any, against: Maker, episodes: int = SIMULATED
+) -> Fields:
     """A simulation of an MDP, and all that it says."""
     result = unbounded.simulate_mdp(
-        player(), mdp, against(), SIMULATED, replicates=2, seed=SEED, checkpoints=5, workers=1
+        player(), mdp, against(), episodes, replicates=2, seed=SEED, checkpoints=5, workers=1
     )
     expected, realised = expected_and_realised(result)
     names = (
@@ -675,6 +691,235 @@ def observe_episodes(mdp: Any) -> Fields:
     return epochs
 
 
+# ---------------------------------------------------------------------- short plays
+
+
+def short_cases() -> Iterator[Case]:
+    """Plays of a few rounds or episodes that reach every line, as `unchanged_cases` says."""
+    yield from short_bandit_cases()
+    yield from short_mdp_cases()
+    yield from short_simulation_cases()
+
+
+def short_bandit_cases() -> Iterator[Case]:
+    """Every bandit learner with few and with many arms, on losses of every size."""
+    classes = bandits.algorithms()
+    rows = [
+        (name, settings, n, losses, short.ROUNDS["few" if n in short.FEW else "many"])
+        for name in classes
+        for settings in short.BANDITS.get(name, [{}])
+        for n, losses in (
+            *((n, short.STREAMS[0]) for n in (*short.FEW, *short.MANY)),
+            *((short.FEW[-1], losses) for losses in short.STREAMS[1:]),
+            *((short.MANY[-1], losses) for losses in short.STREAMS[1:]),
+        )
+    ]
+    for name, settings, n, losses, rounds in [*rows, *short.MORE_BANDITS]:
+        player = partial(make, classes[name], n, seed=SEED, **settings)
+        yield (
+            f"short/bandit/{written(name, settings)}/{n} arms, {rounds} {losses}",
+            partial(play_short_bandit, player, losses, rounds),
+        )
+
+
+def stream(kind: str, shape: Sequence[int], most: float = np.inf) -> Vector:
+    """Losses, shape (time, ...): of every size from 2^-1070 to 2^1020."""
+    rng = default_rng([SEED, 20, *shape])
+    if kind == "mixed":
+        return mixed_losses(shape, rng, most)
+    signs, numbers = rng.choice([-1.0, 1.0], size=shape), rng.random(shape)
+    share = (np.arange(shape[0]) / shape[0]).reshape(-1, *(1 for _ in shape[1:]))
+    largest = float(np.finfo(np.float64).max)
+    losses = {
+        "plain": lambda: numbers * rng.random(shape[1:]),
+        "zeros": lambda: np.zeros(shape),
+        "rising": lambda: np.ldexp(0.5 + 0.5 * numbers, (2090 * share - 1069).astype(int)),
+        "falling": lambda: signs * np.ldexp(numbers, (1020 - 2090 * share).astype(int)),
+        "tiny": lambda: signs * np.ldexp(numbers, -1060),
+        "largest": lambda: signs * rng.choice([0.0, 1.0, largest], size=shape),
+        "hostile": lambda: (
+            signs
+            * rng.choice(
+                [0.0, 5e-324, 1e-310, 1e-200, 1e-3, 1.0, 1e100, 1e300, largest], size=shape
+            )
+        ),
+    }[kind]()
+    return np.asarray(np.clip(losses, -min(most, largest), min(most, largest)))
+
+
+def play_short_bandit(maker: Maker, kind: str, rounds: int) -> Fields:
+    """Ask and tell, for a while with several asks outstanding."""
+    learner = maker()
+    spec = learner.spec
+    losses = stream(kind, (rounds, learner.n_arms), spec.largest_loss)
+    seen: Fields = defaultdict(list)
+    waiting: list[tuple[Any, Vector]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of losses that are far from the others
+        for t, row in enumerate(losses):
+            waiting.append((learner.ask(), row))
+            seen["arms"].append(waiting[-1][0].arm)
+            seen["chances"].append(waiting[-1][0].probability)
+            if spec.delayed and t % 10 in (5, 6):
+                continue
+            for choice, told in waiting:
+                _tell(learner, choice, told)
+            waiting.clear()
+            if t % 5 == 0 or t + 1 == rounds:
+                seen["probabilities"].append(learner.probabilities())
+                seen["scale"].append(learner.scale)
+                seen["clipped"].append(learner.clipped)
+    return seen
+
+
+def short_worlds() -> dict[str, Any]:
+    """The small ones, and some in which little is possible."""
+    rng = default_rng([SEED, 21])
+    few = [
+        rng.dirichlet(np.ones(24), size=(n, 2)) * (rng.random((n, 2, 24)).argsort(-1) < 2)
+        for n in (4, 24)
+    ]
+    few = [one / one.sum(axis=-1, keepdims=True) for one in few]
+    chain = rng.dirichlet(np.ones(3), size=(3, 3))
+    ends = np.where(rng.random((3, 3)) < 0.4, 0.3, 0.0)
+    allowed = rng.random((3, 3)) < 0.7
+    allowed[:, 0] = True
+    mdp = unbounded.LayeredMDP
+    return {
+        **small_worlds(),
+        "few successors": mdp([1.0, 0.0, 0.0, 0.0], few),
+        "ends": mdp.from_arrays(
+            chain * (1.0 - ends[..., None]), [0.2, 0.3, 0.5], 3, allowed=allowed, ends=ends
+        ),
+        "one state": mdp([1.0], [np.ones((1, 2, 1))]),
+    }
+
+
+def short_mdp_cases() -> Iterator[Case]:
+    """Every learner for MDPs, on losses of every size."""
+    classes, everything = mdps.algorithms(), short_worlds()
+    rows = [
+        (name, settings, world, losses, short.EPISODES)
+        for name in classes
+        for settings in short.MDPS.get(name, [{}])
+        for losses, world in short.MDP_STREAMS.items()
+    ]
+    for name, settings, world, losses, episodes in [*rows, *short.MORE_MDPS]:
+        mdp = everything[world]
+        player = partial(make_short_learner, classes[name], mdp, episodes, settings)
+        yield (
+            f"short/mdp/{written(name, settings)}/{world}, {episodes} {losses}",
+            partial(play_short_mdp, player, mdp, losses, episodes),
+        )
+
+
+def make_short_learner(cls: Any, mdp: Any, episodes: int, settings: Mapping[str, Any]) -> Any:
+    """A learner for a world, told of it what its settings say."""
+    known, told = inspect.signature(cls).parameters, dict(settings)
+    of_world = {short.TRUE: mdp.P, short.POSSIBLE: mdp.P > 0.0}
+    for name, value in told.items():
+        if isinstance(value, str) and value in of_world:
+            told[name] = of_world[value]
+    if "episodes" in known:
+        told.setdefault("episodes", PER_STATE if cls.spec.per_state else episodes)
+    if "allowed" in known:
+        told |= {"allowed": mdp.allowed, "ends": mdp.layers.ends}
+    return make(cls, mdp.layers.sizes, mdp.layers.n_actions, **told, seed=SEED)
+
+
+def play_short_mdp(maker: Maker, mdp: Any, kind: str, episodes: int) -> Fields:
+    """Ask, act and tell."""
+    learner, layers = maker(), mdp.layers
+    rewarded = type(learner).__name__ in ("MVP", "UCBVI")
+    full = getattr(learner.spec, "feedback", "bandit") == "full"
+    draws = default_rng([SEED, 22]).random((episodes, layers.horizon))
+    feedback = [
+        default_rng([SEED, 23, h]).random((episodes, n, layers.n_actions)) / layers.horizon
+        if rewarded
+        else stream(kind, (episodes, n, layers.n_actions, h + 1))[..., -1]
+        for h, n in enumerate(layers.sizes)
+    ]
+    seen: Fields = defaultdict(list)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for t in range(episodes):
+            plan = learner.ask()
+            states, actions = walk(mdp.initial, mdp.transitions, draws[t], plan.act)
+            steps = enumerate(zip(states, actions, strict=True))
+            values: Any = [feedback[h][t, s, a] for h, (s, a) in steps]
+            if layers.ends:  # the end is free
+                values = [
+                    0.0 if h > 0 and s == n - 1 else value
+                    for h, (s, n, value) in enumerate(
+                        zip(states, layers.sizes, values, strict=True)
+                    )
+                ]
+            if full:
+                values = [table[t] for table in feedback]
+            learner.tell(plan, states, actions, **{"rewards" if rewarded else "losses": values})
+            seen["actions"].append(actions)
+            if t % 5 == 0 or t + 1 == episodes:
+                seen["plans"].append(flat(plan.policy))
+                for what, value in look_at_mdp_learner(learner).items():
+                    seen[what].append(value)
+    return seen
+
+
+def short_simulation_cases() -> Iterator[Case]:
+    """Simulations of a few rounds, against every adversary."""
+    n, classes, everything = 6, mdps.algorithms(), short_worlds()
+    recorded = stream("plain", (10, n))
+    programs = {
+        f"Program {name}": program for name, (program, _) in adversaries.worst_cases().items()
+    }
+    found = [
+        name for name in adversaries.__all__
+        if isinstance(getattr(adversaries, name), type)
+        and issubclass(getattr(adversaries, name), adversaries.Adversary)
+        and name not in ("Adversary", "Program")
+    ]  # fmt: skip
+    rows = [
+        *((name, {}, learner) for name in (*found, *programs) for learner in ("SCB", "Uniform")),
+        *((name, settings, "Uniform") for name, settings in short.ADVERSARIES),
+        *(("Switch", {}, learner) for learner in bandits.algorithms()),
+    ]
+    for name, settings, learner in dict.fromkeys((a, written("", b), c) for a, b, c in rows):
+        given = next(b for a, b, c in rows if (a, written("", b), c) == (name, settings, learner))
+        cls = bandits.algorithms()[learner]
+        player = partial(make, cls, n, **short.BANDITS.get(learner, [{}])[0])
+        if name in programs:
+            against = partial(adversaries.Program, programs[name].phases)
+        else:
+            arguments = [recorded] if name == "Replay" else []
+            against = partial(getattr(adversaries, name), *arguments, **given)
+        play = partial(play_simulation, player, against, rounds=short.SIMULATED)
+        key = f"short/simulate/{name}{settings}/{learner}"
+        yield key, play
+        if learner == "Uniform":
+            again = partial(play_comparators, player, against, rounds=short.SIMULATED)
+            yield f"{key} comparators=[0, 1]", again
+    for kind in KINDS:
+        for learner, world in short.SIMULATIONS:
+            mdp = everything[world]
+            settings_of = short.MDPS.get(learner, [{}])[0]
+            maker = partial(make_short_learner, classes[learner], mdp, short.SIMULATED, settings_of)
+            yield (
+                f"short/simulate_mdp/{kind}/{learner}/{world}",
+                partial(
+                    play_mdp_simulation, maker, mdp, partial(mdp_adversary, kind), short.SIMULATED
+                ),
+            )
+    for learner in classes:
+        mdp = everything["dirichlet"]
+        settings_of = short.MDPS.get(learner, [{}])[0]
+        maker = partial(make_short_learner, classes[learner], mdp, short.SIMULATED, settings_of)
+        against = partial(mdp_adversary, "negative", 0.25)
+        yield (
+            f"short/simulate_mdp/negative scale=0.25/{learner}/dirichlet",
+            partial(play_mdp_simulation, maker, mdp, against, short.SIMULATED),
+        )
+
+
 # ---------------------------------------------------------------------- records
 
 
@@ -682,6 +927,7 @@ def cases() -> Iterator[Case]:
     """Everything that is recorded."""
     for part in (
         world_cases, solver_cases, bandit_cases, adversary_cases, mdp_cases, mdp_simulation_cases,
+        short_cases,
     ):  # fmt: skip
         yield from part()
 
@@ -715,13 +961,26 @@ def machine() -> dict[str, str]:
     }
 
 
-def record(path: Path, only: str) -> int:
-    """Play everything whose key contains ``only``; returns how many plays failed."""
+def record(path: Path, only: str, interpreted: bool = False) -> int:
+    """Play everything whose key contains ``only``; returns how many plays failed.
+
+    What is ``interpreted`` is short.
+    """
+    records, failures = played(only, interpreted)
+    document = {"machine": machine(), "only": only, "short": interpreted, "records": records}
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    arrays = sum(len(fields) for fields in records.values())
+    print(f"{len(records)} records ({arrays} arrays) in {path}, {failures} failed")
+    return failures
+
+
+def played(only: str, interpreted: bool) -> tuple[dict[str, dict[str, Any]], int]:
+    """The fingerprints by key, and how many plays failed."""
     print(f"playing {Path(unbounded.__file__).parent}", flush=True)
     records: dict[str, dict[str, Any]] = {}
     failures = 0
     began = said = time.monotonic()
-    for key, play in cases():
+    for key, play in short_cases() if interpreted else cases():
         if only not in key:
             continue
         if key in records:
@@ -737,12 +996,18 @@ def record(path: Path, only: str) -> int:
         if now - said > 5.0:
             said = now
             print(f"{now - began:6.0f} s {len(records):5d} records, now {key}", flush=True)
-    document = {"machine": machine(), "only": only, "records": records}
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    arrays = sum(len(fields) for fields in records.values())
-    took = time.monotonic() - began
-    print(f"{took:6.0f} s {len(records):5d} records ({arrays} arrays) in {path}, {failures} failed")
-    return failures
+    print(f"{time.monotonic() - began:6.0f} s", flush=True)
+    return records, failures
+
+
+def coverage(only: str) -> int:
+    """Play what is short, interpreted; returns how many lines were not reached without a reason."""
+    found = [*lines.kernels(Path(unbounded.__file__).parent, FOLDERS)]
+    with lines.reached(found) as seen:
+        _, failures = played(only, interpreted=True)
+    wrong = lines.report(found, seen, short.UNREACHED)
+    print("\n".join(wrong))
+    return failures + len(wrong)
 
 
 def compare(before: Path, after: Path) -> int:
@@ -753,7 +1018,7 @@ def compare(before: Path, after: Path) -> int:
     keys = [
         key
         for key in sorted({**one["records"], **two["records"]})
-        if one["only"] in key and two["only"] in key
+        if all(_was_played(key, document) for document in (one, two))
     ]
     different = 0
     for key in keys:
@@ -772,6 +1037,10 @@ def compare(before: Path, after: Path) -> int:
                 print(f"        {path}: {_shown(fields.get(name))}")
     print(f"{len(keys)} records, {different or 'none'} differ")
     return different
+
+
+def _was_played(key: str, document: Mapping[str, Any]) -> bool:
+    return document["only"] in key and (key.startswith("short/") or not document.get("short"))
 
 
 def _same(old: dict[str, Any] | None, new: dict[str, Any] | None) -> bool:
@@ -797,13 +1066,20 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="play everything, write fingerprints")
     recording.add_argument("out", type=Path)
-    recording.add_argument("--only", default="", help="only what has this in its key")
+    recording.add_argument(
+        "--interpreted", action="store_true", help="compile nothing; short/ only"
+    )
+    covering = commands.add_parser("coverage", help="lines of kernels that are never reached")
+    for command in (recording, covering):
+        command.add_argument("--only", default="", help="only what has this in its key")
     comparing = commands.add_parser("compare", help="say what differs; exit 1 if anything does")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
     if given.command == "record":
-        return 1 if record(given.out, given.only) else 0
+        return 1 if record(given.out, given.only, given.interpreted) else 0
+    if given.command == "coverage":
+        return 1 if coverage(given.only) else 0
     return 1 if compare(given.before, given.after) else 0
 
 

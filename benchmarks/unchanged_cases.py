@@ -1,0 +1,150 @@
+"""Short plays that reach every line of every kernel, for `unchanged.py`.
+
+Data only: nothing is imported from the package. Learners and settings have the names of before, to
+which the section "names" of `unchanged.py` finds those of today.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Settings = dict[str, Any]
+
+# In settings of learners for MDPs:
+TRUE = "true"  # the world's own transitions
+POSSIBLE = "possible"  # which of its transitions are possible
+ALLOWED = "allowed"  # which of its actions are
+
+# ---------------------------------------------------------------------- bandits
+
+T = {"rounds": 2000}
+COSTS = {"tune": "scale", "implicit": 0.0}
+PAPER = {"profile": "paper"}
+BANDITS: dict[str, list[Settings]] = {  # all that are not here play with {}
+    "AHB": [{}, {"gamma_const": 0.5}],
+    "AdaFTRL": [{}, {"strength": 0.3}],
+    "AdaINF": [
+        {}, {"robust": False}, {"robust": False, "exploration": 1.0}, {"trim": 2},
+        {"exploration": 1e-300}, {"robust": False, "trim": 1},
+    ],
+    "AdaTINF": [T],
+    "Banker": [T],
+    "CostSCB": [
+        {}, COSTS, {"outliers": 3}, {"outliers": "sqrt"},
+        {"outliers": "sqrt", "tune": "scale", "rate": 1.0}, {"lower": -1e3}, {"best_reward": 5.0},
+        {**COSTS, "late": "proved"}, {**COSTS, "late": "proved", "outliers": 2, "rate": 1.0},
+    ],
+    "CostSCBIX": [{}, {"outliers": 3}, {"delta": 0.01}, {"lower": -2.0}, {"best_reward": 1e10}],
+    "EpsilonGreedy": [{}, {"epsilon": 0.1}],
+    "Exp3": [{}, T, {"loss_range": (-2.0, 3.0)}],
+    "Exp3Auer": [T, {"gamma": 0.1}, {"gamma": 1.0}],
+    "Exp3IX": [{}, T, {**T, "delta": 0.05}],
+    "Exp3P": [{**T, "form": form} for form in ("bubeck", "auer", "audibert")],
+    "Exp3S": [T, {**T, "switches": 3}],
+    "HTINF": [{}, {"sigma": 0.5, "order": 1.5}],
+    "INF": [T],
+    "LogThompson": [{}, {"stream": 3}],
+    "RobustUCB": [{**T, "moment": 1e-4}, {"rounds": 50, "moment": 1e-3, "order": 1.5}],
+    "SCB": [
+        {}, {"mixing": 1.0}, PAPER, {**PAPER, "clip": "range"}, {**PAPER, "threshold": "largest"},
+        {**PAPER, "mixing": 0.0}, {**PAPER, "clip": "none", "ablation": True}, {"rate": 0.1},
+        {"clip": "scale", "threshold": "largest"},
+    ],
+    "SCBIX": [
+        {}, {"mixing": 1.0}, PAPER, {**PAPER, "beta_cap": 0.5, "delta": 0.01},
+        {**PAPER, "threshold": "largest"}, {**PAPER, "mixing": 0.0},
+        {**PAPER, "clip": "none", "ablation": True},
+    ],
+    "SFMAB": [{}, {"exploration": "adaptive"}],
+    "TsallisINF": [{}, {"loss_range": (-2.0, 3.0)}],
+    "UMABG": [{}, *({"exploration": how, **T} for how in ("fixed", "capped"))],
+    "UniINF": [T],
+}  # fmt: skip
+STREAMS = ("mixed", "hostile", "rising", "falling")  # of losses, see `stream` of `unchanged.py`
+FEW = (1, 2, 5)  # arms
+MANY = (70, 130)  # learners are lazy
+ROUNDS = {"few": 60, "many": 120}
+
+# More rounds, other arms: (learner, settings, arms, stream, rounds)
+MORE_BANDITS: list[tuple[str, Settings, int, str, int]] = []
+
+# ---------------------------------------------------------------------- MDPs
+
+MDPS: dict[str, list[Settings]] = {  # all that are not here play with {}
+    "APOMVP": [{}, {"bonus": 0.1, "restart": False}],
+    "CostSCBRL": [
+        {}, {"profile": "theory"}, {"outliers": 2}, {"rate": 2.0, "implicit": 0.5},
+        {"centre": 0.0, "implicit": 0.3}, {"episodes": None}, {"skip": 0.0, "width": 0.01},
+        {"lower": -3.0}, {"best_reward": 2.0}, {"support": POSSIBLE},
+    ],
+    "ExploreThenCommit": [{}, {"explore": 10}],
+    "IndependentSCB": [{}, {"clip": "range"}],
+    "MVP": [{}, {"constants": "paper"}, {"bonus": 0.05, "total": 2.0}],
+    "OREPS": [{"transitions": TRUE}, {"transitions": TRUE, "loss_range": (-2.0, 3.0)}],
+    "PolicyOptimisation": [
+        {}, {"clip": "scale", "rate": 1.0, "implicit": 1.0, "bonus": 1.0, "mixing": 2.0},
+    ],
+    "RFELP": [
+        {}, {"early_stop": 5}, {"share_counts": False}, {"constants": "paper"},
+        {"explorer": "ucbvi", "early_stop": 2}, {"support": POSSIBLE},
+    ],
+    "SCBRL": [
+        {}, {"episodes": None}, {"profile": "theory"}, {"profile": "theory", "episodes": None},
+        {"clip": "scale", "estimator": "ftrl_only"}, {"clip": "scale", "threshold": "largest"},
+        {"explorer": "ucbvi"}, {"explorer": "ucbvi", "bonus": "paper"},
+        {"explorer": "oracle", "transitions": TRUE},
+        {"explorer": "oracle", "transitions": TRUE, "episodes": None},
+        {"profile": "theory", "explorer": "oracle", "transitions": TRUE},
+        {"literal": True, "tight": True}, {"skip": 0.0, "width": 0.01},
+        {"early_stop": 0}, {"early_stop": 3, "exploration_cap": 0.2}, {"share_counts": False},
+        {"mixing": 0.0, "ablation": True}, {"centre": 0.0}, {"few": False}, {"renewal": "lazy"},
+        {"renewal": "lazy", "few": False, "centre": 0.0}, {"renewal": "lazy", "episodes": None},
+        {"renewal": "lazy", "estimator": "ftrl_only"},
+        {"few": False, "episodes": None, "early_stop": 0},
+        {"support": POSSIBLE}, {"support": POSSIBLE, "renewal": "lazy"},
+        {"support": POSSIBLE, "episodes": None}, {"support": POSSIBLE, "few": False},
+        {"support": POSSIBLE, "profile": "theory"}, {"kappa": 0.1, "tolerance": 1e-3},
+    ],
+    "UCBVI": [{}, {"constants": "paper"}],
+    "UOBREPS": [
+        {}, {"loss_range": (-2.0, 3.0), "eta_factor": 3.0, "width_factor": 0.02},
+        {"support": POSSIBLE},
+    ],
+}  # fmt: skip
+EPISODES = 150
+MDP_STREAMS = {"mixed": "dirichlet", "hostile": "lock that slips"}  # and in which worlds
+
+# Other worlds and lengths: (learner, settings, world, stream, episodes)
+MORE_MDPS: list[tuple[str, Settings, str, str, int]] = [
+    ("SCBRL", {}, "few successors", "mixed", 60),
+    ("SCBRL", {"support": POSSIBLE}, "few successors", "mixed", 60),
+    ("SCBRL", {"support": POSSIBLE, "renewal": "lazy"}, "few successors", "mixed", 60),
+    ("SCBRL", {"support": POSSIBLE, "few": False}, "few successors", "hostile", 60),
+    ("SCBRL", {"explorer": "oracle", "transitions": TRUE}, "few successors", "mixed", 60),
+    ("CostSCBRL", {"support": POSSIBLE}, "few successors", "mixed", 60),
+    ("UOBREPS", {"support": POSSIBLE}, "few successors", "mixed", 60),
+    ("OREPS", {"transitions": TRUE}, "few successors", "mixed", 60),
+    *((name, {}, "ends", "mixed", 100) for name in (
+        "APOMVP", "CostSCBRL", "ExploreThenCommit", "IndependentSCB", "MVP",
+        "RFELP", "SCBRL", "UCBVI", "UOBREPS", "UniformPolicy",
+    )),
+    ("OREPS", {"transitions": TRUE}, "ends", "mixed", 100),
+    ("SCBRL", {"few": False}, "ends", "mixed", 100),
+    ("SCBRL", {}, "one state", "mixed", 60),
+]  # fmt: skip
+
+# ---------------------------------------------------------------------- simulations
+
+SIMULATED = 40  # rounds or episodes
+ADVERSARIES: list[tuple[str, Settings]] = [  # beside their defaults, against uniform play
+    ("StochasticGap", {"scale": 3.0, "shift": -2.0}),
+    ("StochasticGap", {"scale": 1e305}),
+]
+SIMULATIONS = [  # against every adversary for MDPs: learner, world
+    ("UniformPolicy", "lock that slips"), ("SCBRL", "dirichlet"),
+]  # fmt: skip
+
+# ---------------------------------------------------------------------- what is not reached
+
+UNREACHED: dict[str, str] = {}
+"""Lines that no play reaches, by kernel and text, and why."""
