@@ -82,6 +82,22 @@ ConfidenceSet, PAPER, JIN = _confidence.ConfidenceSet, _confidence.PAPER, _confi
 upper_occupancy, greedy_transitions = _upper.upper_occupancy, _upper.greedy_transitions
 OccupancyFTRL, OccupancyKL = _ftrl.OccupancyFTRL, _kl.OccupancyKL
 
+# What no play brings about is reached by calls of these, with arguments that no play has.
+_layout = _module("unbounded.core.occupancy.layout")
+_explorers = _module("unbounded.mdps.explorers")
+_sampling = _module("unbounded.core.simplex.sampling")
+_mdp = _module("unbounded.core.occupancy.mdp")
+_work = _module("unbounded.core.occupancy.work")
+INTERNAL: dict[str, Any] = {
+    "an episode": _mdp.simulate_episode,
+    "a library of policies": _explorers.Library,
+    "a draw from a library": _explorers.draw,
+    "a law over arms": _sampling.Law,
+    "a draw from a law": _sampling.draw,
+    "a program of FTRL": (_ftrl.solve, _ftrl.new_memory, _work.work_size),
+    "a step of mirror descent": (_kl.kl_step, _kl.uniform_base, _work.work_size),
+}
+
 _FACTORS = {
     "eta_factor": "rate",
     "gamma_factor": "implicit",
@@ -614,30 +630,38 @@ def boxes(mdp: Any, width: float, rng: Generator) -> tuple[Vector, Vector]:
     return np.maximum(mdp.P - below, 0.0), np.minimum(mdp.P + above, 1.0)
 
 
-def solve_sequence(method: Any, mdp: Any, width: float, spread: float) -> Fields:
+def solve_sequence(
+    method: Any,
+    mdp: Any,
+    width: float,
+    spread: float,
+    solves: int = SOLVES,
+    weighted: float | None = None,
+) -> Fields:
     """A sequence of solves; weights jump on the way, and the boxes change.
 
-    Losses and weights are spread over so many decades up and down.
+    Losses and weights are spread over so many decades up and down, or weights over others.
     """
     rng, layers = default_rng([SEED, 10]), mdp.layers
+    decades = spread if weighted is None else weighted
     solver = method(layers, *boxes(mdp, width, rng))
     ftrl = method is OccupancyFTRL
     losses, weights = (
         np.zeros(layers.n_pairs),
-        10.0 ** rng.uniform(-spread, spread, size=layers.horizon),
+        10.0 ** rng.uniform(-decades, decades, size=layers.horizon),
     )
     zeros = np.zeros(layers.n_pairs)
     seen: Fields = defaultdict(list)
     if ftrl:  # no scale is known yet
         seen["q without weights"] = solver.solve(losses, np.zeros(layers.horizon)).q
-    for t in range(SOLVES):
+    for t in range(solves):
         fresh = rng.exponential(size=layers.n_pairs) * (rng.random(layers.n_pairs) < 0.4)
         fresh *= 10.0 ** rng.uniform(-spread, spread, size=layers.n_pairs)
         fresh[0] = 0.0
         losses = losses + fresh if ftrl else fresh
-        if t == SOLVES // 2:
+        if t == solves // 2:
             weights[rng.integers(layers.horizon)] *= 16.0
-        if t == 3 * SOLVES // 4:
+        if t == 3 * solves // 4:
             solver.set_boxes(*boxes(mdp, 0.1, rng))
         solution = (solver.solve if ftrl else solver.step)(losses, weights)
         proof = solution.certificate
@@ -669,7 +693,7 @@ def bound_occupancy(mdp: Any, width: float) -> Fields:
     }
 
 
-def observe_episodes(mdp: Any) -> Fields:
+def observe_episodes(mdp: Any, episodes: int = 200) -> Fields:
     """Counts and boxes after episodes of uniform play, with both kinds of constants."""
     rng, layers = default_rng([SEED, 12]), mdp.layers
     sets = {
@@ -678,7 +702,7 @@ def observe_episodes(mdp: Any) -> Fields:
         "narrow": ConfidenceSet(layers, 10_000, 0.05, constants=(0.01, 0.01)),
     }
     epochs: Fields = defaultdict(list)
-    for _ in range(200):
+    for _ in range(episodes):
         states, actions = walk(
             mdp.initial, mdp.transitions, rng.random(layers.horizon),
             lambda h, s: int(rng.integers(layers.n_actions)),
@@ -699,6 +723,8 @@ def short_cases() -> Iterator[Case]:
     yield from short_bandit_cases()
     yield from short_mdp_cases()
     yield from short_simulation_cases()
+    yield from short_mdp_simulation_cases()
+    yield from short_solver_cases()
 
 
 def short_bandit_cases() -> Iterator[Case]:
@@ -792,6 +818,7 @@ def short_worlds() -> dict[str, Any]:
             chain * (1.0 - ends[..., None]), [0.2, 0.3, 0.5], 3, allowed=allowed, ends=ends
         ),
         "one state": mdp([1.0], [np.ones((1, 2, 1))]),
+        "tiny": worlds.dirichlet([1, 2], 2, default_rng([SEED, 24])),
     }
 
 
@@ -866,58 +893,173 @@ def play_short_mdp(maker: Maker, mdp: Any, kind: str, episodes: int) -> Fields:
 
 
 def short_simulation_cases() -> Iterator[Case]:
-    """Simulations of a few rounds, against every adversary."""
-    n, classes, everything = 6, mdps.algorithms(), short_worlds()
-    recorded = stream("plain", (10, n))
-    programs = {
-        f"Program {name}": program for name, (program, _) in adversaries.worst_cases().items()
-    }
-    found = [
-        name for name in adversaries.__all__
+    """Simulations of a few rounds: every adversary and every learner."""
+    worst = {f"Program {name}": one for name, (one, _) in adversaries.worst_cases().items()}
+    found = [*adversary_classes(), *worst]
+    rows: list[tuple[str, dict[str, Any], str, int]] = [
+        *((name, {}, learner, n) for name in found for learner, n in short.AGAINST),
+        *((name, settings, "Uniform", 6) for name, settings in short.ADVERSARIES),
+        *(("Switch", {}, learner, 7) for learner in bandits.algorithms()),
+    ]
+    for name, settings, learner, n in rows:
+        player = partial(make, bandits.algorithms()[learner], n, **first_settings(learner))
+        if name in worst:
+            against = partial(adversaries.Program, worst[name].phases)
+        else:
+            given = [stream("plain", (10, n))] if name == "Replay" else []
+            against = partial(getattr(adversaries, name), *given, **settings)
+        key = f"short/simulate/{written(name, settings)}/{learner}, {n} arms"
+        yield key, partial(play_simulation, player, against, rounds=short.SIMULATED)
+        if learner == "Uniform":
+            again = partial(play_comparators, player, against, rounds=short.SIMULATED)
+            yield f"{key}, comparators=[0, 1]", again
+    for name, player in {"SCB": partial(unbounded.SCB, 6), "in Python": PythonBandit}.items():
+        for opponent, against in {
+            "a function in Python": lambda: _python_adversary,
+            "Chaser": adversaries.Chaser,
+            "StochasticGap": adversaries.StochasticGap,
+        }.items():
+            if (name, opponent) != ("SCB", "Chaser"):
+                play = partial(play_simulation, player, against, rounds=short.SIMULATED)
+                yield f"short/simulate/{opponent}/{name}", play
+
+
+def adversary_classes() -> list[str]:
+    """Names of the adversaries for bandits, but for programs."""
+    return [
+        name
+        for name in adversaries.__all__
         if isinstance(getattr(adversaries, name), type)
         and issubclass(getattr(adversaries, name), adversaries.Adversary)
         and name not in ("Adversary", "Program")
-    ]  # fmt: skip
-    rows = [
-        *((name, {}, learner) for name in (*found, *programs) for learner in ("SCB", "Uniform")),
-        *((name, settings, "Uniform") for name, settings in short.ADVERSARIES),
-        *(("Switch", {}, learner) for learner in bandits.algorithms()),
     ]
-    for name, settings, learner in dict.fromkeys((a, written("", b), c) for a, b, c in rows):
-        given = next(b for a, b, c in rows if (a, written("", b), c) == (name, settings, learner))
-        cls = bandits.algorithms()[learner]
-        player = partial(make, cls, n, **short.BANDITS.get(learner, [{}])[0])
-        if name in programs:
-            against = partial(adversaries.Program, programs[name].phases)
-        else:
-            arguments = [recorded] if name == "Replay" else []
-            against = partial(getattr(adversaries, name), *arguments, **given)
-        play = partial(play_simulation, player, against, rounds=short.SIMULATED)
-        key = f"short/simulate/{name}{settings}/{learner}"
-        yield key, play
-        if learner == "Uniform":
-            again = partial(play_comparators, player, against, rounds=short.SIMULATED)
-            yield f"{key} comparators=[0, 1]", again
-    for kind in KINDS:
-        for learner, world in short.SIMULATIONS:
-            mdp = everything[world]
-            settings_of = short.MDPS.get(learner, [{}])[0]
-            maker = partial(make_short_learner, classes[learner], mdp, short.SIMULATED, settings_of)
-            yield (
-                f"short/simulate_mdp/{kind}/{learner}/{world}",
-                partial(
-                    play_mdp_simulation, maker, mdp, partial(mdp_adversary, kind), short.SIMULATED
-                ),
-            )
-    for learner in classes:
-        mdp = everything["dirichlet"]
-        settings_of = short.MDPS.get(learner, [{}])[0]
-        maker = partial(make_short_learner, classes[learner], mdp, short.SIMULATED, settings_of)
-        against = partial(mdp_adversary, "negative", 0.25)
+
+
+def first_settings(learner: str) -> dict[str, Any]:
+    """Settings with which a learner is simulated."""
+    return ({**short.BANDITS, **short.MDPS}.get(learner) or [{}])[0]
+
+
+class PythonBandit(unbounded.PythonLearner):  # type: ignore[misc]  # of a module that is found late
+    """A learner in Python."""
+
+    def __init__(self, n_arms: int = 6, *, seed: Any = None) -> None:
+        super().__init__(n_arms, seed=seed)
+        self.L = np.zeros(n_arms)
+
+    def distribution(self) -> Vector:
+        """Even, and more for the smallest loss."""
+        return np.asarray(0.5 / self.n_arms + 0.5 * (np.arange(self.n_arms) == self.L.argmin()))
+
+    def update(self, arm: int, probability: float, loss: float) -> None:
+        """Estimate it."""
+        self.L[arm] += loss / probability
+
+
+class PythonPolicy(unbounded.PythonMDPLearner):  # type: ignore[misc]  # likewise
+    """A learner for MDPs in Python."""
+
+    def policy(self) -> list[Vector]:
+        """Even actions."""
+        A = self.layers.n_actions
+        return [np.full((n, A), 1.0 / A) for n in self.layers.sizes]
+
+    def update(self, states: Any, actions: Any, losses: Any) -> None:
+        """Learn nothing."""
+
+
+def short_mdp_simulation_cases() -> Iterator[Case]:
+    """Simulations of a few episodes: every adversary and every learner."""
+    classes, everything = mdps.algorithms(), short_worlds()
+    rows: list[tuple[str, float, str, dict[str, Any], str]] = [
+        *((kind, 1.0, name, {}, world) for kind in KINDS for name, world in short.SIMULATIONS),
+        *(("negative", 0.25, name, first_settings(name), "dirichlet") for name in classes),
+        *short.MORE_SIMULATIONS,
+    ]
+    for kind, scale, name, settings, world in rows:
+        mdp = everything[world]
+        maker = partial(make_short_learner, classes[name], mdp, short.SIMULATED, settings)
         yield (
-            f"short/simulate_mdp/negative scale=0.25/{learner}/dirichlet",
-            partial(play_mdp_simulation, maker, mdp, against, short.SIMULATED),
+            f"short/simulate_mdp/{kind} scale={scale:g}/{written(name, settings)}/{world}",
+            partial(play_or_refuse, maker, mdp, partial(mdp_adversary, kind, scale)),
         )
+    mdp = everything["dirichlet"]
+    for name in ("SCBRL", "in Python"):
+        player = partial(make_short_learner, classes.get(name), mdp, short.SIMULATED, {})
+        if name == "in Python":
+            player = partial(PythonPolicy, mdp.layers.sizes, mdp.layers.n_actions)
+        for opponent, against in {
+            "a function in Python": lambda: _python_mdp_adversary,
+            "switch": partial(mdp_adversary, "switch"),
+        }.items():
+            play = partial(play_or_refuse, player, mdp, against)
+            yield f"short/simulate_mdp/{opponent}/{name}/dirichlet", play
+    mdp = everything["ends"]
+    pairs = mdp.layers.n_actions * (mdp.layers.n_states - mdp.layers.horizon)  # without the end
+    replay = _module("unbounded.adversaries.mdps").MDPReplay
+    yield (
+        "short/simulate_mdp/replay/SCBRL()/ends",
+        partial(
+            play_or_refuse,
+            partial(make_short_learner, classes["SCBRL"], mdp, short.SIMULATED, {}),
+            mdp,
+            partial(replay, stream("plain", (5, pairs)), repeat=True),
+        ),
+    )
+
+
+def play_or_refuse(player: Maker, mdp: Any, against: Maker) -> Fields:
+    """A simulation of an MDP, which the learner may refuse: not all take every loss."""
+    try:
+        return {"possible": True, **play_mdp_simulation(player, mdp, against, short.SIMULATED)}
+    except ValueError:
+        return {"possible": False}
+
+
+def short_solver_cases() -> Iterator[Case]:
+    """Programs over occupancy measures that are easy, hard, and hopeless; bounds, confidence."""
+    everything, methods = short_worlds(), {"ftrl": OccupancyFTRL, "kl": OccupancyKL}
+    for method, world, width, *numbers in short.SOLVES:
+        yield (
+            f"short/solver/{method}/{world}/width {width:g}/{numbers}",
+            partial(solve_sequence, methods[method], everything[world], width, *numbers),
+        )
+    for world in short.BOUNDS:
+        yield f"short/solver/bounds/{world}", partial(bound_occupancy, everything[world], 0.3)
+        yield f"short/solver/confidence/{world}", partial(observe_episodes, everything[world], 30)
+    yield "short/internal", call_internals
+
+
+def call_internals() -> Fields:
+    """Kernels with arguments that no play has: probabilities that sum to less than 1."""
+    mdp = small_worlds()["dirichlet"]
+    most = 2**64 - 1
+    words = np.full(2 * mdp.layers.horizon, most, np.uint64)
+    states, actions = INTERNAL["an episode"](mdp, np.full(mdp.layers.n_pairs, 0.25), words)
+    library = INTERNAL["a library of policies"](2, np.zeros(8), np.array([0.5, 0.25]), np.zeros(2))
+    few = INTERNAL["a law over arms"](np.array([0.5, 0.25, 0.0]), np.zeros(8), np.zeros(32))
+    return {
+        "states": states,
+        "actions": actions,
+        "policy": INTERNAL["a draw from a library"](library, 0.9),
+        "arm": INTERNAL["a draw from a law"](few, np.uint64(most))[0],
+        **solve_nothing(mdp),
+    }
+
+
+def solve_nothing(mdp: Any) -> Fields:
+    """Programs whose losses are no numbers, which stands for any breakdown."""
+    layers = mdp.layers
+    q, pi = (np.arange(layers.n_pairs) + shift for shift in (0.5, 0.25))
+    L, weights = np.full(layers.n_pairs, np.nan), np.ones(layers.horizon)
+    solve, new_memory, size = INTERNAL["a program of FTRL"]
+    room = np.zeros(size(layers.table))
+    boxes_of = layers.table, mdp.P, mdp.P
+    one = solve(*boxes_of, 1, L, weights, 1e-8, new_memory(layers), room, q, pi)
+    step, base, _ = INTERNAL["a step of mirror descent"]
+    v, theta = np.zeros(layers.n_states), np.zeros(layers.n_pairs)
+    two = step(*boxes_of, L, weights, 1e-8, *base(layers), v, theta, room, pi)
+    return {"q": q, "pi": pi, "status": [one.status, two.status], "steps": [one.steps, two.steps]}
 
 
 # ---------------------------------------------------------------------- records
@@ -986,7 +1128,9 @@ def played(only: str, interpreted: bool) -> tuple[dict[str, dict[str, Any]], int
         if key in records:
             raise KeyError(f"two records have the key {key!r}")
         try:
-            records[key] = {name: fingerprint(values) for name, values in play().items()}
+            with np.errstate(all="ignore"):  # as compiled code, which does not warn
+                fields = play()
+            records[key] = {name: fingerprint(values) for name, values in fields.items()}
         except Exception as error:  # goes on: the others are of interest too
             failures += 1
             traceback.print_exc()

@@ -136,13 +136,43 @@ MORE_MDPS: list[tuple[str, Settings, str, str, int]] = [
 # ---------------------------------------------------------------------- simulations
 
 SIMULATED = 40  # rounds or episodes
-ADVERSARIES: list[tuple[str, Settings]] = [  # beside their defaults, against uniform play
+AGAINST = (("SCB", 20), ("Uniform", 6))  # every adversary for bandits: learner, arms
+REACT = {"trigger": 0.0, "spike_rate": 0.5, "noise": 0.5}
+ADVERSARIES: list[tuple[str, Settings]] = [  # beside their defaults
+    ("Latencies", {"rate": 0.3}),
+    ("Outliers", {"count": 0}),
+    ("Program", {"phases": [
+        {"end": 0.3, "reaction": 1, "spike": 0, **REACT},
+        {"end": 0.6, "reaction": 2, "spike": 1, "margin": 2.0, **REACT},
+        {"reaction": 3, "spike": 2, "margin": 2.0, "growth": 10.0, **REACT},
+    ]}),
+    ("Spikes", {"rate": 0.5, "sign": "both"}),
     ("StochasticGap", {"scale": 3.0, "shift": -2.0}),
     ("StochasticGap", {"scale": 1e305}),
-]
-SIMULATIONS = [  # against every adversary for MDPs: learner, world
-    ("UniformPolicy", "lock that slips"), ("SCBRL", "dirichlet"),
 ]  # fmt: skip
+SIMULATIONS = (  # every adversary for MDPs: learner, world
+    ("UniformPolicy", "lock that slips"), ("SCBRL", "dirichlet"),
+)  # fmt: skip
+MORE_SIMULATIONS: list[tuple[str, float, str, Settings, str]] = [
+    ("stochastic", 1.0, "MVP", {}, "dirichlet"),  # which takes rewards only
+    ("stochastic", 1.0, "RFELP", {"episodes": 2}, "dirichlet"),  # all is explored soon
+    ("stochastic", 1.0, "SCBRL", {}, "ends"),
+]
+
+# ---------------------------------------------------------------------- programs over occupancy
+
+# Method, world, width of the boxes, decades of losses, solves, decades of weights
+SOLVES: list[tuple[str, str, float, int, int, int]] = [
+    *((method, "dirichlet", width, 1, 4, 1) for method in ("ftrl", "kl")
+      for width in (0.0, 0.02, 0.3, 1.0)),
+    *((method, "tiny", width, decades, 2, of_weights) for method in ("ftrl", "kl")
+      for width in (0.0, 0.02, 0.3) for decades, of_weights in ((20, 20), (30, 0))),
+    *(("ftrl", "dirichlet", width, decades, 3, of_weights) for width in (0.0, 0.02, 0.3)
+      for decades, of_weights in ((30, 0), (4, 8), (100, 1), (15, 15))),
+    *(("ftrl", "hard to reach", 0.02, decades, 3, 0) for decades in (30, 60)),
+    *(("ftrl", "few successors", 0.0, decades, 3, decades) for decades in (1, 5)),
+]  # fmt: skip
+BOUNDS = ("dirichlet", "lock that slips", "ends")  # worlds
 
 # ---------------------------------------------------------------------- what is not reached
 

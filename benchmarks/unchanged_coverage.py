@@ -98,14 +98,15 @@ def reached(found: Iterable[Kernel]) -> Iterator[dict[str, set[int]]]:
     for kernel in found:
         missing.setdefault(kernel.path, set()).update(kernel.lines)
     seen: dict[str, set[int]] = {path: set() for path in missing}
-    wanted: dict[CodeType, set[int]] = {}  # what is still missing, by code
+    # What is still missing, by the code's address: equal code of two files is equal.
+    wanted: dict[int, tuple[CodeType, set[int]]] = {}
 
     def enter(frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
-        lines = wanted.get(code)
-        if lines is None:
+        if id(code) not in wanted:
             inside = {line for _, _, line in code.co_lines() if line is not None}
-            lines = wanted[code] = inside & missing.get(code.co_filename, set())
+            wanted[id(code)] = code, inside & missing.get(code.co_filename, set())
+        lines = wanted[id(code)][1]
         if not lines:
             return None
         found_lines = seen[code.co_filename]
