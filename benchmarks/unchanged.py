@@ -88,12 +88,17 @@ _explorers = _module("unbounded.mdps.explorers")
 _sampling = _module("unbounded.core.simplex.sampling")
 _mdp = _module("unbounded.core.occupancy.mdp")
 _work = _module("unbounded.core.occupancy.work")
+_signed = _module("unbounded.core.simplex.signed_arms")
+_shannon = _module("unbounded.core.simplex.shannon_arms")
 INTERNAL: dict[str, Any] = {
     "an episode": _mdp.simulate_episode,
     "a library of policies": _explorers.Library,
     "a draw from a library": _explorers.draw,
     "a law over arms": _sampling.Law,
     "a draw from a law": _sampling.draw,
+    "arms of either sign": (_signed.new_arms, _signed.add, _signed.solve, _signed.fill),
+    "arms of costs": (_shannon.new_arms, _shannon.add, _shannon.solve, _shannon.fill),
+    "a mixability gap": _module("unbounded.bandits.ahb")._mixability_gap,
     "a program of FTRL": (_ftrl.solve, _ftrl.new_memory, _work.work_size),
     "a step of mirror descent": (_kl.kl_step, _kl.uniform_base, _work.work_size),
 }
@@ -843,7 +848,7 @@ def short_mdp_cases() -> Iterator[Case]:
 def make_short_learner(cls: Any, mdp: Any, episodes: int, settings: Mapping[str, Any]) -> Any:
     """A learner for a world, told of it what its settings say."""
     known, told = inspect.signature(cls).parameters, dict(settings)
-    of_world = {short.TRUE: mdp.P, short.POSSIBLE: mdp.P > 0.0}
+    of_world = {short.TRUE: mdp.P, short.POSSIBLE: mdp.P > 0.0, short.LIKELY: mdp.P > 0.3}
     for name, value in told.items():
         if isinstance(value, str) and value in of_world:
             told[name] = of_world[value]
@@ -1043,23 +1048,54 @@ def call_internals() -> Fields:
         "actions": actions,
         "policy": INTERNAL["a draw from a library"](library, 0.9),
         "arm": INTERNAL["a draw from a law"](few, np.uint64(most))[0],
+        "gap": INTERNAL["a mixability gap"](0.0, 1e6, 1.0),
         **solve_nothing(mdp),
+        **move_many_arms(),
     }
 
 
+def move_many_arms() -> Fields:
+    """Estimates that move far at once, or of many arms alike."""
+    n, beta = 150, 0.1
+    q, laws = np.empty(n), []
+    new, add, solve, fill = INTERNAL["arms of either sign"]
+    rng = default_rng([SEED, 25])
+    for first, change in ((0.0, -100.0), (-1e6, -400.0), (0.0, -1e30), (0.0, 1e3)):
+        arms = new(n)
+        arms.M[:] = rng.random(n)
+        arms = solve(arms, 10.0, beta)
+        for k in range(3):
+            arms, _ = add(arms, k, first)
+        arms = solve(arms, 10.0, beta)
+        for k in range(70):
+            arms, _ = add(arms, k if first == 0.0 else k % 3, change)
+            arms = solve(arms, 10.0, beta)
+        arms, _ = add(arms._replace(S=1e6), n - 1, 1.0)  # at another rate than was solved for
+        fill(solve(arms, 1e6, beta), q)
+        laws.append(q.copy())
+    new, add, solve, fill = INTERNAL["arms of costs"]
+    arms = new(n)
+    for k in range(1, n):
+        add(arms, k, float(np.log(n)))
+    solve(arms, 1.0, beta)
+    fill(arms, q)
+    return {"laws": [*laws, q]}
+
+
 def solve_nothing(mdp: Any) -> Fields:
-    """Programs whose losses are no numbers, which stands for any breakdown."""
+    """Programs of which a weight is no number, which stands for any breakdown."""
     layers = mdp.layers
     q, pi = (np.arange(layers.n_pairs) + shift for shift in (0.5, 0.25))
-    L, weights = np.full(layers.n_pairs, np.nan), np.ones(layers.horizon)
+    L, weights = np.arange(layers.n_pairs, dtype=np.float64), np.ones(layers.horizon)
+    weights[1] = np.nan
     solve, new_memory, size = INTERNAL["a program of FTRL"]
     room = np.zeros(size(layers.table))
-    boxes_of = layers.table, mdp.P, mdp.P
+    boxes_of = layers.table, *boxes(mdp, 0.3, default_rng(SEED))
     one = solve(*boxes_of, 1, L, weights, 1e-8, new_memory(layers), room, q, pi)
     step, base, _ = INTERNAL["a step of mirror descent"]
     v, theta = np.zeros(layers.n_states), np.zeros(layers.n_pairs)
     two = step(*boxes_of, L, weights, 1e-8, *base(layers), v, theta, room, pi)
-    return {"q": q, "pi": pi, "status": [one.status, two.status], "steps": [one.steps, two.steps]}
+    return {"q": q, "pi": pi, "status": [one.status, two.status]}
 
 
 # ---------------------------------------------------------------------- records

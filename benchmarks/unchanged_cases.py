@@ -13,7 +13,7 @@ Settings = dict[str, Any]
 # In settings of learners for MDPs:
 TRUE = "true"  # the world's own transitions
 POSSIBLE = "possible"  # which of its transitions are possible
-ALLOWED = "allowed"  # which of its actions are
+LIKELY = "likely"  # which of its transitions are likely, told as if no others were possible
 
 # ---------------------------------------------------------------------- bandits
 
@@ -131,6 +131,9 @@ MORE_MDPS: list[tuple[str, Settings, str, str, int]] = [
     ("OREPS", {"transitions": TRUE}, "ends", "mixed", 100),
     ("SCBRL", {"few": False}, "ends", "mixed", 100),
     ("SCBRL", {}, "one state", "mixed", 60),
+    ("SCBRL", {"support": LIKELY}, "dirichlet", "mixed", 100),
+    ("SCBRL", {"support": LIKELY, "renewal": "lazy"}, "dirichlet", "mixed", 100),
+    ("SCBRL", {"support": LIKELY}, "few successors", "mixed", 60),
 ]  # fmt: skip
 
 # ---------------------------------------------------------------------- simulations
@@ -170,11 +173,17 @@ SOLVES: list[tuple[str, str, float, int, int, int]] = [
     *(("ftrl", "dirichlet", width, decades, 3, of_weights) for width in (0.0, 0.02, 0.3)
       for decades, of_weights in ((30, 0), (4, 8), (100, 1), (15, 15))),
     *(("ftrl", "hard to reach", 0.02, decades, 3, 0) for decades in (30, 60)),
+    *(("ftrl", "lock that slips", width, 30, 3, 0) for width in (0.02, 0.3)),
+    *(("ftrl", "dirichlet, larger", 0.02, *numbers) for numbers in ((30, 3, 0), (4, 3, 8))),
     *(("ftrl", "few successors", 0.0, decades, 3, decades) for decades in (1, 5)),
 ]  # fmt: skip
 BOUNDS = ("dirichlet", "lock that slips", "ends")  # worlds
 
 # ---------------------------------------------------------------------- what is not reached
 
-UNREACHED: dict[str, str] = {}
+_COMPILED = "only compiled play calls a pointer from Python: learners in Python, in recordings"
+UNREACHED: dict[str, str] = {
+    "bandit_loops._fill: losses_of(params, state, t, last_arm, q, out)": _COMPILED,
+    "mdp_loops._fill: losses_of(params, t, q, lay, out)": _COMPILED,
+}
 """Lines that no play reaches, by kernel and text, and why."""
