@@ -82,26 +82,32 @@ ConfidenceSet, PAPER, JIN = _confidence.ConfidenceSet, _confidence.PAPER, _confi
 upper_occupancy, greedy_transitions = _upper.upper_occupancy, _upper.greedy_transitions
 OccupancyFTRL, OccupancyKL = _ftrl.OccupancyFTRL, _kl.OccupancyKL
 
-# What no play brings about is reached by calls of these, with arguments that no play has.
-_layout = _module("unbounded.core.occupancy.layout")
-_explorers = _module("unbounded.mdps.explorers")
-_sampling = _module("unbounded.core.simplex.sampling")
-_mdp = _module("unbounded.core.occupancy.mdp")
-_work = _module("unbounded.core.occupancy.work")
-_signed = _module("unbounded.core.simplex.signed_arms")
-_shannon = _module("unbounded.core.simplex.shannon_arms")
-INTERNAL: dict[str, Any] = {
-    "an episode": _mdp.simulate_episode,
-    "a library of policies": _explorers.Library,
-    "a draw from a library": _explorers.draw,
-    "a law over arms": _sampling.Law,
-    "a draw from a law": _sampling.draw,
-    "arms of either sign": (_signed.new_arms, _signed.add, _signed.solve, _signed.fill),
-    "arms of costs": (_shannon.new_arms, _shannon.add, _shannon.solve, _shannon.fill),
-    "a mixability gap": _module("unbounded.bandits.ahb")._mixability_gap,
-    "a program of FTRL": (_ftrl.solve, _ftrl.new_memory, _work.work_size),
-    "a step of mirror descent": (_kl.kl_step, _kl.uniform_base, _work.work_size),
+# What no play brings about is reached by calls of these, with arguments that no play has: where it
+# is today, and after a move where it is then.
+INTERNAL: dict[str, tuple[str, ...]] = {
+    "simulate_episode": ("core.occupancy.mdp",),
+    "Library": ("mdps.explorers",),
+    "draw_policy": ("mdps.explorers:draw",),
+    "Law": ("core.simplex.sampling",),
+    "draw_arm": ("core.simplex.sampling:draw",),
+    "signed_arms": ("core.simplex.signed_arms:",),
+    "shannon_arms": ("core.simplex.shannon_arms:",),
+    "mixability_gap": ("bandits.ahb:_mixability_gap",),
+    "solve": ("core.occupancy.ftrl",),
+    "new_memory": ("core.occupancy.ftrl",),
+    "kl_step": ("core.occupancy.kl",),
+    "uniform_base": ("core.occupancy.kl",),
+    "work_size": ("core.occupancy.work",),
 }
+
+
+def internal(name: str) -> Any:
+    """One of these; after a colon is its name there, if that is another one, or nothing for all."""
+    places = {f"unbounded.{place.partition(':')[0]}": place for place in INTERNAL[name]}
+    module = _module(*places)
+    place = places[module.__name__]
+    return module if place.endswith(":") else getattr(module, place.partition(":")[2] or name)
+
 
 _FACTORS = {
     "eta_factor": "rate",
@@ -1040,15 +1046,15 @@ def call_internals() -> Fields:
     mdp = small_worlds()["dirichlet"]
     most = 2**64 - 1
     words = np.full(2 * mdp.layers.horizon, most, np.uint64)
-    states, actions = INTERNAL["an episode"](mdp, np.full(mdp.layers.n_pairs, 0.25), words)
-    library = INTERNAL["a library of policies"](2, np.zeros(8), np.array([0.5, 0.25]), np.zeros(2))
-    few = INTERNAL["a law over arms"](np.array([0.5, 0.25, 0.0]), np.zeros(8), np.zeros(32))
+    states, actions = internal("simulate_episode")(mdp, np.full(mdp.layers.n_pairs, 0.25), words)
+    library = internal("Library")(2, np.zeros(8), np.array([0.5, 0.25]), np.zeros(2))
+    few = internal("Law")(np.array([0.5, 0.25, 0.0]), np.zeros(8), np.zeros(32))
     return {
         "states": states,
         "actions": actions,
-        "policy": INTERNAL["a draw from a library"](library, 0.9),
-        "arm": INTERNAL["a draw from a law"](few, np.uint64(most))[0],
-        "gap": INTERNAL["a mixability gap"](0.0, 1e6, 1.0),
+        "policy": internal("draw_policy")(library, 0.9),
+        "arm": internal("draw_arm")(few, np.uint64(most))[0],
+        "gap": internal("mixability_gap")(0.0, 1e6, 1.0),
         **solve_nothing(mdp),
         **move_many_arms(),
     }
@@ -1058,27 +1064,28 @@ def move_many_arms() -> Fields:
     """Estimates that move far at once, or of many arms alike."""
     n, beta = 150, 0.1
     q, laws = np.empty(n), []
-    new, add, solve, fill = INTERNAL["arms of either sign"]
+    signed, shannon = internal("signed_arms"), internal("shannon_arms")
     rng = default_rng([SEED, 25])
     for first, change in ((0.0, -100.0), (-1e6, -400.0), (0.0, -1e30), (0.0, 1e3)):
-        arms = new(n)
+        arms = signed.new_arms(n)
         arms.M[:] = rng.random(n)
-        arms = solve(arms, 10.0, beta)
+        arms = signed.solve(arms, 10.0, beta)
         for k in range(3):
-            arms, _ = add(arms, k, first)
-        arms = solve(arms, 10.0, beta)
+            arms, _ = signed.add(arms, k, first)
+        arms = signed.solve(arms, 10.0, beta)
         for k in range(70):
-            arms, _ = add(arms, k if first == 0.0 else k % 3, change)
-            arms = solve(arms, 10.0, beta)
-        arms, _ = add(arms._replace(S=1e6), n - 1, 1.0)  # at another rate than was solved for
-        fill(solve(arms, 1e6, beta), q)
+            arms, _ = signed.add(arms, k if first == 0.0 else k % 3, change)
+            arms = signed.solve(arms, 10.0, beta)
+        arms, _ = signed.add(
+            arms._replace(S=1e6), n - 1, 1.0
+        )  # at another rate than was solved for
+        signed.fill(signed.solve(arms, 1e6, beta), q)
         laws.append(q.copy())
-    new, add, solve, fill = INTERNAL["arms of costs"]
-    arms = new(n)
+    arms = shannon.new_arms(n)
     for k in range(1, n):
-        add(arms, k, float(np.log(n)))
-    solve(arms, 1.0, beta)
-    fill(arms, q)
+        shannon.add(arms, k, float(np.log(n)))
+    shannon.solve(arms, 1.0, beta)
+    shannon.fill(arms, q)
     return {"laws": [*laws, q]}
 
 
@@ -1088,13 +1095,12 @@ def solve_nothing(mdp: Any) -> Fields:
     q, pi = (np.arange(layers.n_pairs) + shift for shift in (0.5, 0.25))
     L, weights = np.arange(layers.n_pairs, dtype=np.float64), np.ones(layers.horizon)
     weights[1] = np.nan
-    solve, new_memory, size = INTERNAL["a program of FTRL"]
-    room = np.zeros(size(layers.table))
+    room = np.zeros(internal("work_size")(layers.table))
+    memory, base = internal("new_memory")(layers), internal("uniform_base")(layers)
     boxes_of = layers.table, *boxes(mdp, 0.3, default_rng(SEED))
-    one = solve(*boxes_of, 1, L, weights, 1e-8, new_memory(layers), room, q, pi)
-    step, base, _ = INTERNAL["a step of mirror descent"]
+    one = internal("solve")(*boxes_of, 1, L, weights, 1e-8, memory, room, q, pi)
     v, theta = np.zeros(layers.n_states), np.zeros(layers.n_pairs)
-    two = step(*boxes_of, L, weights, 1e-8, *base(layers), v, theta, room, pi)
+    two = internal("kl_step")(*boxes_of, L, weights, 1e-8, *base, v, theta, room, pi)
     return {"q": q, "pi": pi, "status": [one.status, two.status]}
 
 
