@@ -648,14 +648,17 @@ def solve_sequence(
     spread: float,
     solves: int = SOLVES,
     weighted: float | None = None,
+    possible: bool = False,
 ) -> Fields:
     """A sequence of solves; weights jump on the way, and the boxes change.
 
-    Losses and weights are spread over so many decades up and down, or weights over others.
+    Losses and weights are spread over so many decades up and down, or weights over others. Boxes
+    may hold only what is possible.
     """
     rng, layers = default_rng([SEED, 10]), mdp.layers
     decades = spread if weighted is None else weighted
-    solver = method(layers, *boxes(mdp, width, rng))
+    lo, hi = boxes(mdp, width, rng)
+    solver = method(layers, lo, hi * (mdp.P > 0.0) if possible else hi)
     ftrl = method is OccupancyFTRL
     losses, weights = (
         np.zeros(layers.n_pairs),
@@ -829,7 +832,9 @@ def short_worlds() -> dict[str, Any]:
             chain * (1.0 - ends[..., None]), [0.2, 0.3, 0.5], 3, allowed=allowed, ends=ends
         ),
         "one state": mdp([1.0], [np.ones((1, 2, 1))]),
+        "lock of three": worlds.combination_lock(3, 3, default_rng([SEED, 26])),
         "tiny": worlds.dirichlet([1, 2], 2, default_rng([SEED, 24])),
+        "few of twenty": mdp([1.0], [np.eye(20)[[[3, 8]]] * 0.75 + np.eye(20)[[[5, 3]]] * 0.25]),
     }
 
 
@@ -854,7 +859,14 @@ def short_mdp_cases() -> Iterator[Case]:
 def make_short_learner(cls: Any, mdp: Any, episodes: int, settings: Mapping[str, Any]) -> Any:
     """A learner for a world, told of it what its settings say."""
     known, told = inspect.signature(cls).parameters, dict(settings)
-    of_world = {short.TRUE: mdp.P, short.POSSIBLE: mdp.P > 0.0, short.LIKELY: mdp.P > 0.3}
+    hidden = [table > 0.0 for table in (mdp.initial, *mdp.transitions)]
+    hidden[-1][..., :-1], hidden[-1][..., -1] = False, True
+    of_world = {
+        short.TRUE: mdp.P,
+        short.POSSIBLE: mdp.P > 0.0,
+        short.LIKELY: mdp.P > 0.3,
+        short.HIDDEN: mdp.layers.pack_transitions(hidden[0], hidden[1:]) > 0.0,
+    }
     for name, value in told.items():
         if isinstance(value, str) and value in of_world:
             told[name] = of_world[value]

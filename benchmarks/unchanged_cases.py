@@ -11,6 +11,7 @@ from typing import Any
 Settings = dict[str, Any]
 
 # In settings of learners for MDPs:
+HIDDEN = "hidden"  # what is possible, as if only the last state of the last layer were there
 TRUE = "true"  # the world's own transitions
 POSSIBLE = "possible"  # which of its transitions are possible
 LIKELY = "likely"  # which of its transitions are likely, told as if no others were possible
@@ -134,12 +135,13 @@ MORE_MDPS: list[tuple[str, Settings, str, str, int]] = [
     ("SCBRL", {"support": LIKELY}, "dirichlet", "mixed", 100),
     ("SCBRL", {"support": LIKELY, "renewal": "lazy"}, "dirichlet", "mixed", 100),
     ("SCBRL", {"support": LIKELY}, "few successors", "mixed", 60),
+    ("SCBRL", {"support": HIDDEN}, "lock of three", "mixed", 150),
 ]  # fmt: skip
 
 # ---------------------------------------------------------------------- simulations
 
 SIMULATED = 40  # rounds or episodes
-AGAINST = (("SCB", 20), ("Uniform", 6))  # every adversary for bandits: learner, arms
+AGAINST = (("SCB", 40), ("Uniform", 6))  # every adversary for bandits: learner, arms
 REACT = {"trigger": 0.0, "spike_rate": 0.5, "noise": 0.5}
 ADVERSARIES: list[tuple[str, Settings]] = [  # beside their defaults
     ("Latencies", {"rate": 0.3}),
@@ -164,8 +166,9 @@ MORE_SIMULATIONS: list[tuple[str, float, str, Settings, str]] = [
 
 # ---------------------------------------------------------------------- programs over occupancy
 
-# Method, world, width of the boxes, decades of losses, solves, decades of weights
-SOLVES: list[tuple[str, str, float, int, int, int]] = [
+# Method, world, width of the boxes, decades of losses, solves, decades of weights, and whether
+# boxes hold only what is possible
+SOLVES: list[tuple[str, str, float, *tuple[int, ...]]] = [
     *((method, "dirichlet", width, 1, 4, 1) for method in ("ftrl", "kl")
       for width in (0.0, 0.02, 0.3, 1.0)),
     *((method, "tiny", width, decades, 2, of_weights) for method in ("ftrl", "kl")
@@ -175,7 +178,10 @@ SOLVES: list[tuple[str, str, float, int, int, int]] = [
     *(("ftrl", "hard to reach", 0.02, decades, 3, 0) for decades in (30, 60)),
     *(("ftrl", "lock that slips", width, 30, 3, 0) for width in (0.02, 0.3)),
     *(("ftrl", "dirichlet, larger", 0.02, *numbers) for numbers in ((30, 3, 0), (4, 3, 8))),
-    *(("ftrl", "few successors", 0.0, decades, 3, decades) for decades in (1, 5)),
+    *(("ftrl", "few of twenty", 0.3, decades, 3, of_weights, True)
+      for decades, of_weights in ((1, 1), (30, 0))),
+    ("ftrl", "few successors", 0.0, 1, 3, 1),
+    ("kl", "hard to reach", 0.3, 5, 8, 2),
 ]  # fmt: skip
 BOUNDS = ("dirichlet", "lock that slips", "ends")  # worlds
 
