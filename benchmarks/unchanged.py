@@ -97,7 +97,10 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "new_memory": ("core.occupancy.ftrl",),
     "kl_step": ("core.occupancy.kl",),
     "uniform_base": ("core.occupancy.kl",),
-    "work_size": ("core.occupancy.work",),
+    "last_resort": ("core.occupancy.ftrl:_last_resort",),
+    "successors": ("core.occupancy.successors:",),
+    "conjugate_direction": ("core.occupancy.conjugate:direction",),
+    "work": ("core.occupancy.work:",),
 }
 
 
@@ -1068,8 +1071,40 @@ def call_internals() -> Fields:
         "arm": internal("draw_arm")(few, np.uint64(most))[0],
         "gap": internal("mixability_gap")(0.0, 1e6, 1.0),
         **solve_nothing(mdp),
+        **solve_poorly(mdp),
+        **mend_lists(),
         **move_many_arms(),
     }
+
+
+def solve_poorly(mdp: Any) -> Fields:
+    """The last resort for programs that are not solved, of one that is."""
+    layers, work = mdp.layers, internal("work")
+    lay, room = layers.table, np.zeros(work.work_size(mdp.layers.table))
+    lo, hi = boxes(mdp, 0.3, default_rng(SEED))
+    L, weights = default_rng(SEED).random(layers.n_pairs), np.ones(layers.horizon)
+    q, pi = np.zeros(layers.n_pairs), np.array(layers.even)
+    memory = internal("new_memory")(layers)
+    internal("solve")(lay, lo, hi, 1, L, weights, 1e-8, memory, room, q, pi)
+    found = internal("last_resort")(lay, lo, hi, 1e-8, np.inf, pi, work.carve(lay, room))
+    return {"last resort": found, "pi of it": pi}
+
+
+def mend_lists() -> Fields:
+    """Lists of transitions that do not sum to 1, or cannot; a gradient of 0."""
+    mdp = short_worlds()["few of twenty"]
+    lay, work, successors = mdp.layers.table, internal("work"), internal("successors")
+    out: Fields = {}
+    for name, most in (("mended", 1.0), ("empty", 0.3)):
+        hi = most * (mdp.P > 0.0)
+        few = successors.listed(lay, hi, work.carve(lay, np.zeros(work.work_size(lay))))
+        low, high = np.zeros(few.to.size), np.full(few.to.size, most)
+        few.P[:] = 0.4
+        successors.mend(lay, low, high, few)
+        out[name] = few.P.copy()
+        slope = internal("conjugate_direction")(lay, low, high, 1.0, few)
+        out[f"{name}: slope"] = slope
+    return out
 
 
 def move_many_arms() -> Fields:
@@ -1107,7 +1142,7 @@ def solve_nothing(mdp: Any) -> Fields:
     q, pi = (np.arange(layers.n_pairs) + shift for shift in (0.5, 0.25))
     L, weights = np.arange(layers.n_pairs, dtype=np.float64), np.ones(layers.horizon)
     weights[1] = np.nan
-    room = np.zeros(internal("work_size")(layers.table))
+    room = np.zeros(internal("work").work_size(layers.table))
     memory, base = internal("new_memory")(layers), internal("uniform_base")(layers)
     boxes_of = layers.table, *boxes(mdp, 0.3, default_rng(SEED))
     one = internal("solve")(*boxes_of, 1, L, weights, 1e-8, memory, room, q, pi)

@@ -188,7 +188,15 @@ BOUNDS = ("dirichlet", "lock that slips", "ends")  # worlds
 # ---------------------------------------------------------------------- what is not reached
 
 _COMPILED = "only compiled play calls a pointer from Python: learners in Python, in recordings"
+_CONCAVE = (
+    "a step along a direction of ascent is taken at last, by Armijo's condition or by Wolfe's: no "
+    "arguments are known for which forty tries fail, of any size that floats have"
+)
 UNREACHED: dict[str, str] = {
+    "kl._line_search: return trial, False": _CONCAVE,
+    "kl._ascend: steps = limit  # nothing more to gain: certify what there is": _CONCAVE,
+    "kl._ascend: assign(v, W.v_old)": _CONCAVE,
+    "kl._ascend: value = evaluate(lay, lo, hi, v, ln_P, theta, W) (2)": _CONCAVE,
     "bandit_loops._fill: losses_of(params, state, t, last_arm, q, out)": _COMPILED,
     "mdp_loops._fill: losses_of(params, t, q, lay, out)": _COMPILED,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -135,7 +136,8 @@ def report(
 ) -> list[str]:
     """What is wrong: lines that were not reached and are not listed, and listed ones that were.
 
-    ``listed`` has reasons, by the kernel's name and the line's text.
+    ``listed`` has reasons, by the kernel's name and the line's text; the second line of the same
+    text ends in (2).
     """
     missing: dict[str, str] = {}
     known: set[str] = set()
@@ -143,8 +145,12 @@ def report(
     for kernel in found:
         kernels += 1
         lines += len(kernel.lines)
+        texts: Counter[str] = Counter()
         for line in sorted(kernel.lines):
-            key = f"{kernel.name}: {kernel.source[line].strip()}"
+            text = kernel.source[line].strip()
+            texts[text] += 1
+            again = f" ({texts[text]})" if texts[text] > 1 else ""
+            key = f"{kernel.name}: {text}{again}"
             known.add(key)
             if line not in seen[kernel.path]:
                 unreached += 1
