@@ -12,6 +12,11 @@ Names that differ between checkouts are dealt with in one section below; the key
 the older names. Hashes are of exact bytes: record both files on one machine, with equal versions of
 Python, NumPy and Numba (they are written down, and `compare` says so if they differ). With compiled
 kernels in the cache a recording takes a few minutes of one core.
+
+The keys that begin with "short/" are plays of a few rounds, in `unchanged_cases.py`, which reach
+every line of every kernel. ``record --interpreted`` plays these, without compiling anything; they
+are the same bits as compiled. ``coverage`` plays them, too, and fails if a line of a kernel is not
+reached and not listed there with a reason. ``--only`` plays a part.
 """
 
 from __future__ import annotations
@@ -20,10 +25,12 @@ import argparse
 import hashlib
 import inspect
 import json
+import os
 import platform
 import sys
 import time
 import traceback
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -31,9 +38,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+if {"--interpreted", "coverage"} & {*sys.argv[1:]} and __name__ == "__main__":
+    os.environ |= {"NUMBA_DISABLE_JIT": "1", "UNBOUNDED_JIT": "never"}  # before the package is read
+
 import llvmlite.binding as llvm
 import numba
 import numpy as np
+import unchanged_cases as short
+import unchanged_coverage as lines
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
@@ -58,6 +70,8 @@ worlds = _module("unbounded.worlds")
 adversaries = _module("unbounded.adversaries")
 _policies = _module("unbounded.core.occupancy.policies", "unbounded.core.policies")
 _confidence = _module("unbounded.core.occupancy.confidence", "unbounded.core.confidence")
+
+FOLDERS = ("core", "bandits", "mdps", "adversaries", "play")  # where kernels are
 
 Markov, Mixture = _policies.Markov, _policies.Mixture
 occupancy, best_policy = _policies.occupancy, _policies.best_policy
@@ -90,6 +104,36 @@ ConfidenceSet, upper_occupancy, greedy_transitions, OccupancyFTRL, OccupancyKL =
         "ConfidenceSet", "upper_occupancy", "greedy_transitions", "OccupancyFTRL", "OccupancyKL",
     )
 )  # fmt: skip
+
+# What no play brings about is reached by calls of these, with arguments that no play has: where it
+# is today, and after a move where it is then.
+INTERNAL: dict[str, tuple[str, ...]] = {
+    "simulate_episode": ("core.occupancy.mdp",),
+    "Library": ("mdps.explorers",),
+    "draw_policy": ("mdps.explorers:draw",),
+    "Law": ("core.simplex.sampling",),
+    "draw_arm": ("core.simplex.sampling:draw",),
+    "signed_arms": ("core.simplex.signed_arms:",),
+    "shannon_arms": ("core.simplex.shannon_arms:",),
+    "mixability_gap": ("bandits.ahb:_mixability_gap",),
+    "solve": ("core.occupancy.ftrl",),
+    "new_memory": ("core.occupancy.ftrl",),
+    "kl_step": ("core.occupancy.kl",),
+    "uniform_base": ("core.occupancy.kl",),
+    "last_resort": ("core.occupancy.ftrl:_last_resort",),
+    "successors": ("core.occupancy.successors:",),
+    "conjugate_direction": ("core.occupancy.conjugate:direction",),
+    "work": ("core.occupancy.work:",),
+}
+
+
+def internal(name: str) -> Any:
+    """One of these; after a colon is its name there, if that is another one, or nothing for all."""
+    places = {f"unbounded.{place.partition(':')[0]}": place for place in INTERNAL[name]}
+    module = _module(*places)
+    place = places[module.__name__]
+    return module if place.endswith(":") else getattr(module, place.partition(":")[2] or name)
+
 
 _FACTORS = {
     "eta_factor": "rate",
@@ -391,10 +435,10 @@ def play_simulation(
     return {name: getattr(result, name) for name in names}
 
 
-def play_comparators(player: Maker, against: Maker) -> Fields:
+def play_comparators(player: Maker, against: Maker, rounds: int = 600) -> Fields:
     """A simulation that follows two arms; not every adversary can be asked for the loss of one."""
     try:
-        fields = play_simulation(player, against, rounds=600, comparators=[0, 1])
+        fields = play_simulation(player, against, rounds, comparators=[0, 1])
     except TypeError:
         return {"possible": False}
     return {"possible": True, **fields}
@@ -602,10 +646,12 @@ def _python_mdp_adversary(
     return losses
 
 
-def play_mdp_simulation(player: Maker, mdp: Any, against: Maker) -> Fields:
+def play_mdp_simulation(
+    player: Maker, mdp: Any, against: Maker, episodes: int = SIMULATED
+) -> Fields:
     """A simulation of an MDP, and all that it says."""
     result = unbounded.simulate_mdp(
-        player(), mdp, against(), SIMULATED, replicates=2, seed=SEED, checkpoints=5, workers=1
+        player(), mdp, against(), episodes, replicates=2, seed=SEED, checkpoints=5, workers=1
     )
     expected, realised = expected_and_realised(result)
     names = (
@@ -642,30 +688,41 @@ def boxes(mdp: Any, width: float, rng: Generator) -> tuple[Vector, Vector]:
     return np.maximum(mdp.P - below, 0.0), np.minimum(mdp.P + above, 1.0)
 
 
-def solve_sequence(method: Any, mdp: Any, width: float, spread: float) -> Fields:
+def solve_sequence(
+    method: Any,
+    mdp: Any,
+    width: float,
+    spread: float,
+    solves: int = SOLVES,
+    weighted: float | None = None,
+    possible: bool = False,
+) -> Fields:
     """A sequence of solves; weights jump on the way, and the boxes change.
 
-    Losses and weights are spread over so many decades up and down.
+    Losses and weights are spread over so many decades up and down, or weights over others. Boxes
+    may hold only what is possible.
     """
     rng, layers = default_rng([SEED, 10]), mdp.layers
-    solver = method(layers, *boxes(mdp, width, rng))
+    decades = spread if weighted is None else weighted
+    lo, hi = boxes(mdp, width, rng)
+    solver = method(layers, lo, hi * (mdp.P > 0.0) if possible else hi)
     ftrl = method is OccupancyFTRL
     losses, weights = (
         np.zeros(layers.n_pairs),
-        10.0 ** rng.uniform(-spread, spread, size=layers.horizon),
+        10.0 ** rng.uniform(-decades, decades, size=layers.horizon),
     )
     zeros = np.zeros(layers.n_pairs)
     seen: Fields = defaultdict(list)
     if ftrl:  # no scale is known yet
         seen["q without weights"] = solver.solve(losses, np.zeros(layers.horizon)).q
-    for t in range(SOLVES):
+    for t in range(solves):
         fresh = rng.exponential(size=layers.n_pairs) * (rng.random(layers.n_pairs) < 0.4)
         fresh *= 10.0 ** rng.uniform(-spread, spread, size=layers.n_pairs)
         fresh[0] = 0.0
         losses = losses + fresh if ftrl else fresh
-        if t == SOLVES // 2:
+        if t == solves // 2:
             weights[rng.integers(layers.horizon)] *= 16.0
-        if t == 3 * SOLVES // 4:
+        if t == 3 * solves // 4:
             solver.set_boxes(*boxes(mdp, 0.1, rng))
         solution = (solver.solve if ftrl else solver.step)(losses, weights)
         proof = solution.certificate
@@ -697,7 +754,7 @@ def bound_occupancy(mdp: Any, width: float) -> Fields:
     }
 
 
-def observe_episodes(mdp: Any) -> Fields:
+def observe_episodes(mdp: Any, episodes: int = 200) -> Fields:
     """Counts and boxes after episodes of uniform play, with both kinds of constants."""
     rng, layers = default_rng([SEED, 12]), mdp.layers
     sets = {
@@ -706,7 +763,7 @@ def observe_episodes(mdp: Any) -> Fields:
         "narrow": ConfidenceSet(layers, 10_000, 0.05, constants=(0.01, 0.01)),
     }
     epochs: Fields = defaultdict(list)
-    for _ in range(200):
+    for _ in range(episodes):
         states, actions = walk(
             mdp.initial, mdp.transitions, rng.random(layers.horizon),
             lambda h, s: int(rng.integers(layers.n_actions)),
@@ -719,6 +776,425 @@ def observe_episodes(mdp: Any) -> Fields:
     return epochs
 
 
+# ---------------------------------------------------------------------- short plays
+
+
+def short_cases() -> Iterator[Case]:
+    """Plays of a few rounds or episodes that reach every line, as `unchanged_cases` says."""
+    yield from short_bandit_cases()
+    yield from short_mdp_cases()
+    yield from short_simulation_cases()
+    yield from short_mdp_simulation_cases()
+    yield from short_solver_cases()
+
+
+def short_bandit_cases() -> Iterator[Case]:
+    """Every bandit learner with few and with many arms, on losses of every size."""
+    classes = bandits.algorithms()
+    rows = [
+        (name, settings, n, losses, short.ROUNDS["few" if n in short.FEW else "many"])
+        for name in classes
+        for settings in short.BANDITS.get(name, [{}])
+        for n, losses in (
+            *((n, short.STREAMS[0]) for n in (*short.FEW, *short.MANY)),
+            *((short.FEW[-1], losses) for losses in short.STREAMS[1:]),
+            *((short.MANY[-1], losses) for losses in short.STREAMS[1:]),
+        )
+    ]
+    for name, settings, n, losses, rounds in [*rows, *short.MORE_BANDITS]:
+        player = partial(make, classes[name], n, seed=SEED, **settings)
+        yield (
+            f"short/bandit/{written(name, settings)}/{n} arms, {rounds} {losses}",
+            partial(play_short_bandit, player, losses, rounds),
+        )
+
+
+def stream(kind: str, shape: Sequence[int], most: float = np.inf) -> Vector:
+    """Losses, shape (time, ...): of every size from 2^-1070 to 2^1020."""
+    rng = default_rng([SEED, 20, *shape])
+    if kind == "mixed":
+        return mixed_losses(shape, rng, most)
+    signs, numbers = rng.choice([-1.0, 1.0], size=shape), rng.random(shape)
+    share = (np.arange(shape[0]) / shape[0]).reshape(-1, *(1 for _ in shape[1:]))
+    largest = float(np.finfo(np.float64).max)
+    losses = {
+        "plain": lambda: numbers * rng.random(shape[1:]),
+        "zeros": lambda: np.zeros(shape),
+        "rising": lambda: np.ldexp(0.5 + 0.5 * numbers, (2090 * share - 1069).astype(int)),
+        "falling": lambda: signs * np.ldexp(numbers, (1020 - 2090 * share).astype(int)),
+        "tiny": lambda: signs * np.ldexp(numbers, -1060),
+        "largest": lambda: signs * rng.choice([0.0, 1.0, largest], size=shape),
+        "hostile": lambda: (
+            signs
+            * rng.choice(
+                [0.0, 5e-324, 1e-310, 1e-200, 1e-3, 1.0, 1e100, 1e300, largest], size=shape
+            )
+        ),
+    }[kind]()
+    return np.asarray(np.clip(losses, -min(most, largest), min(most, largest)))
+
+
+def play_short_bandit(maker: Maker, kind: str, rounds: int) -> Fields:
+    """Ask and tell, for a while with several asks outstanding."""
+    learner = maker()
+    spec = learner.spec
+    losses = stream(kind, (rounds, learner.n_arms), spec.largest_loss)
+    seen: Fields = defaultdict(list)
+    waiting: list[tuple[Any, Vector]] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of losses that are far from the others
+        for t, row in enumerate(losses):
+            waiting.append((learner.ask(), row))
+            seen["arms"].append(waiting[-1][0].arm)
+            seen["chances"].append(waiting[-1][0].probability)
+            if spec.delayed and t % 10 in (5, 6):
+                continue
+            for choice, told in waiting:
+                _tell(learner, choice, told)
+            waiting.clear()
+            if t % 5 == 0 or t + 1 == rounds:
+                seen["probabilities"].append(learner.probabilities())
+                seen["scale"].append(learner.scale)
+                seen["clipped"].append(learner.clipped)
+    return seen
+
+
+def short_worlds() -> dict[str, Any]:
+    """The small ones, and some in which little is possible."""
+    rng = default_rng([SEED, 21])
+    few = [
+        rng.dirichlet(np.ones(24), size=(n, 2)) * (rng.random((n, 2, 24)).argsort(-1) < 2)
+        for n in (4, 24)
+    ]
+    few = [one / one.sum(axis=-1, keepdims=True) for one in few]
+    chain = rng.dirichlet(np.ones(3), size=(3, 3))
+    ends = np.where(rng.random((3, 3)) < 0.4, 0.3, 0.0)
+    allowed = rng.random((3, 3)) < 0.7
+    allowed[:, 0] = True
+    mdp = unbounded.LayeredMDP
+    return {
+        **small_worlds(),
+        "few successors": mdp([1.0, 0.0, 0.0, 0.0], few),
+        "ends": mdp.from_arrays(
+            chain * (1.0 - ends[..., None]), [0.2, 0.3, 0.5], 3, allowed=allowed, ends=ends
+        ),
+        "one state": mdp([1.0], [np.ones((1, 2, 1))]),
+        "lock of three": worlds.combination_lock(3, 3, default_rng([SEED, 26])),
+        "tiny": worlds.dirichlet([1, 2], 2, default_rng([SEED, 24])),
+        "few of twenty": mdp([1.0], [np.eye(20)[[[3, 8]]] * 0.75 + np.eye(20)[[[5, 3]]] * 0.25]),
+    }
+
+
+def short_mdp_cases() -> Iterator[Case]:
+    """Every learner for MDPs, on losses of every size."""
+    classes, everything = mdps.algorithms(), short_worlds()
+    rows = [
+        (name, settings, world, losses, short.EPISODES)
+        for name in classes
+        for settings in short.MDPS.get(name, [{}])
+        for losses, world in short.MDP_STREAMS.items()
+    ]
+    for name, settings, world, losses, episodes in [*rows, *short.MORE_MDPS]:
+        mdp = everything[world]
+        player = partial(make_short_learner, classes[name], mdp, episodes, settings)
+        yield (
+            f"short/mdp/{written(name, settings)}/{world}, {episodes} {losses}",
+            partial(play_short_mdp, player, mdp, losses, episodes),
+        )
+
+
+def make_short_learner(cls: Any, mdp: Any, episodes: int, settings: Mapping[str, Any]) -> Any:
+    """A learner for a world, told of it what its settings say."""
+    known, told = inspect.signature(cls).parameters, dict(settings)
+    hidden = [table > 0.0 for table in (mdp.initial, *mdp.transitions)]
+    hidden[-1][..., :-1], hidden[-1][..., -1] = False, True
+    of_world = {
+        short.TRUE: mdp.P,
+        short.POSSIBLE: mdp.P > 0.0,
+        short.LIKELY: mdp.P > 0.3,
+        short.HIDDEN: mdp.layers.pack_transitions(hidden[0], hidden[1:]) > 0.0,
+    }
+    for name, value in told.items():
+        if isinstance(value, str) and value in of_world:
+            told[name] = of_world[value]
+    if "episodes" in known:
+        told.setdefault("episodes", PER_STATE if cls.spec.per_state else episodes)
+    if "allowed" in known:
+        told |= {"allowed": mdp.allowed, "ends": mdp.layers.ends}
+    return make(cls, mdp.layers.sizes, mdp.layers.n_actions, **told, seed=SEED)
+
+
+def play_short_mdp(maker: Maker, mdp: Any, kind: str, episodes: int) -> Fields:
+    """Ask, act and tell."""
+    learner, layers = maker(), mdp.layers
+    rewarded = type(learner).__name__ in ("MVP", "UCBVI")
+    full = getattr(learner.spec, "feedback", "bandit") == "full"
+    draws = default_rng([SEED, 22]).random((episodes, layers.horizon))
+    feedback = [
+        default_rng([SEED, 23, h]).random((episodes, n, layers.n_actions)) / layers.horizon
+        if rewarded
+        else stream(kind, (episodes, n, layers.n_actions, h + 1))[..., -1]
+        for h, n in enumerate(layers.sizes)
+    ]
+    seen: Fields = defaultdict(list)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for t in range(episodes):
+            plan = learner.ask()
+            states, actions = walk(mdp.initial, mdp.transitions, draws[t], plan.act)
+            steps = enumerate(zip(states, actions, strict=True))
+            values: Any = [feedback[h][t, s, a] for h, (s, a) in steps]
+            if layers.ends:  # the end is free
+                values = [
+                    0.0 if h > 0 and s == n - 1 else value
+                    for h, (s, n, value) in enumerate(
+                        zip(states, layers.sizes, values, strict=True)
+                    )
+                ]
+            if full:
+                values = [table[t] for table in feedback]
+            learner.tell(plan, states, actions, **{"rewards" if rewarded else "losses": values})
+            seen["actions"].append(actions)
+            if t % 5 == 0 or t + 1 == episodes:
+                seen["plans"].append(flat(plan.policy))
+                for what, value in look_at_mdp_learner(learner).items():
+                    seen[what].append(value)
+    return seen
+
+
+def short_simulation_cases() -> Iterator[Case]:
+    """Simulations of a few rounds: every adversary and every learner."""
+    worst = {f"Program {name}": one for name, (one, _) in adversaries.worst_cases().items()}
+    found = [*adversary_classes(), *worst]
+    rows: list[tuple[str, dict[str, Any], str, int]] = [
+        *((name, {}, learner, n) for name in found for learner, n in short.AGAINST),
+        *((name, settings, "Uniform", 6) for name, settings in short.ADVERSARIES),
+        *(("Switch", {}, learner, 7) for learner in bandits.algorithms()),
+    ]
+    for name, settings, learner, n in rows:
+        player = partial(make, bandits.algorithms()[learner], n, **first_settings(learner))
+        if name in worst:
+            against = partial(adversaries.Program, worst[name].phases)
+        else:
+            given = [stream("plain", (10, n))] if name == "Replay" else []
+            against = partial(getattr(adversaries, name), *given, **settings)
+        key = f"short/simulate/{written(name, settings)}/{learner}, {n} arms"
+        yield key, partial(play_simulation, player, against, rounds=short.SIMULATED)
+        if learner == "Uniform":
+            again = partial(play_comparators, player, against, rounds=short.SIMULATED)
+            yield f"{key}, comparators=[0, 1]", again
+    for name, player in {"SCB": partial(unbounded.SCB, 6), "in Python": PythonBandit}.items():
+        for opponent, against in {
+            "a function in Python": lambda: _python_adversary,
+            "Chaser": adversaries.Chaser,
+            "StochasticGap": adversaries.StochasticGap,
+        }.items():
+            if (name, opponent) != ("SCB", "Chaser"):
+                play = partial(play_simulation, player, against, rounds=short.SIMULATED)
+                yield f"short/simulate/{opponent}/{name}", play
+
+
+def adversary_classes() -> list[str]:
+    """Names of the adversaries for bandits, but for programs."""
+    return [
+        name
+        for name in adversaries.__all__
+        if isinstance(getattr(adversaries, name), type)
+        and issubclass(getattr(adversaries, name), adversaries.Adversary)
+        and name not in ("Adversary", "Program")
+    ]
+
+
+def first_settings(learner: str) -> dict[str, Any]:
+    """Settings with which a learner is simulated."""
+    return ({**short.BANDITS, **short.MDPS}.get(learner) or [{}])[0]
+
+
+class PythonBandit(unbounded.PythonLearner):  # type: ignore[misc]  # of a module that is found late
+    """A learner in Python."""
+
+    def __init__(self, n_arms: int = 6, *, seed: Any = None) -> None:
+        super().__init__(n_arms, seed=seed)
+        self.L = np.zeros(n_arms)
+
+    def distribution(self) -> Vector:
+        """Even, and more for the smallest loss."""
+        return np.asarray(0.5 / self.n_arms + 0.5 * (np.arange(self.n_arms) == self.L.argmin()))
+
+    def update(self, arm: int, probability: float, loss: float) -> None:
+        """Estimate it."""
+        self.L[arm] += loss / probability
+
+
+class PythonPolicy(unbounded.PythonMDPLearner):  # type: ignore[misc]  # likewise
+    """A learner for MDPs in Python."""
+
+    def policy(self) -> list[Vector]:
+        """Even actions."""
+        A = self.layers.n_actions
+        return [np.full((n, A), 1.0 / A) for n in self.layers.sizes]
+
+    def update(self, states: Any, actions: Any, losses: Any) -> None:
+        """Learn nothing."""
+
+
+def short_mdp_simulation_cases() -> Iterator[Case]:
+    """Simulations of a few episodes: every adversary and every learner."""
+    classes, everything = mdps.algorithms(), short_worlds()
+    rows: list[tuple[str, float, str, dict[str, Any], str]] = [
+        *((kind, 1.0, name, {}, world) for kind in KINDS for name, world in short.SIMULATIONS),
+        *(("negative", 0.25, name, first_settings(name), "dirichlet") for name in classes),
+        *short.MORE_SIMULATIONS,
+    ]
+    for kind, scale, name, settings, world in rows:
+        mdp = everything[world]
+        maker = partial(make_short_learner, classes[name], mdp, short.SIMULATED, settings)
+        yield (
+            f"short/simulate_mdp/{kind} scale={scale:g}/{written(name, settings)}/{world}",
+            partial(play_or_refuse, maker, mdp, partial(mdp_adversary, kind, scale)),
+        )
+    mdp = everything["dirichlet"]
+    for name in ("SCBRL", "in Python"):
+        player = partial(make_short_learner, classes.get(name), mdp, short.SIMULATED, {})
+        if name == "in Python":
+            player = partial(PythonPolicy, mdp.layers.sizes, mdp.layers.n_actions)
+        for opponent, against in {
+            "a function in Python": lambda: _python_mdp_adversary,
+            "switch": partial(mdp_adversary, "switch"),
+        }.items():
+            play = partial(play_or_refuse, player, mdp, against)
+            yield f"short/simulate_mdp/{opponent}/{name}/dirichlet", play
+    mdp = everything["ends"]
+    pairs = mdp.layers.n_actions * (mdp.layers.n_states - mdp.layers.horizon)  # without the end
+    replay = _module("unbounded.adversaries.mdps").MDPReplay
+    yield (
+        "short/simulate_mdp/replay/SCBRL()/ends",
+        partial(
+            play_or_refuse,
+            partial(make_short_learner, classes["SCBRL"], mdp, short.SIMULATED, {}),
+            mdp,
+            partial(replay, stream("plain", (5, pairs)), repeat=True),
+        ),
+    )
+
+
+def play_or_refuse(player: Maker, mdp: Any, against: Maker) -> Fields:
+    """A simulation of an MDP, which the learner may refuse: not all take every loss."""
+    try:
+        return {"possible": True, **play_mdp_simulation(player, mdp, against, short.SIMULATED)}
+    except ValueError:
+        return {"possible": False}
+
+
+def short_solver_cases() -> Iterator[Case]:
+    """Programs over occupancy measures that are easy, hard, and hopeless; bounds, confidence."""
+    everything, methods = short_worlds(), {"ftrl": OccupancyFTRL, "kl": OccupancyKL}
+    for method, world, width, *numbers in short.SOLVES:
+        yield (
+            f"short/solver/{method}/{world}/width {width:g}/{numbers}",
+            partial(solve_sequence, methods[method], everything[world], width, *numbers),
+        )
+    for world in short.BOUNDS:
+        yield f"short/solver/bounds/{world}", partial(bound_occupancy, everything[world], 0.3)
+        yield f"short/solver/confidence/{world}", partial(observe_episodes, everything[world], 30)
+    yield "short/internal", call_internals
+
+
+def call_internals() -> Fields:
+    """Kernels with arguments that no play has: probabilities that sum to less than 1."""
+    mdp = small_worlds()["dirichlet"]
+    most = 2**64 - 1
+    words = np.full(2 * mdp.layers.horizon, most, np.uint64)
+    states, actions = internal("simulate_episode")(mdp, np.full(mdp.layers.n_pairs, 0.25), words)
+    library = internal("Library")(2, np.zeros(8), np.array([0.5, 0.25]), np.zeros(2))
+    few = internal("Law")(np.array([0.5, 0.25, 0.0]), np.zeros(8), np.zeros(32))
+    return {
+        "states": states,
+        "actions": actions,
+        "policy": internal("draw_policy")(library, 0.9),
+        "arm": internal("draw_arm")(few, np.uint64(most))[0],
+        "gap": internal("mixability_gap")(0.0, 1e6, 1.0),
+        **solve_nothing(mdp),
+        **solve_poorly(mdp),
+        **mend_lists(),
+        **move_many_arms(),
+    }
+
+
+def solve_poorly(mdp: Any) -> Fields:
+    """The last resort for programs that are not solved, of one that is."""
+    layers, work = mdp.layers, internal("work")
+    lay, room = layers.table, np.zeros(work.work_size(mdp.layers.table))
+    lo, hi = boxes(mdp, 0.3, default_rng(SEED))
+    L, weights = default_rng(SEED).random(layers.n_pairs), np.ones(layers.horizon)
+    q, pi = np.zeros(layers.n_pairs), np.array(layers.even)
+    memory = internal("new_memory")(layers)
+    internal("solve")(lay, lo, hi, 1, L, weights, 1e-8, memory, room, q, pi)
+    found = internal("last_resort")(lay, lo, hi, 1e-8, np.inf, pi, work.carve(lay, room))
+    return {"last resort": found, "pi of it": pi}
+
+
+def mend_lists() -> Fields:
+    """Lists of transitions that do not sum to 1, or cannot; a gradient of 0."""
+    mdp = short_worlds()["few of twenty"]
+    lay, work, successors = mdp.layers.table, internal("work"), internal("successors")
+    out: Fields = {}
+    for name, most in (("mended", 1.0), ("empty", 0.3)):
+        hi = most * (mdp.P > 0.0)
+        few = successors.listed(lay, hi, work.carve(lay, np.zeros(work.work_size(lay))))
+        low, high = np.zeros(few.to.size), np.full(few.to.size, most)
+        few.P[:] = 0.4
+        successors.mend(lay, low, high, few)
+        out[name] = few.P.copy()
+        slope = internal("conjugate_direction")(lay, low, high, 1.0, few)
+        out[f"{name}: slope"] = slope
+    return out
+
+
+def move_many_arms() -> Fields:
+    """Estimates that move far at once, or of many arms alike."""
+    n, beta = 150, 0.1
+    q, laws = np.empty(n), []
+    signed, shannon = internal("signed_arms"), internal("shannon_arms")
+    rng = default_rng([SEED, 25])
+    for first, change in ((0.0, -100.0), (-1e6, -400.0), (0.0, -1e30), (0.0, 1e3)):
+        arms = signed.new_arms(n)
+        arms.M[:] = rng.random(n)
+        arms = signed.solve(arms, 10.0, beta)
+        for k in range(3):
+            arms, _ = signed.add(arms, k, first)
+        arms = signed.solve(arms, 10.0, beta)
+        for k in range(70):
+            arms, _ = signed.add(arms, k if first == 0.0 else k % 3, change)
+            arms = signed.solve(arms, 10.0, beta)
+        arms, _ = signed.add(
+            arms._replace(S=1e6), n - 1, 1.0
+        )  # at another rate than was solved for
+        signed.fill(signed.solve(arms, 1e6, beta), q)
+        laws.append(q.copy())
+    arms = shannon.new_arms(n)
+    for k in range(1, n):
+        shannon.add(arms, k, float(np.log(n)))
+    shannon.solve(arms, 1.0, beta)
+    shannon.fill(arms, q)
+    return {"laws": [*laws, q]}
+
+
+def solve_nothing(mdp: Any) -> Fields:
+    """Programs of which a weight is no number, which stands for any breakdown."""
+    layers = mdp.layers
+    q, pi = (np.arange(layers.n_pairs) + shift for shift in (0.5, 0.25))
+    L, weights = np.arange(layers.n_pairs, dtype=np.float64), np.ones(layers.horizon)
+    weights[1] = np.nan
+    room = np.zeros(internal("work").work_size(layers.table))
+    memory, base = internal("new_memory")(layers), internal("uniform_base")(layers)
+    boxes_of = layers.table, *boxes(mdp, 0.3, default_rng(SEED))
+    one = internal("solve")(*boxes_of, 1, L, weights, 1e-8, memory, room, q, pi)
+    v, theta = np.zeros(layers.n_states), np.zeros(layers.n_pairs)
+    two = internal("kl_step")(*boxes_of, L, weights, 1e-8, *base, v, theta, room, pi)
+    return {"q": q, "pi": pi, "status": [one.status, two.status]}
+
+
 # ---------------------------------------------------------------------- records
 
 
@@ -726,6 +1202,7 @@ def cases() -> Iterator[Case]:
     """Everything that is recorded."""
     for part in (
         world_cases, solver_cases, bandit_cases, adversary_cases, mdp_cases, mdp_simulation_cases,
+        short_cases,
     ):  # fmt: skip
         yield from part()
 
@@ -759,19 +1236,34 @@ def machine() -> dict[str, str]:
     }
 
 
-def record(path: Path, only: str) -> int:
-    """Play everything whose key contains ``only``; returns how many plays failed."""
+def record(path: Path, only: str, interpreted: bool = False) -> int:
+    """Play everything whose key contains ``only``; returns how many plays failed.
+
+    What is ``interpreted`` is short.
+    """
+    records, failures = played(only, interpreted)
+    document = {"machine": machine(), "only": only, "short": interpreted, "records": records}
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    arrays = sum(len(fields) for fields in records.values())
+    print(f"{len(records)} records ({arrays} arrays) in {path}, {failures} failed")
+    return failures
+
+
+def played(only: str, interpreted: bool) -> tuple[dict[str, dict[str, Any]], int]:
+    """The fingerprints by key, and how many plays failed."""
     print(f"playing {Path(unbounded.__file__).parent}", flush=True)
     records: dict[str, dict[str, Any]] = {}
     failures = 0
     began = said = time.monotonic()
-    for key, play in cases():
+    for key, play in short_cases() if interpreted else cases():
         if only not in key:
             continue
         if key in records:
             raise KeyError(f"two records have the key {key!r}")
         try:
-            records[key] = {name: fingerprint(values) for name, values in play().items()}
+            with np.errstate(all="ignore"):  # as compiled code, which does not warn
+                fields = play()
+            records[key] = {name: fingerprint(values) for name, values in fields.items()}
         except Exception as error:  # goes on: the others are of interest too
             failures += 1
             traceback.print_exc()
@@ -781,12 +1273,18 @@ def record(path: Path, only: str) -> int:
         if now - said > 5.0:
             said = now
             print(f"{now - began:6.0f} s {len(records):5d} records, now {key}", flush=True)
-    document = {"machine": machine(), "only": only, "records": records}
-    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    arrays = sum(len(fields) for fields in records.values())
-    took = time.monotonic() - began
-    print(f"{took:6.0f} s {len(records):5d} records ({arrays} arrays) in {path}, {failures} failed")
-    return failures
+    print(f"{time.monotonic() - began:6.0f} s", flush=True)
+    return records, failures
+
+
+def coverage(only: str) -> int:
+    """Play what is short, interpreted; returns how many lines were not reached without a reason."""
+    found = [*lines.kernels(Path(unbounded.__file__).parent, FOLDERS)]
+    with lines.reached(found) as seen:
+        _, failures = played(only, interpreted=True)
+    wrong = lines.report(found, seen, short.UNREACHED)
+    print("\n".join(wrong))
+    return failures + len(wrong)
 
 
 def compare(before: Path, after: Path) -> int:
@@ -797,7 +1295,7 @@ def compare(before: Path, after: Path) -> int:
     keys = [
         key
         for key in sorted({**one["records"], **two["records"]})
-        if one["only"] in key and two["only"] in key
+        if all(_was_played(key, document) for document in (one, two))
     ]
     different = 0
     for key in keys:
@@ -816,6 +1314,10 @@ def compare(before: Path, after: Path) -> int:
                 print(f"        {path}: {_shown(fields.get(name))}")
     print(f"{len(keys)} records, {different or 'none'} differ")
     return different
+
+
+def _was_played(key: str, document: Mapping[str, Any]) -> bool:
+    return document["only"] in key and (key.startswith("short/") or not document.get("short"))
 
 
 def _same(old: dict[str, Any] | None, new: dict[str, Any] | None) -> bool:
@@ -841,13 +1343,20 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="play everything, write fingerprints")
     recording.add_argument("out", type=Path)
-    recording.add_argument("--only", default="", help="only what has this in its key")
+    recording.add_argument(
+        "--interpreted", action="store_true", help="compile nothing; short/ only"
+    )
+    covering = commands.add_parser("coverage", help="lines of kernels that are never reached")
+    for command in (recording, covering):
+        command.add_argument("--only", default="", help="only what has this in its key")
     comparing = commands.add_parser("compare", help="say what differs; exit 1 if anything does")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
     if given.command == "record":
-        return 1 if record(given.out, given.only) else 0
+        return 1 if record(given.out, given.only, given.interpreted) else 0
+    if given.command == "coverage":
+        return 1 if coverage(given.only) else 0
     return 1 if compare(given.before, given.after) else 0
 
 
