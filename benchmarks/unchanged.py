@@ -71,7 +71,7 @@ adversaries = _module("unbounded.adversaries")
 _policies = _module("unbounded.core.occupancy.policies", "unbounded.core.policies")
 _confidence = _module("unbounded.core.occupancy.confidence", "unbounded.core.confidence")
 
-FOLDERS = ("core", "bandits", "mdps", "adversaries", "play")  # where kernels are
+FOLDERS = ("core", "bandits", "mdps", "adversaries", "learners", "simulation", "play")  # of kernels
 
 Markov, Mixture = _policies.Markov, _policies.Mixture
 occupancy, best_policy = _policies.occupancy, _policies.best_policy
@@ -95,36 +95,41 @@ def _facades() -> dict[str, Any]:
         "unbounded.core.occupancy.kl",
         "unbounded.core.occupancy_kl",
     )
-    return vars(_confidence) | vars(upper) | vars(ftrl) | vars(kl)
+    mdp = _module("unbounded.core.occupancy.mdp")
+    return vars(_confidence) | vars(upper) | vars(ftrl) | vars(kl) | vars(mdp)
 
 
-ConfidenceSet, upper_occupancy, greedy_transitions, OccupancyFTRL, OccupancyKL = (
+ConfidenceSet, upper_occupancy, greedy_transitions, OccupancyFTRL, OccupancyKL, simulate_episode = (
     _facades()[name]
     for name in (
         "ConfidenceSet", "upper_occupancy", "greedy_transitions", "OccupancyFTRL", "OccupancyKL",
+        "simulate_episode",
     )
 )  # fmt: skip
 
 # What no play brings about is reached by calls of these, with arguments that no play has: where it
 # is today, and after a move where it is then.
 INTERNAL: dict[str, tuple[str, ...]] = {
-    "simulate_episode": ("core.occupancy.mdp",),
-    "Library": ("mdps.explorers",),
-    "draw_policy": ("mdps.explorers:draw",),
+    "Library": ("mdps.steps.explorers", "mdps.explorers"),
+    "draw_policy": ("mdps.steps.explorers:draw", "mdps.explorers:draw"),
     "Law": ("core.simplex.sampling",),
     "draw_arm": ("core.simplex.sampling:draw",),
     "signed_arms": ("core.simplex.signed_arms:",),
     "shannon_arms": ("core.simplex.shannon_arms:",),
-    "mixability_gap": ("bandits.ahb:_mixability_gap",),
-    "solve": ("core.occupancy.ftrl",),
-    "new_memory": ("core.occupancy.ftrl",),
-    "kl_step": ("core.occupancy.kl",),
-    "uniform_base": ("core.occupancy.kl",),
-    "last_resort": ("core.occupancy.ftrl:_last_resort",),
-    "successors": ("core.occupancy.successors:",),
-    "conjugate_direction": ("core.occupancy.conjugate:direction",),
-    "work": ("core.occupancy.work:",),
-}
+    "mixability_gap": (
+        "bandits.baselines.ahb:_mixability_gap", "bandits.ahb:_mixability_gap",
+    ),
+    "solve": ("core.occupancy.solver.ftrl", "core.occupancy.ftrl"),
+    "new_memory": ("core.occupancy.solver.ftrl", "core.occupancy.ftrl"),
+    "kl_step": ("core.occupancy.solver.kl", "core.occupancy.kl"),
+    "uniform_base": ("core.occupancy.solver.kl", "core.occupancy.kl"),
+    "ftrl": ("core.occupancy.solver.ftrl:", "core.occupancy.ftrl:"),
+    "sparse": ("core.occupancy.solver.sparse:", "core.occupancy.successors:"),
+    "conjugate_direction": (
+        "core.occupancy.solver.linear_algebra", "core.occupancy.conjugate:direction",
+    ),
+    "work": ("core.occupancy.solver.work:", "core.occupancy.work:"),
+}  # fmt: skip
 
 
 def internal(name: str) -> Any:
@@ -1105,7 +1110,7 @@ def call_internals() -> Fields:
     mdp = small_worlds()["dirichlet"]
     most = 2**64 - 1
     words = np.full(2 * mdp.layers.horizon, most, np.uint64)
-    states, actions = internal("simulate_episode")(mdp, np.full(mdp.layers.n_pairs, 0.25), words)
+    states, actions = simulate_episode(mdp, np.full(mdp.layers.n_pairs, 0.25), words)
     library = internal("Library")(2, np.zeros(8), np.array([0.5, 0.25]), np.zeros(2))
     few = internal("Law")(np.array([0.5, 0.25, 0.0]), np.zeros(8), np.zeros(32))
     return {
@@ -1130,21 +1135,34 @@ def solve_poorly(mdp: Any) -> Fields:
     q, pi = np.zeros(layers.n_pairs), np.array(layers.even)
     memory = internal("new_memory")(layers)
     internal("solve")(lay, lo, hi, 1, L, weights, 1e-8, memory, room, q, pi)
-    found = internal("last_resort")(lay, lo, hi, 1e-8, np.inf, pi, work.carve(lay, room))
+    found = last_resort(lay, lo, hi, memory, q, pi, work.carve(lay, room))
     return {"last resort": found, "pi of it": pi}
+
+
+def last_resort(
+    lay: Any, lo: Vector, hi: Vector, memory: Any, q: Vector, pi: Vector, W: Any
+) -> Any:
+    """The gap and the iterations of the last resort, which formerly took no `Progress`."""
+    ftrl = internal("ftrl")
+    if not hasattr(ftrl, "Progress"):
+        return ftrl._last_resort(lay, lo, hi, 1e-8, np.inf, pi, W)
+    none = ftrl.Progress(np.inf, 0, 0, 0, 0)
+    found = ftrl._last_resort(lay, lo, hi, 1e-8, none, memory, q.copy(), pi.copy(), W)
+    return found.gap, found.iterations
 
 
 def mend_lists() -> Fields:
     """Lists of transitions that do not sum to 1, or cannot; a gradient of 0."""
     mdp = short_worlds()["few of twenty"]
-    lay, work, successors = mdp.layers.table, internal("work"), internal("successors")
+    lay, work, sparse = mdp.layers.table, internal("work"), internal("sparse")
+    repair = sparse.repair if hasattr(sparse, "repair") else sparse.mend
     out: Fields = {}
     for name, most in (("mended", 1.0), ("empty", 0.3)):
         hi = most * (mdp.P > 0.0)
-        few = successors.listed(lay, hi, work.carve(lay, np.zeros(work.work_size(lay))))
+        few = sparse.listed(lay, hi, work.carve(lay, np.zeros(work.work_size(lay))))
         low, high = np.zeros(few.to.size), np.full(few.to.size, most)
         few.P[:] = 0.4
-        successors.mend(lay, low, high, few)
+        repair(lay, low, high, few)
         out[name] = few.P.copy()
         slope = internal("conjugate_direction")(lay, low, high, 1.0, few)
         out[f"{name}: slope"] = slope
