@@ -105,12 +105,11 @@ from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.kernel import counting_subroutine as subroutine
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.mdp_defaults import markov_act, markov_distribution
 from unbounded.learners.python.bandit import PythonLearner
 from unbounded.learners.python.mdp import PythonMDPLearner
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import BanditSpec, Cache, MDPSpec
-from unbounded.mdps.steps.markov_play import act as markov_act
-from unbounded.mdps.steps.markov_play import distribution as markov_distribution
 from unbounded.simulation.adversary import Adversary, MDPAdversary
 from unbounded.validation import (
     checked_at_least,

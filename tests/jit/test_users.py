@@ -79,7 +79,6 @@ from unbounded import MDPAdversary, MDPLearner, worlds
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.policies import Markov
-from unbounded.mdps import markov_play
 from unbounded.learners.spec import MDPSpec
 from unbounded.learners.mdp import checked_layers, entries
 class Params(NamedTuple):
@@ -95,8 +94,7 @@ def init(layers, params):
 def update(lay, params, state, solver, memo, states, actions, losses):
     return State(state.t + 1, {step}, 0, state.pi)
 class Mine(MDPLearner):
-    spec = MDPSpec.of(__name__, name="Mine", reference="", act=markov_play.act,
-                      distribution=markov_play.distribution, scale_free=True)
+    spec = MDPSpec.of(__name__, name="Mine", reference="", scale_free=True)
     def __init__(self, layers, n_actions, *, seed=None):
         shape = checked_layers(layers, n_actions)
         self._begin(shape, Params(shape.n_actions), seed)

@@ -12,7 +12,7 @@ act           word -> arm, probability, memo                     word -> policy,
 update        arm, memo, loss -> State                           episode, memo -> State
 ============  =================================================  ==========================
 
-For bandits, `unbounded.learners.defaults` has the usual ``distribution``, ``act`` and ``scale``.
+`defaults` and `mdp_defaults` have the usual ``distribution`` and ``act``, and ``scale``.
 ``act`` changes nothing; ``update`` is the only place where t advances. Scalars of the state change
 by returning a new ``State``, vectors in place. The interactive learner and the simulator run these
 same steps.
@@ -299,6 +299,12 @@ class MDPSpec(Spec):
     per_state: bool = False
     told_episodes: bool = False
     infinite: tuple[str, ...] = ()
+
+    @classmethod
+    def _defaults(cls, module: str) -> dict[str, Any]:
+        from unbounded.learners.mdp_defaults import default_mdp_steps  # bandits need not load it
+
+        return default_mdp_steps(vars(sys.modules[module]).get("State"))
 
     @property
     def seconds_to_compile(self) -> float:

@@ -262,8 +262,6 @@ class CostSCBRL(MDPLearner):
         __name__,
         name="CostSCBRL",
         reference="docs/theory/one-sided-mdp.md",
-        act=ftrl.act,
-        distribution=ftrl.distribution,
         policy=attrgetter("solver.pi"),
         solves="solver.solves",
         solver=programs.ftrl,

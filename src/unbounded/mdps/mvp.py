@@ -20,7 +20,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play, optimism
+from unbounded.mdps.steps import optimism
 from unbounded.mdps.steps.explorers import fill_policy
 from unbounded.mdps.steps.optimism import Bonus, Model, State
 from unbounded.mdps.steps.optimistic_learner import Optimistic
@@ -157,8 +157,6 @@ class MVP(Optimistic):
         name="MVP",
         reference="Zhang, Chen, Lee & Du 2023, arXiv 2307.13586",
         init=optimism.init,
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         takes=optimism.takes,
         infinite=("model.N_all",),
         examples=({}, {"constants": "paper"}),

@@ -51,7 +51,6 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play
 from unbounded.validation import checked_option, checked_within
 
 _LIMITS = 1e-9, 1e6  # of the constants: no product of them overflows
@@ -269,8 +268,6 @@ class PolicyOptimization(MDPLearner):
         __name__,
         name="PolicyOptimization",
         reference="after Luo, Wei & Lee 2021, Algorithm 1",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         room=room,
         grown=grown,
         scale_free=True,

@@ -15,7 +15,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play, optimism
+from unbounded.mdps.steps import optimism
 from unbounded.mdps.steps.explorers import fill_policy
 from unbounded.mdps.steps.optimism import Bonus, Model, State
 from unbounded.mdps.steps.optimistic_learner import Optimistic
@@ -132,8 +132,6 @@ class UCBVI(Optimistic):
         name="UCBVI",
         reference="Azar, Osband & Munos 2017",
         init=optimism.init,
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         takes=optimism.takes,
         infinite=("model.N_all",),
         examples=({}, {"constants": "paper"}),

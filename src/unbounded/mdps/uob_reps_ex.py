@@ -28,6 +28,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizo
 from unbounded.core.occupancy.solver.sparse import Lists, only_listed
 from unbounded.core.simplex.sampling import uniform
 from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.learners.mdp_defaults import OWN
 from unbounded.learners.spec import Cache
 from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import explorer_bounds, explorers, ftrl
@@ -35,7 +36,6 @@ from unbounded.mdps.steps.boxes import Boxes, new_boxes
 from unbounded.mdps.steps.explorer_bounds import Workspace, library_bounds
 from unbounded.mdps.steps.explorers import Library
 from unbounded.mdps.steps.ftrl import Bounds, Estimates, Solver, new_estimates, new_solver
-from unbounded.mdps.steps.markov_play import OWN
 
 
 class Rates(NamedTuple):

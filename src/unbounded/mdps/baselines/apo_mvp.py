@@ -61,7 +61,6 @@ from unbounded.jit.kernel import kernel, section, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play
 from unbounded.validation import checked_constant, checked_flag, checked_within
 
 _LIMITS = 1e-9, 1e6  # of the bonus
@@ -353,8 +352,6 @@ class APOMVP(MDPLearner):
         __name__,
         name="APOMVP",
         reference="Tiapkin, Chzhen & Stoltz 2025, arXiv 2407.05704, reconstructed",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         feedback="full",
         infinite=("L",),
         scale_free=True,

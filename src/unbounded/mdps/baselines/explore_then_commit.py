@@ -24,7 +24,6 @@ from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play
 from unbounded.validation import checked_count
 
 _HUGE = 2.0**900
@@ -155,8 +154,6 @@ class ExploreThenCommit(MDPLearner):
         name="ExploreThenCommit",
         reference="",
         scale_free=True,
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         infinite=("N",),
     )
 

@@ -35,7 +35,6 @@ from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play
 from unbounded.validation import checked_option
 
 _LARGEST = sys.float_info.max
@@ -171,8 +170,6 @@ class IndependentSCB(MDPLearner):
         __name__,
         name="IndependentSCB",
         reference="Chen & Zhang 2024, Algorithm 1",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         infinite=("L_hat",),
         scale_free=True,
         examples=({}, {"clip": "range"}),

@@ -151,8 +151,6 @@ class OREPS(MDPLearner):
         __name__,
         name="OREPS",
         reference="Zimin & Neu 2013",
-        act=ftrl.act,
-        distribution=ftrl.distribution,
         policy=attrgetter("solver.pi"),
         solves="solver.solves",
         solver=programs.ftrl,

@@ -14,7 +14,6 @@ from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
-from unbounded.mdps.steps import markov_play
 
 
 class Params(NamedTuple):
@@ -67,8 +66,6 @@ class UniformPolicy(MDPLearner):
         __name__,
         name="UniformPolicy",
         reference="",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         scale_free=True,
     )
 

@@ -29,7 +29,6 @@ from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import NO_SOLVES, MDPSpec, Solves
 from unbounded.mdps.steps import boxes as confidence_set
-from unbounded.mdps.steps import markov_play
 from unbounded.mdps.steps.boxes import Boxes, new_boxes
 from unbounded.mdps.steps.ftrl import entered
 from unbounded.mdps.steps.loss_ranges import checked_ranges
@@ -166,8 +165,6 @@ class UOBREPS(MDPLearner):
         __name__,
         name="UOBREPS",
         reference="Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2",
-        act=markov_play.act,
-        distribution=markov_play.distribution,
         solves="solves",
         solver=programs.mirror,
         infinite=("l_hat",),

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from unbounded.core.arrays import Exponent, Integers, Scratch, Sizes, Values, Vector
-from unbounded.core.occupancy.layout import PAIR, Layers, roll_forward
+from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.solver.ftrl import (
     EXPONENT,
     WarmStart,
@@ -27,9 +27,8 @@ from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import shift_each
 from unbounded.core.state_validation import ROUNDING
 from unbounded.jit.kernel import assign, kernel, subroutine
-from unbounded.learners.spec import NO_SOLVES, Cache, Solves
+from unbounded.learners.spec import NO_SOLVES, Solves
 from unbounded.mdps.steps.boxes import Boxes
-from unbounded.mdps.steps.markov_play import OWN
 
 _MOST = 2.0**200  # of estimates in units of 2^unit
 _LARGEST = sys.float_info.max  # in place of infinity, which no saved learner has
@@ -75,21 +74,6 @@ def new_solver(layers: Layers, boxes: Boxes) -> Solver:
 
 
 # Kernels
-
-
-@kernel
-def act(lay: Integers, params: Any, state: Any, word: int, pi: Vector) -> int:
-    """Play the policy of q~, of a state that has a ``solver``."""
-    assign(pi, state.solver.pi)
-    return OWN
-
-
-@kernel
-def distribution(
-    lay: Integers, params: Any, state: Any, P: Vector, cache: Cache, q: Vector
-) -> None:
-    """Its occupancy under ``P``."""
-    roll_forward(lay, P, state.solver.pi, cache.mass, q)
 
 
 @subroutine
