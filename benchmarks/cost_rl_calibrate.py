@@ -23,9 +23,8 @@ from scb_rl_table import true_ranges
 from unbounded.adversaries.mdps import MDPReplay
 from unbounded.mdps.baselines.uniform_policy import UniformPolicy
 from unbounded.mdps.baselines.uob_reps import UOBREPS
-from unbounded.mdps.cost_scb_rl import CostSCBRL
+from unbounded.mdps.cost_scb_rl import PRACTICAL, CostSCBRL
 from unbounded.mdps.scb_rl import SCBRL
-from unbounded.mdps.steps.cost_profiles import PRACTICAL
 from unbounded.simulation.mdp import simulate_mdp
 
 SEED = 1700

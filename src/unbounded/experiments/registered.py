@@ -89,7 +89,11 @@ class Registered:
 def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     """A class or a builder, with the settings that are not ``reserved``."""
     doc = inspect.getdoc(cls) or ""
-    documented = _documented_parameters(doc)
+    documented: dict[str, tuple[str, str]] = {}
+    for one in reversed(getattr(cls, "__mro__", (cls,))):  # what its base documents in its place
+        for name, entry in _documented_parameters(inspect.getdoc(one) or "").items():
+            if name not in documented or "see `" not in entry[0]:
+                documented[name] = entry
     try:
         made = cls if inspect.isfunction(cls) else cls.__init__
         hints = get_type_hints(made, include_extras=True)

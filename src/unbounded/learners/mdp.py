@@ -80,6 +80,23 @@ class MDPLearner(AskTell[Plan]):
 
     One plan may be outstanding at a time.
 
+    Parameters
+    ----------
+    layers : sequence of int
+        Number of states in each layer 1..H. The distribution of the first state is unknown too.
+    n_actions : int
+    support : array_like of bool, shape (n_transitions,), optional
+        Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
+    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
+        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
+    ends : bool, default False
+        Whether episodes may end early: the last state of each layer but the first is then the end.
+    seed : int or SeedSequence, optional
+
+    Notes
+    -----
+    Most learners have these parameters, and others of their own.
+
     Examples
     --------
     >>> from unbounded import CostSCBRL

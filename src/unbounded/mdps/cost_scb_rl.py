@@ -23,7 +23,7 @@ loss, and a common factor 2^k changes that one number and nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
@@ -43,11 +43,17 @@ from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import MDPSpec
 from unbounded.mdps.steps import boxes as confidence_set
-from unbounded.mdps.steps import cost_profiles, ftrl
+from unbounded.mdps.steps import ftrl
 from unbounded.mdps.steps.boxes import Boxes, new_boxes
 from unbounded.mdps.steps.ftrl import Estimates, Solver, new_estimates, new_solver
 from unbounded.mdps.steps.loss_ranges import as_given, checked_least
-from unbounded.validation import checked_constant, checked_count
+from unbounded.validation import (
+    checked_constant,
+    checked_count,
+    checked_factor,
+    checked_option,
+    checked_share,
+)  # fmt: skip
 
 
 class Params(NamedTuple):
@@ -196,6 +202,33 @@ def weigh(params: Params, state: State, t_hat: float) -> Estimates:
     return estimates
 
 
+class Constants(NamedTuple):
+    """What a profile sets; every field is also an argument of `CostSCBRL`."""
+
+    rate: float  # of eta
+    implicit: float  # of gamma
+    width: float  # of the boxes of Jin et al., constants 2 and 14/3
+    skip: float  # how old the policy may get, in losses at uniform occupancy
+    center: float  # of estimates, in means of the losses so far
+
+
+PAPER = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # what the theorem is proved for
+PRACTICAL = Constants(0.8, 0.2, 0.4, 0.9, 1.0)
+PROFILES = {"paper": PAPER, "practical": PRACTICAL}
+
+
+def _chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
+    """A profile's constants with those ``arguments`` that are not None instead, checked."""
+    checked_option("profile", profile, tuple(PROFILES))
+    given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
+    rate, implicit, width, skip, center = PROFILES[profile]._replace(**given)
+    return Constants(
+        checked_constant("rate", rate), checked_constant("implicit", implicit),
+        checked_constant("width", width), checked_factor("skip", skip),
+        checked_share("center", center),
+    )  # fmt: skip
+
+
 class CostSCBRL(MDPLearner):
     """Learner for layered MDPs with costs: losses with a known least value, of any size above it.
 
@@ -204,9 +237,7 @@ class CostSCBRL(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-        Number of states in each layer 1..H. The distribution of the first state is unknown too.
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int, optional
         Tune the rates for this number of episodes; by default for any number.
     delta : float, default 0.05
@@ -232,13 +263,7 @@ class CostSCBRL(MDPLearner):
         threshold, if that is less), for less variance; 0: as they are.
     kappa, tolerance : float
         Floor of the weights (erratum E16); certified accuracy of each solve.
-    support : array_like of bool, shape (n_transitions,), optional
-        Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    support, allowed, ends, seed : optional, see `MDPLearner`
 
     Notes
     -----
@@ -306,7 +331,7 @@ class CostSCBRL(MDPLearner):
         delta = checked_constant("delta", delta, below=1.0)
         least = checked_least(lower, best_reward, shape)
         outliers = checked_count("outliers", outliers, least=0)
-        constants = cost_profiles.chosen(profile, arguments)
+        constants = _chosen(profile, arguments)
         possible = told_support(shape, support)
         sizes = np.array(within_reach(shape, possible))
         S = int(sizes.sum())
@@ -329,7 +354,7 @@ class CostSCBRL(MDPLearner):
         self._least = params.lower
 
     def _differing(self) -> dict[str, Any]:
-        usual = cost_profiles.PROFILES[self._settings["profile"]]._asdict()
+        usual = PROFILES[self._settings["profile"]]._asdict()
         return {k: v for k, v in super()._differing().items() if k not in usual or v != usual[k]}
 
     @property

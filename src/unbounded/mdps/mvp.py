@@ -22,8 +22,7 @@ from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.spec import MDPSpec
 from unbounded.mdps.steps import optimism
 from unbounded.mdps.steps.explorers import fill_policy
-from unbounded.mdps.steps.optimism import Bonus, Model, State
-from unbounded.mdps.steps.optimistic_learner import Optimistic
+from unbounded.mdps.steps.optimism import Bonus, Model, Optimistic, State
 from unbounded.validation import checked_option
 
 
@@ -126,8 +125,7 @@ class MVP(Optimistic):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int
     delta : float, default 0.05
     total : float, default 1
@@ -135,11 +133,7 @@ class MVP(Optimistic):
     constants : {"practical", "paper"}
     bonus : float, default 0.3
         Constant of the practical bonuses.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

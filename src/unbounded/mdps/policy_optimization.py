@@ -233,9 +233,7 @@ class PolicyOptimization(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-        Number of states in each layer 1..H. The distribution of the first state is unknown too.
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     clip : {"range", "scale"}
         Clip to the observed range, or to [-C, C] with a threshold C that starts at 0.
     rate : float, default 0.5
@@ -246,7 +244,7 @@ class PolicyOptimization(MDPLearner):
         Multiplies the dilated bonus, which leads the learner to where it seldom is.
     mixing : float, default 0.5
         Multiplies the share of explicit exploration, 1/sqrt(t), in every state.
-    seed : int or SeedSequence, optional
+    seed : optional, see `MDPLearner`
 
     Examples
     --------

@@ -234,18 +234,21 @@ def late(t: int) -> bool:
     return t % step == 0
 
 
+CLAIMS: dict[str, Any] = {  # of `scb_rl`, too
+    "name": "SCBRL",
+    "reference": "Chen & Zhang 2024, Algorithms 3-6",
+    "policy": attrgetter("play.solver.pi"),
+    "solves": "play.solver.solves",
+    "solver": programs.ftrl,
+    "room": room,
+    "grown": grown,
+    "infinite": ("play.estimates.L_hat", "search.model.N_all"),
+    "told_episodes": True,
+    "scale_free": True,
+}
 SPEC = MDPSpec.of(
     __name__,
-    name="SCBRL",
-    reference="Chen & Zhang 2024, Algorithms 3-6",
-    policy=attrgetter("play.solver.pi"),
-    solves="play.solver.solves",
-    solver=programs.ftrl,
-    room=room,
-    grown=grown,
-    infinite=("play.estimates.L_hat", "search.model.N_all"),
-    told_episodes=True,
-    scale_free=True,
+    **CLAIMS,
     examples=(
         {},
         {"profile": "paper"},

@@ -307,8 +307,7 @@ class RFELP(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int
         Episodes for each state, at most (N).
     delta : float, default 0.05
@@ -326,11 +325,7 @@ class RFELP(MDPLearner):
     support : array_like of bool, shape (n_transitions,), optional
         Which transitions are possible, flat as ``LayeredMDP.P > 0``, if that is known: states that
         these cannot reach are not sought. By default all are possible.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

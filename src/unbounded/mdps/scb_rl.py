@@ -11,14 +11,13 @@ This is the algorithm as published, for a given number of episodes; `SCBRL` play
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
-from unbounded.core.occupancy.confidence import PAPER, Bernstein, log_term, told_support
+from unbounded.core.occupancy.confidence import PAPER, Bernstein, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Mixture
 from unbounded.core.occupancy.solver import programs
@@ -31,17 +30,11 @@ from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import Cache, MDPSpec
 from unbounded.mdps import practical_scb_rl, rf_elp, uob_reps_ex
-from unbounded.mdps.practical_scb_rl import grown, room
 from unbounded.mdps.steps import explorers, profiles
-from unbounded.mdps.steps.blocks import Rates, blocks_of, spans_of
+from unbounded.mdps.steps.blocks import block_rates, blocks_of, spans_of
 from unbounded.mdps.steps.boxes import count_episode
 from unbounded.mdps.steps.profiles import Constants, Known, Reading
-from unbounded.validation import (
-    checked_ablation,
-    checked_constant,
-    checked_count,
-    checked_option,
-)
+from unbounded.validation import checked_ablation, checked_constant, checked_count, checked_option
 
 __all__ = ["SCBRL", "Constants", "Known", "Reading"]
 
@@ -155,9 +148,7 @@ class SCBRL(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-        Number of states in each layer 1..H. The distribution of the first state is unknown too.
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int, optional
         Total number of episodes T, exploration included; more than the number of states. By default
         any number: T doubles as the episodes go on.
@@ -175,7 +166,7 @@ class SCBRL(MDPLearner):
         What is known of the MDP: transitions, support, allowed, ends.
     tolerance : float, default 1e-8
         Certified accuracy of each solve.
-    seed : int or SeedSequence, optional
+    seed : optional, see `MDPLearner`
 
     Notes
     -----
@@ -200,19 +191,7 @@ class SCBRL(MDPLearner):
     """
 
     spec = practical_scb_rl.SPEC
-    _published = MDPSpec.of(
-        __name__,
-        name="SCBRL",
-        reference="Chen & Zhang 2024, Algorithms 3-6",
-        policy=attrgetter("play.solver.pi"),
-        solves="play.solver.solves",
-        solver=programs.ftrl,
-        room=room,
-        grown=grown,
-        infinite=("play.estimates.L_hat", "search.model.N_all"),
-        told_episodes=True,
-        scale_free=True,
-    )
+    _published = MDPSpec.of(__name__, **practical_scb_rl.CLAIMS)
 
     def __init__(
         self,
@@ -256,41 +235,20 @@ class SCBRL(MDPLearner):
         spans = spans_of(T, delta, S, few)
         self._rates = [profiles.rates(shape, span, c, how.tight, S) for span in spans]
         every = [
-            Rates(
-                last=span.last,
-                budget=rates.budget,
-                goal=rf_elp.Goal(
-                    rates.N, profiles.bonus(shape, explorer, c, rates.N, span.delta / S)
-                ),
-                play=uob_reps_ex.Rates(
-                    rates.eta,
-                    rates.gamma,
-                    rates.beta,
-                    2.0 * rates.eta * c.skip,
-                    log_term(shape, span.T, span.delta),
-                ),
-            )
+            block_rates(shape, span, rates, c, explorer, S)
             for span, rates in zip(spans, self._rates, strict=True)
         ]
         search = rf_elp.Params(
-            m=c.early_stop,
-            n_sought=S,
-            share=c.share_counts,
+            m=c.early_stop, n_sought=S, share=c.share_counts,
             explorer=rf_elp.UCBVI if explorer == "ucbvi" else rf_elp.MVP,
-            goal=every[0].goal,
-            sought=sought,
-            even=shape.even,
-        )
+            goal=every[0].goal, sought=sought, even=shape.even,
+        )  # fmt: skip
         play = uob_reps_ex.Params(
-            kappa=c.kappa,
-            tolerance=tolerance,
+            kappa=c.kappa, tolerance=tolerance,
             width=Bernstein(c.width * PAPER.c1, c.width * PAPER.c2),
-            growth=2.0 if lazy else 1.0,
-            mixture=how.estimator == "mixture",
-            possible=possible,
-            lists=told_lists(shape, possible),
-            even=shape.even,
-        )
+            growth=2.0 if lazy else 1.0, mixture=how.estimator == "mixture",
+            possible=possible, lists=told_lists(shape, possible), even=shape.even,
+        )  # fmt: skip
         clip = checked_option("clip", how.clip, ("scale", "range"))
         rule = checked_option("threshold", how.threshold, ("lazy", "largest"))
         params: Any

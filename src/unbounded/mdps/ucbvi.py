@@ -17,8 +17,7 @@ from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.spec import MDPSpec
 from unbounded.mdps.steps import optimism
 from unbounded.mdps.steps.explorers import fill_policy
-from unbounded.mdps.steps.optimism import Bonus, Model, State
-from unbounded.mdps.steps.optimistic_learner import Optimistic
+from unbounded.mdps.steps.optimism import Bonus, Model, Optimistic, State
 from unbounded.validation import checked_option
 
 _PAPER = 7.0  # c of the paper
@@ -101,8 +100,7 @@ class UCBVI(Optimistic):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int
     delta : float, default 0.05
     total : float, default 1
@@ -110,11 +108,7 @@ class UCBVI(Optimistic):
     constants : {"practical", "paper"}
     bonus : float, default 0.3
         Constant of the practical bonus.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

@@ -319,20 +319,14 @@ class APOMVP(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-        Number of states in each layer 1..H. The distribution of the first state is unknown too.
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     delta : float, default 0.05
     bonus : float, default 1
         Multiplies the bonus that leads to where transitions are not known well. The default is that
         of the theory, as reconstructed; smaller ones did better (docs/guide/scb-rl.md).
     restart : bool, default True
         Whether the policies of all states begin again, uniform, with each epoch, as in the theory.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

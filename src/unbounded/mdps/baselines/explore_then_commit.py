@@ -129,16 +129,11 @@ class ExploreThenCommit(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int
     explore : int, optional
         Episodes of uniform play; (S A)^(1/3) T^(2/3) by default, at most T/2.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -150,11 +145,7 @@ class ExploreThenCommit(MDPLearner):
     """
 
     spec = MDPSpec.of(
-        __name__,
-        name="ExploreThenCommit",
-        reference="",
-        scale_free=True,
-        infinite=("N",),
+        __name__, name="ExploreThenCommit", reference="", scale_free=True, infinite=("N",)
     )
 
     def __init__(

@@ -144,14 +144,9 @@ class IndependentSCB(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     clip : {"scale", "range"}
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

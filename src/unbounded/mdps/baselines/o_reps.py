@@ -123,8 +123,7 @@ class OREPS(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int
     transitions : array_like, shape (n_transitions,)
         The true ones, flat: `LayeredMDP.P`.
@@ -132,11 +131,7 @@ class OREPS(MDPLearner):
     rate : float, default 1
         Multiplies the learning rate sqrt(H ln(S A/H)/(T S A)).
     tolerance : float, default 1e-8
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

@@ -46,13 +46,8 @@ class UniformPolicy(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    layers, n_actions : see `MDPLearner`
+    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -62,12 +57,7 @@ class UniformPolicy(MDPLearner):
 
     _keeps_transitions = False
 
-    spec = MDPSpec.of(
-        __name__,
-        name="UniformPolicy",
-        reference="",
-        scale_free=True,
-    )
+    spec = MDPSpec.of(__name__, name="UniformPolicy", reference="", scale_free=True)
 
     def __init__(
         self,

@@ -134,8 +134,7 @@ class UOBREPS(MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int
-    n_actions : int
+    layers, n_actions : see `MDPLearner`
     episodes : int
     delta : float, default 0.05
     loss_range : (low, high) or sequence of H such pairs
@@ -144,13 +143,7 @@ class UOBREPS(MDPLearner):
         Multiply the paper's learning rate, its implicit exploration and the width of its
         confidence set.
     tolerance : float, default 1e-8
-    support : array_like of bool, shape (n_transitions,), optional
-        Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    support, allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.confidence import log_term
+from unbounded.core.occupancy.layout import Layers
 from unbounded.jit.kernel import kernel
 from unbounded.mdps import uob_reps_ex
 from unbounded.mdps.rf_elp import Goal
+from unbounded.mdps.steps import profiles
 from unbounded.mdps.steps.optimism import Bonus
 from unbounded.mdps.steps.profiles import Span
 
@@ -48,6 +51,16 @@ class Rates(NamedTuple):
     budget: int  # episodes of exploration in all, if there are few policies
     goal: Goal
     play: uob_reps_ex.Rates
+
+
+def block_rates(
+    layers: Layers, span: Span, rates: profiles.Rates, constants: Any, explorer: str, S: int
+) -> Rates:
+    """The rates of a block, for RF-ELP, with delta/S for each state (E33), and UOB-REPS-EX."""
+    bonus = profiles.bonus(layers, explorer, constants, rates.N, span.delta / S)
+    skip, ln_ = 2.0 * rates.eta * constants.skip, log_term(layers, span.T, span.delta)
+    play = uob_reps_ex.Rates(rates.eta, rates.gamma, rates.beta, skip, ln_)
+    return Rates(span.last, rates.budget, Goal(rates.N, bonus), play)
 
 
 class Blocks(NamedTuple):

@@ -15,21 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import (
-    Integers,
-    IntScratch,
-    Scratch,
-    Vector,
-)
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    STATE,
-    TRIPLE,
-    Layers,
-    horizon,
-)
+from unbounded.core.arrays import Integers, IntScratch, Scratch, Vector
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.solver.sparse import Lists, best_listed
 from unbounded.core.occupancy.upper import best_values
 from unbounded.jit.kernel import borrowed, subroutine
