@@ -30,6 +30,11 @@ SIZES = (2, 10, 70)
 
 
 @pytest.fixture
+def auto(monkeypatch):
+    monkeypatch.setattr(settings, "jit", "auto")
+
+
+@pytest.fixture
 def change_over(monkeypatch):
     """Which steps a learner uses from now on."""
 
@@ -159,11 +164,11 @@ def test_a_short_play_starts_nothing(tmp_path):
         learner = SCB(3, seed=0)
         for _ in range(20):
             learner.tell(learner.ask(), 1.0)
-        print(learner._steps._behind)
+        print(learner._steps._behind.is_alive())
         """,
         tmp_path,
     )
-    assert done.stdout.split() == ["None"]
+    assert done.stdout.split() == ["False"]
     assert not list(tmp_path.iterdir())
 
 
@@ -179,11 +184,11 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
         learner, end = Mine(3, seed=0), time.monotonic() + 300
         while learner._ask == learner._ask_interpreted and time.monotonic() < end:
             learner.tell(learner.ask(), 1.0)
-        print(learner._ask == learner._ask_interpreted, learner._steps._behind)
+        print(learner._ask == learner._ask_interpreted, schedule._children)
         """,
         tmp_path,
     )
-    assert done.stdout.split() == ["False", "None"]
+    assert done.stdout.split() == ["False", "set()"]
     assert "compiling Uniform" in done.stderr
 
 
@@ -219,13 +224,132 @@ def test_the_current_directory_is_not_imported_from(tmp_path):
     assert done.stdout.split()[:5] == ["True", "False", "-P", "-s", "-O"], done.stderr
 
 
-def test_where_the_other_process_fails_this_one_compiles(monkeypatch):
-    monkeypatch.setattr(settings, "jit", "auto")
-    code = Code("it", lambda: None, 1.0, worker=Worker(SCB, {}))
-    monkeypatch.setattr(code, "load", lambda: None)
-    code._compile_behind([sys.executable, "-c", "raise SystemExit(1)"])
-    code.spend(schedule._AHEAD + 1.0)
+def worked(warm_up, given=None):
+    return Code("it", warm_up, 1.0, worker=Worker(SCB, given or {}))
+
+
+@pytest.mark.parametrize("failure", ["of the other", "no program", "settings", "load", "threads"])
+def test_where_the_other_process_fails_this_one_compiles(monkeypatch, auto, failure, capfd):
+    """It is told why, if it cannot compile either; what happens behind is silent."""
+    missing = [NotCachedError("it")] if failure == "of the other" else []
+    missing += [ValueError("damaged")] if failure == "load" else []
+
+    def warm_up():
+        if missing and threading.current_thread() is not threading.main_thread():
+            raise missing.pop()
+
+    code = worked(warm_up, {"seed": object()} if failure == "settings" else {})
+    program = "/no/such/program" if failure == "no program" else sys.executable
+    monkeypatch.setattr(code, "_command", lambda: code._worker and [program, "-c", ""])
+    if failure == "threads":
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    code.spend(schedule._BEHIND)
+    if failure != "threads":
+        code._behind.join()
+    assert (code._worker, code._ready) == (None, False)
+    code.spend(schedule._AHEAD)
     assert code._ready
+    assert capfd.readouterr().err == ""
+
+
+def _no_thread(self):
+    raise RuntimeError("can't start new thread")
+
+
+def test_an_interrupt_is_for_the_parent(tmp_path):
+    """Whoever goes on after it finds compiled code."""
+    script = """
+        import os, signal
+        from unbounded import Uniform
+        from unbounded.jit import schedule
+        code = Uniform(3, seed=0)._steps
+        schedule._PROGRAM = schedule._PROGRAM.replace(
+            "sys.path", "import os; os.kill(os.getpid(), signal.SIGINT); sys.path", 1
+        )
+        code._compile_behind(code._command())
+        print(code._ready)
+    """
+    assert run(script, tmp_path).stdout.split() == ["True"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_leaves_the_other_process_to_its_parent(auto):
+    """It begins anew: no lock, no thread and no process of the parent is its own."""
+    code = worked(lambda: None)
+    waits = "import sys; sys.stdin.read(); import time; time.sleep(60)"
+    code._command = lambda: [sys.executable, "-c", waits]
+    code.spend(schedule._BEHIND)
+    while not schedule._children:
+        time.sleep(0.01)
+    [child] = schedule._children
+    with code._lock:  # as of another thread
+        code._busy = True
+        forked = os.fork()
+        if forked == 0:
+            alone = not code._behind.is_alive() and not code._busy and not schedule._children
+            thread = threading.Thread(target=code.compile)
+            thread.start()
+            thread.join(10.0)
+            schedule._end_children()  # as at exit
+            os._exit(0 if alone and code._ready else 1)
+        code._busy = False
+    assert os.waitpid(forked, 0)[1] == 0
+    assert child.poll() is None
+    child.kill()
+    code._behind.join()
+    assert code._ready
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_no_fork_while_a_thread_loads(auto):
+    """It holds locks of Numba's: a child would wait for them for ever."""
+    loads, loaded = threading.Event(), []
+
+    def warm_up():
+        loads.set()
+        time.sleep(0.3)
+        loaded.append(True)
+
+    code = worked(warm_up)
+    code._command = lambda: [sys.executable, "-c", ""]
+    code.spend(schedule._BEHIND)
+    assert loads.wait(10.0)
+    forked = os.fork()
+    if forked == 0:
+        os._exit(0 if loaded and schedule._loading.acquire(blocking=False) else 1)
+    assert os.waitpid(forked, 0)[1] == 0
+    code._behind.join()
+    assert not schedule._loading.locked()
+
+
+def test_of_threads_one_starts_another_process(auto, monkeypatch):
+    started, go_on = [], threading.Event()
+    monkeypatch.setattr(
+        Code, "_compile_behind", lambda self, command: started.append(go_on.wait(10.0))
+    )
+    code = worked(lambda: None)
+    code._command = lambda: ["it"]
+    threads = [threading.Thread(target=code.spend, args=(1.0,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    go_on.set()
+    code._behind.join()
+    assert started == [True]
+
+
+def test_an_interrupted_load_is_repeated(auto):
+    interrupts = [KeyboardInterrupt()]
+
+    def warm_up():
+        if interrupts:
+            raise interrupts.pop()
+
+    code = worked(warm_up)
+    with pytest.raises(KeyboardInterrupt):
+        _ = code.ready
+    assert code.ready
 
 
 @pytest.mark.parametrize("seed", range(6, 10))
@@ -360,11 +484,6 @@ def play(pace, rounds, seconds):
         played += some
         interpreted += some
     return interpreted
-
-
-@pytest.fixture
-def auto(monkeypatch):
-    monkeypatch.setattr(settings, "jit", "auto")
 
 
 def test_what_is_short_is_interpreted(auto):

@@ -16,6 +16,12 @@ a tuple. Kernels of the package do not make arrays, and what calls them holds th
 given: nothing can be freed while they run. Without the counts a third less code is compiled. What
 is returned is counted, as every caller expects; and where a kernel without counts calls a kernel,
 it releases what was returned at once, because somebody above it holds the same array.
+
+Numba's own option ``_nrt=False`` leaves out the counts of what is returned too. With Numba 0.68.1 it
+rejects a kernel that returns a view ("Only accept returning of array passed into the function"); of
+a pair ``x, x[1:]`` Python gets ``x`` twice; and where a kernel with counts returns what it got from
+such a kernel, the array is freed too early: a segmentation fault under ``MALLOC_PERTURB_``. SCB
+compiles no faster: 3.5 CPU seconds with the option and 3.6 without (means of four runs each).
 """
 
 from __future__ import annotations
@@ -429,6 +435,9 @@ def works() -> bool:
             reason = _self_test()
         except Exception as error:
             reason = repr(error)
+        except BaseException:  # an interrupt: nothing is known yet
+            _verdict = None
+            raise
         if reason:
             _verdict = False
             reason = f"the accelerator does not work with Numba {numba.__version__}: {reason}"

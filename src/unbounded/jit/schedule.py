@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import unbounded.settings as settings
 from unbounded.jit.interpreter import quietly
@@ -31,13 +32,15 @@ _AHEAD = 2.0  # ... after which this one does, where no other can
 _SLICE = 0.05  # seconds of interpreting, after which a simulation thinks again
 _FIRST = 4  # rounds that are played to learn how long one takes
 # What another process is started with: the parent's flags, among them those that change bytecode,
-# and its path without entries that depend on the current directory.
+# and its path without entries that depend on the current directory. An interrupt from the keyboard
+# is for the parent, which may go on.
 _FLAGS = {
     "isolated": "I", "ignore_environment": "E", "no_user_site": "s", "no_site": "S",
     "optimize": "O", "dont_write_bytecode": "B",
 }  # fmt: skip
 _PROGRAM = """
-import sys, json
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = json.loads(sys.stdin.readline())
 from unbounded.jit.warm_up import main
 main(*sys.argv[1:])
@@ -93,8 +96,9 @@ class Code:
         self._worker = worker
         self._ready = self._tried = self._busy = False
         self._lock = threading.RLock()  # of threads, one compiles
-        self._behind: threading.Thread | None = None
+        self._behind = threading.Thread()  # that waits for another process; not started yet
         self.spent = 0.0  # seconds of interpreting
+        _codes.add(self)
 
     @property
     def ready(self) -> bool:
@@ -111,9 +115,9 @@ class Code:
 
     def load(self) -> None:
         """Take everything from the cache, if it is all there."""
-        self._tried = True
         with suppress(NotCachedError), cached_only():
             self._run()
+        self._tried = True
 
     def compile(self) -> None:
         """Take it from the cache, or compile it, and say so if that takes long."""
@@ -129,7 +133,7 @@ class Code:
 
     def _run(self) -> None:
         with self._lock:
-            if self._busy:  # the warm-up makes a learner, which asks whether this is ready
+            if self._ready or self._busy:  # a warm-up makes a learner, which asks for this
                 return
             self._busy = True
             try:
@@ -141,16 +145,23 @@ class Code:
     def spend(self, seconds: float) -> None:
         """Note that interpreting took so long; begin to compile when it is worth it."""
         self.spent += seconds
-        if self._behind is not None or self.spent < _BEHIND or settings.chosen_jit() != "auto":
+        if self.spent < _BEHIND or self._behind.is_alive() or settings.chosen_jit() != "auto":
             return
         command = self._command()
-        if command is not None:
-            self._behind = threading.Thread(
-                target=self._compile_behind, args=(command,), daemon=True
-            )
-            self._behind.start()
-        elif self.spent > _AHEAD:
-            self.compile()
+        if command is None:
+            if self.spent > _AHEAD:
+                self.compile()
+        elif self._lock.acquire(blocking=False):  # of threads, one starts another process
+            try:
+                if not self._behind.is_alive():
+                    self._behind = threading.Thread(
+                        target=self._compile_behind, args=(command,), daemon=True
+                    )
+                    self._behind.start()
+            except RuntimeError:  # there are too many threads, or the program ends
+                self._worker = None
+            finally:
+                self._lock.release()
 
     def _command(self) -> list[str] | None:
         """Return what starts another process, if that can import the learner's class."""
@@ -165,20 +176,53 @@ class Code:
         return [sys.executable, "-P", *flags, "-c", _PROGRAM, cls.__module__, cls.__name__]
 
     def _compile_behind(self, command: list[str]) -> None:
-        """In a thread: let another process fill the cache, and load from it."""
-        assert self._worker is not None
-        child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=os.environ | {"UNBOUNDED_JIT": "always"},
-        )  # fmt: skip
-        atexit.register(child.kill)
-        path = [entry for entry in sys.path if os.path.isabs(entry)]
-        child.communicate(f"{json.dumps(path)}\n{json.dumps(self._worker.settings)}".encode())
-        atexit.unregister(child.kill)
-        self.load()
-        if not self._ready:  # the other process could not: this one will
-            self._worker = self._behind = None
+        """In a thread: let another process fill the cache, and load from it.
 
+        Where that fails, for whatever reason, this process compiles, and says what is wrong.
+        """
+        assert self._worker is not None
+        with suppress(Exception):
+            path = [entry for entry in sys.path if os.path.isabs(entry)]
+            text = f"{json.dumps(path)}\n{json.dumps(self._worker.settings)}"
+            child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, env=os.environ | {"UNBOUNDED_JIT": "always"},
+            )  # fmt: skip
+            _children.add(child)
+            child.communicate(text.encode())
+            _children.discard(child)
+            with _loading:
+                self.load()
+        if not self._ready:
+            self._worker = None
+
+
+_codes: WeakSet[Code] = WeakSet()
+_children: set[subprocess.Popen[bytes]] = set()  # processes that compile for this one
+_loading = threading.Lock()  # while a thread loads that the user does not know of
+
+
+@atexit.register
+def _end_children() -> None:
+    for child in tuple(_children):
+        child.kill()
+
+
+def _begin_after_fork() -> None:
+    """In a forked process: there is one thread, and what others had begun is not under way."""
+    _children.clear()  # they are the parent's
+    _loading.release()
+    for code in tuple(_codes):
+        code._lock, code._busy, code._tried = threading.RLock(), False, False
+
+
+if hasattr(os, "register_at_fork"):
+    # Not while a thread loads: it holds locks of Numba and LLVM, which nobody would ever free.
+    os.register_at_fork(
+        before=_loading.acquire,
+        after_in_parent=_loading.release,
+        after_in_child=_begin_after_fork,
+    )
 
 _steps: dict[Any, Code] = {}  # by the algorithm's spec
 
