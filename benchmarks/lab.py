@@ -18,7 +18,7 @@ import polars as pl
 
 from unbounded.experiments import config, grid, task
 from unbounded.experiments.engine import open_engine
-from unbounded.experiments.rows import SCHEMA, frame_of
+from unbounded.experiments.grid import SCHEMA, frame_of
 from unbounded.experiments.runner import run_cells
 from unbounded.experiments.store import Store, in_order, missing
 from unbounded.experiments.task import Outcome, Settings, Span

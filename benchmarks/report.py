@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from unbounded.experiments import config, grid
-from unbounded.experiments.rows import SCHEMA, frame_of
+from unbounded.experiments.grid import SCHEMA, frame_of
 from unbounded.experiments.store import Store
 from unbounded.experiments.task import Outcome, Span
 from unbounded.report import report

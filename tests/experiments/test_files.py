@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiment_helpers import ENVIRONMENT
-from unbounded.experiments.files import StoreError, writing
+from unbounded.experiments.store import StoreError, writing
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_nothing_is_left_of_what_could_not_be_written(tmp_path: Path) -> None:
     script = """
 import resource, sys
 from pathlib import Path
-from unbounded.experiments.files import StoreError, write_whole
+from unbounded.experiments.store import StoreError, write_whole
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 path = Path(sys.argv[1])
 write_whole(path, b"short")
@@ -60,7 +60,7 @@ def test_a_directory_that_is_closed(tmp_path: Path) -> None:
 import os, sys
 from pathlib import Path
 from unbounded.experiments.store import Store
-from unbounded.experiments.files import StoreError
+from unbounded.experiments.store import StoreError
 if os.getuid() == 0:
     os.setuid(65534)
 try:

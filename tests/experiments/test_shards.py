@@ -23,8 +23,7 @@ import experiment_helpers as helpers
 from unbounded import experiments
 from unbounded.experiments import ConfigError, StoreError, config, grid, store, task
 from unbounded.experiments.runner import run_cells
-from unbounded.experiments.shards import Shard, of_share, rows_of_share, shard_of, share_of
-from unbounded.experiments.slurm import script
+from unbounded.experiments.shards import Shard, of_share, rows_of_share, script, shard_of, share_of
 from unbounded.experiments.store import Store
 from unbounded.experiments.task import Span
 

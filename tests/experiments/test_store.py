@@ -18,11 +18,18 @@ pytest.importorskip("polars")
 import polars as pl
 
 from unbounded.cli import app as cli
-from unbounded.cli import looking
+from unbounded.cli import inspect
 from unbounded.experiments import config, grid, task
-from unbounded.experiments.files import StoreError
-from unbounded.experiments.rows import SCHEMA, frame_of
-from unbounded.experiments.store import SHOWN, Failure, Store, checked_content, in_order, missing
+from unbounded.experiments.grid import SCHEMA, frame_of
+from unbounded.experiments.store import (
+    SHOWN,
+    Failure,
+    Store,
+    StoreError,
+    checked_content,
+    in_order,
+    missing,
+)
 from unbounded.experiments.task import Span
 
 EXPERIMENT = config.experiment(
@@ -384,7 +391,7 @@ def test_nothing_is_unpickled() -> None:
     """No module of the laboratory names pickle; the cache of compiled code is Numba's."""
     sources = [
         Path(cli.__file__),
-        Path(looking.__file__),
+        Path(inspect.__file__),
         *Path(config.__file__).parent.glob("*.py"),
     ]
     assert len(sources) > 10

@@ -25,7 +25,7 @@ from paces import forget
 from unbounded import SCB, SCBRL, UOBREPS, TsallisINF, UniformPolicy, experiments, simulate, worlds
 from unbounded.adversaries import StochasticGap
 from unbounded.adversaries.mdps import Hide, Stochastic
-from unbounded.experiments import config, grid, task
+from unbounded.experiments import config, grid, provenance, task
 from unbounded.experiments.task import Span
 from unbounded.jit.schedule import Code
 from unbounded.simulation.mdp import simulate_mdp
@@ -234,6 +234,35 @@ def test_the_code_of_bandits_and_of_mdps() -> None:
     }
     assert len(bandits) == 4
     assert not bandits & {task.code_version(cell.settings) for cell in grid.cells(MDPS)}
+
+
+@pytest.mark.parametrize(("fingerprint", "parses"), [(None, False), ("of other files", True)])
+def test_a_worker_with_the_same_files_parses_none(
+    fingerprint: str | None, parses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = grid.cells(BANDITS)[0].settings
+    code, parsed = task.code_version(settings), task.parsed()
+    if fingerprint:
+        parsed = parsed._replace(fingerprint=fingerprint)
+    seen = []
+    monkeypatch.setattr(task, "_versions", {})  # as in a worker that has just begun
+    monkeypatch.setattr(task, "package_hash", lambda module: seen.append(module) or "")
+    [outcome] = task.run_with(parsed, task.run, [(Span(0, 0, 1), settings)])
+    assert bool(seen) is parses
+    assert (outcome.code == code) is not parses
+
+
+def test_files_that_change_have_another_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provenance, "_PACKAGE", tmp_path)
+    seen = set()
+    for text in ("q = 1", "q = 1  # one", "q = 2"):
+        (tmp_path / "a.py").write_text(text)
+        seen.add(provenance.fingerprint.__wrapped__())
+    (tmp_path / "a.py").rename(tmp_path / "b.py")
+    seen.add(provenance.fingerprint.__wrapped__())
+    assert len(seen) == 4
 
 
 def test_the_first_play_is_not_timed_and_a_round_is() -> None:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from unbounded.experiments import Job
     from unbounded.experiments.display import Display
-    from unbounded.experiments.registered import Registered
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     from unbounded import experiments
     from unbounded.durable import DurableError
-    from unbounded.experiments.files import sentence
+    from unbounded.experiments.store import sentence
 
     expected = (
         DurableError,
@@ -101,7 +101,7 @@ def _app() -> App:
     app.command(inspect.show)
     app.command(inspect.report)
     app.command(inspect.watch)
-    app.command(_list, name="list")
+    app.command(inspect.list_names, name="list")
     app.command(inspect.inspect)
     app.command(_warm, name="warm")
     app.register_install_completion_command(
@@ -120,9 +120,21 @@ def _init(kind: Literal["bandit", "mdp", "own", "tour"], directory: Path) -> int
     directory
         Where to; it need not exist yet.
     """
-    from unbounded.experiments.scaffold import write_template
+    from unbounded.experiments.store import StoreError, writing
 
-    written = write_template(kind, directory)
+    source = files("unbounded.experiments") / "templates" / kind
+    contents = {one.name: one.read_bytes() for one in source.iterdir() if one.is_file()}
+    written = [directory / name for name in sorted(contents)]
+    there = [path for path in written if os.path.lexists(path)]
+    if there:
+        raise StoreError(
+            f"{there[0]} is there already, and is not written over: give another directory"
+        )
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in written:
+            with open(path, "xb") as file:
+                file.write(contents[path.name])
     for path in written:
         print(path)
     experiments = [path.name for path in written if path.suffix == ".toml"]
@@ -282,7 +294,7 @@ def _slurm(path: Path, *, shards: int, out: Path | None = None, quick: bool = Fa
         Run the shorter experiments that the [quick] tables of the files make of them.
     """
     from unbounded import experiments
-    from unbounded.experiments.slurm import script
+    from unbounded.experiments.shards import script
 
     print(script(experiments.jobs(path, out=out, quick=quick), path, shards, quick=quick), end="")
     return 0
@@ -300,51 +312,6 @@ def _termination_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _list(name: str | None = None) -> int:
-    """List the algorithms, adversaries and worlds that an experiment can name.
-
-    Parameters
-    ----------
-    name
-        One of them, to see what its settings mean. Bandits and MDPs may both have it. It may be
-        package.module:Name.
-    """
-    from rich.console import Console
-
-    from unbounded.experiments import ConfigError
-    from unbounded.experiments.names import FAMILIES, broken, known, nearest, title
-    from unbounded.experiments.plugins import ForeignError
-
-    console = Console(highlight=False, soft_wrap=True)
-    families = {
-        title(kind, field): known(kind, field) for kind in FAMILIES for field in FAMILIES[kind]
-    }
-    if name is not None:
-        found, errors = [], []
-        for heading, family in families.items():
-            try:
-                found.append((heading, family.find(name)))
-            except ForeignError as error:  # of one family, it is none of the others
-                errors.append(str(error))
-        entries = [(heading, entry) for heading, entry in found if entry is not None]
-        if not entries and errors:
-            raise ConfigError(errors[0])
-        if not entries:
-            names = [one for family in families.values() for one in family]
-            raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
-        for heading, entry in entries:
-            _describe(console, entry, heading, whole=True)
-        return 0
-    for heading, family in families.items():
-        console.print(heading, style="bold")
-        for entry in family.values():
-            _describe(console, entry, heading, whole=False)
-        console.print()
-    for line in broken():
-        console.print(line, markup=False)
-    return 0
 
 
 def _warm(*names: str, simulate: bool = False, status: bool = False) -> int:
@@ -374,24 +341,6 @@ def _warm(*names: str, simulate: bool = False, status: bool = False) -> int:
     spent = span_of(sum(done.seconds.values()))
     print(f"{done.files} files were written in {spent}, to {done.directory}")
     return 0
-
-
-def _describe(console: Console, entry: Registered, heading: str, *, whole: bool) -> None:
-    """One thing that an experiment can name; ``whole`` says what its settings mean too."""
-    from unbounded.experiments.registered import REQUIRED
-
-    reference = f" [{entry.reference}]" if entry.reference else ""
-    family = f" ({heading})" if whole else ""
-    family += f" (of {entry.package})" if entry.package else ""
-    console.print(f"{entry.name}{family}: {entry.summary}{reference}", markup=False)
-    for parameter in entry.parameters.values():
-        required = parameter.default is REQUIRED
-        default = "required" if required else f"default {parameter.default!r}"
-        text = f"{parameter.text}; " if parameter.text else ""
-        line = f"    {parameter.name} : {text}{default}"
-        console.print(line, markup=False, style=None if whole else "dim")
-        if whole and parameter.description:
-            console.print(f"        {parameter.description}", markup=False)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbounded.experiments import Store
+    from unbounded.experiments.registered import Registered
 
 
 def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> int:
@@ -28,8 +29,7 @@ def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> i
     from rich.console import Console
 
     from unbounded import experiments
-    from unbounded.experiments.files import write_whole
-    from unbounded.experiments.store import in_order
+    from unbounded.experiments.store import in_order, write_whole
     from unbounded.report.pivot import cell_table, means, pivots, print_pivots
 
     e, plan, store = experiments.opened(directory)
@@ -120,7 +120,7 @@ def inspect(file: Path, *, html: Path | None = None) -> int:
     """
     from rich.console import Console
 
-    from unbounded.experiments.files import write_whole
+    from unbounded.experiments.store import write_whole
     from unbounded.report.live import lines, live_report, look
     from unbounded.report.page import html as drawn
 
@@ -138,3 +138,66 @@ def say_set_aside(console: Console, store: Store) -> None:
     """Name the files that were not what they should be."""
     for path, reason in store.set_aside:
         console.print(f"not used: {path}: {reason}", markup=False)
+
+
+def list_names(name: str | None = None) -> int:
+    """List the algorithms, adversaries and worlds that an experiment can name.
+
+    Parameters
+    ----------
+    name
+        One of them, to see what its settings mean. Bandits and MDPs may both have it. It may be
+        package.module:Name.
+    """
+    from rich.console import Console
+
+    from unbounded.experiments import ConfigError
+    from unbounded.experiments.names import FAMILIES, broken, known, nearest, title
+    from unbounded.experiments.plugins import ForeignError
+
+    console = Console(highlight=False, soft_wrap=True)
+    families = {
+        title(kind, field): known(kind, field) for kind in FAMILIES for field in FAMILIES[kind]
+    }
+    if name is not None:
+        found, errors = [], []
+        for heading, family in families.items():
+            try:
+                found.append((heading, family.find(name)))
+            except ForeignError as error:  # of one family, it is none of the others
+                errors.append(str(error))
+        entries = [(heading, entry) for heading, entry in found if entry is not None]
+        if not entries and errors:
+            raise ConfigError(errors[0])
+        if not entries:
+            names = [one for family in families.values() for one in family]
+            raise ConfigError(f"there is no {name!r}; {nearest(name, names)}")
+        for heading, entry in entries:
+            _describe(console, entry, heading, whole=True)
+        return 0
+    for heading, family in families.items():
+        console.print(heading, style="bold")
+        for entry in family.values():
+            _describe(console, entry, heading, whole=False)
+        console.print()
+    for line in broken():
+        console.print(line, markup=False)
+    return 0
+
+
+def _describe(console: Console, entry: Registered, heading: str, *, whole: bool) -> None:
+    """One thing that an experiment can name; ``whole`` says what its settings mean too."""
+    from unbounded.experiments.registered import REQUIRED
+
+    reference = f" [{entry.reference}]" if entry.reference else ""
+    family = f" ({heading})" if whole else ""
+    family += f" (of {entry.package})" if entry.package else ""
+    console.print(f"{entry.name}{family}: {entry.summary}{reference}", markup=False)
+    for parameter in entry.parameters.values():
+        required = parameter.default is REQUIRED
+        default = "required" if required else f"default {parameter.default!r}"
+        text = f"{parameter.text}; " if parameter.text else ""
+        line = f"    {parameter.name} : {text}{default}"
+        console.print(line, markup=False, style=None if whole else "dim")
+        if whole and parameter.description:
+            console.print(f"        {parameter.description}", markup=False)

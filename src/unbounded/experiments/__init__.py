@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from unbounded.experiments.api import Job, jobs, opened, results, run
     from unbounded.experiments.engine import EngineError
     from unbounded.experiments.experiment import ConfigError, Experiment
-    from unbounded.experiments.files import StoreError
-    from unbounded.experiments.rows import TIMING
-    from unbounded.experiments.store import Store
+    from unbounded.experiments.grid import TIMING
+    from unbounded.experiments.store import Store, StoreError
 
 # Imported when they are asked for: workers import only `unbounded.experiments.task`, and should
 # not wait for polars, msgspec and rich.
@@ -24,8 +23,8 @@ _PLACES = {
     "Experiment": "experiment",
     "Job": "api",
     "Store": "store",
-    "StoreError": "files",
-    "TIMING": "rows",
+    "StoreError": "store",
+    "TIMING": "grid",
     "jobs": "api",
     "opened": "api",
     "results": "api",

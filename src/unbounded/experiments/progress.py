@@ -8,11 +8,10 @@ from typing import Protocol
 
 from unbounded.experiments.grid import Cell
 from unbounded.experiments.store import SHOWN
-from unbounded.experiments.task import Outcome, Settings, Span, Warmed
+from unbounded.experiments.task import Outcome, Settings, Span, Warmed, Work
 
 _UNKNOWN_RATE = 1e-6  # seconds per round, where none could be measured
 
-Work = list[tuple[Span, Settings]]
 Group = tuple[str, str, int | str]
 
 

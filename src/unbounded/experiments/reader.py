@@ -18,7 +18,6 @@ from unbounded.experiments.experiment import VIEWS, ConfigError, Entry, Experime
 from unbounded.experiments.names import FAMILIES, TRUE, Field, Kind, known, nearest
 from unbounded.experiments.plugins import ForeignError
 from unbounded.experiments.registered import REQUIRED, Parameter, Registered
-from unbounded.experiments.toml_lines import Keys
 from unbounded.simulation.adversary import Adversary, MDPAdversary
 from unbounded.validation import recorded_rounds
 
@@ -56,6 +55,9 @@ _SIZES: dict[Kind, tuple[str, str]] = {
 }
 _QUICK = ("learners", "adversaries", "arms", "rounds", "worlds", "episodes", "replicates",
           "checkpoints", "pseudo_regret")  # fmt: skip
+
+Keys = tuple[str | int, ...]
+"""A path into a document: ``("learners", 0, "clip")``."""
 
 Lines = Callable[[Keys], int | None]
 

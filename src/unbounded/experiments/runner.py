@@ -11,19 +11,19 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from unbounded.experiments import task
 from unbounded.experiments.engine import Engine, EngineError, check_engine, open_engine
-from unbounded.experiments.grid import Cell
+from unbounded.experiments.grid import Cell, frame_of
 from unbounded.experiments.names import Kind
-from unbounded.experiments.progress import Group, Progress, Watcher, Work, group_of
-from unbounded.experiments.rows import frame_of
+from unbounded.experiments.progress import Group, Progress, Watcher, group_of
 from unbounded.experiments.shards import of_share, rows_of_share, share_of
 from unbounded.experiments.store import Failure, Store, failure_of, in_order, missing, of_other_code
-from unbounded.experiments.task import Outcome, Settings, Span
+from unbounded.experiments.task import Outcome, Settings, Span, Work
 from unbounded.jit.schedule import said
 
 _LONG, _SHORT = 0.6, 0.3  # seconds that a task should last: in general, and towards the end
@@ -291,7 +291,8 @@ class _Loop:
             self._send(engine, self._next_work(engine.workers))
 
     def _send(self, engine: Engine, work: Work) -> None:
-        self._running[_submitted(engine, task.run, work)] = work
+        run = partial(task.run_with, task.parsed(), task.run)
+        self._running[_submitted(engine, run, work)] = work
         self._progress.started_work(work)
 
     def _next_work(self, workers: int) -> Work:

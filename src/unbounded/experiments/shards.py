@@ -1,20 +1,27 @@
 """Shards: a grid cut into parts that need nothing of one another but a directory.
 
 Which replicates a shard has follows from the experiment alone, not from what is stored: shards that
-start at different times agree on it without talking to one another.
+start at different times agree on it without talking to one another. `script` has Slurm run them.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from unbounded.experiments.experiment import ConfigError
 from unbounded.experiments.grid import Cell
 from unbounded.experiments.task import Span
+
+if TYPE_CHECKING:
+    from unbounded.experiments.api import Job
 
 SHARDS = "shards"
 """Where the results of shards are, in the directory of an experiment."""
@@ -138,3 +145,46 @@ def rows_of_share(frame: pl.DataFrame, plan: Sequence[Cell], share: Sequence[Spa
     end = {cell: span.first + span.replicates for cell, span in owned.items()}
     from_, to = (key.replace_strict(one, default=-1, return_dtype=pl.Int64) for one in (first, end))
     return frame.filter(pl.col("replicate").is_between(from_, to, closed="left"))
+
+
+_SCRIPT = """\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=1-{shards}
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=1
+#SBATCH --requeue
+# Options of sbatch come before these lines: unbounded slurm ... | sbatch --time=2:00:00
+# Submitted again, the array runs only what is missing. When it is over:
+#   {show}
+set -eu
+cd {directory}
+exec {run} --shard "$SLURM_ARRAY_TASK_ID/{shards}"
+"""
+
+
+def script(jobs: Sequence[Job], path: Path, shards: int, *, quick: bool = False) -> str:
+    """Write what ``sbatch`` is given: an array with a task for each shard, of one core each.
+
+    The interpreter is the one that makes the script, in its working directory: the machines must
+    see both under the same names. ``jobs`` were read from ``path``, with ``quick`` or without.
+    """
+    if shards < 1:
+        raise ConfigError(f"--shards must be at least 1, got {shards}")
+    most = max(len(job.cells) * job.experiment.replicates for job in jobs)
+    if shards > most:
+        raise ConfigError(
+            f"--shards {shards} is more than the {most} replicates: give at most that"
+        )
+    out = jobs[0].store.directory
+    out = out.parent if path.is_dir() else out
+    run = [sys.executable, "-m", "unbounded", "run", str(path), "--out", str(out)]
+    run += ["--quick"] if quick else []
+    name = path.resolve().name if path.is_dir() else jobs[0].experiment.name
+    return _SCRIPT.format(
+        name="".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in name),
+        shards=shards,
+        show=shlex.join(["unbounded", "report", str(out)]).replace("\n", "?"),
+        directory=shlex.quote(str(Path.cwd())),
+        run=shlex.join([*run, "--engine", "serial"]),
+    )

@@ -11,8 +11,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from unbounded.experiments import names
 from unbounded.experiments.names import TRUE, Kind, known
 from unbounded.experiments.provenance import (
     content_hash,
+    fingerprint,
     module_digest,
     named_file,
     package_hash,
@@ -83,6 +83,9 @@ class Settings(NamedTuple):
         return f"{self.world} {sorted(self.world_settings.items())}"
 
 
+Work = list[tuple[Span, Settings]]
+
+
 class Outcome(NamedTuple):
     """What came of a span: either arrays or an error."""
 
@@ -127,26 +130,52 @@ def code_version(settings: Settings) -> str:
     return hashlib.sha256(f"{sources} {contents}".encode()).hexdigest()[:16]
 
 
-@cache
+_Code = tuple[Kind, tuple[str, ...], tuple[str, ...]]
+_versions: dict[_Code, str] = {}  # parsing the sources takes most of a second: once for all workers
+
+
 def _code_version(kind: Kind, modules: tuple[str, ...], foreign: tuple[str, ...]) -> str:
+    code = kind, modules, foreign
+    if code in _versions:
+        return _versions[code]
+    fingerprint()  # before parsing: of files that change in between, the older one
     digest = hashlib.sha256("".join(foreign).encode())
     for module in [*modules, *_SIMULATORS[kind]]:
         digest.update(package_hash(module).encode())
     for name in _COLUMNS:
         digest.update(module_digest(f"unbounded.experiments.{name}"))
-    return digest.hexdigest()[:16]
+    return _versions.setdefault(code, digest.hexdigest()[:16])
+
+
+class Parsed(NamedTuple):
+    """The versions of the code that a process has found, and the `fingerprint` of its files."""
+
+    fingerprint: str
+    versions: Mapping[_Code, str]
+
+
+def parsed() -> Parsed:
+    """Return what spares workers from parsing the same files."""
+    return Parsed(fingerprint(), dict(_versions))
+
+
+def run_with(parsed: Parsed, run: Callable[[Work], list[Outcome]], work: Work) -> list[Outcome]:
+    """Run work; parse nothing if the files here are those that were parsed."""
+    if parsed.fingerprint == fingerprint():
+        _versions.update(parsed.versions)
+    return run(work)
 
 
 # What makes columns of a play, of this directory. Named here, and not found by their imports: those
 # lead to all of the laboratory, and an edit of the display should not run anything again.
-_COLUMNS = ("grid", "names", "rows", "task")
+_COLUMNS = ("grid", "names", "task")
 _SIMULATORS: Mapping[Kind, tuple[str, ...]] = {
     "bandits": ("unbounded.simulation.bandit",),
     "MDPs": ("unbounded.worlds", "unbounded.simulation.mdp"),
 }
 
 
-def run(work: Sequence[tuple[Span, Settings]]) -> list[Outcome]:
+def run(work: Work) -> list[Outcome]:
     """Play each span; one that fails does not stop the others."""
     return [_outcome(span, settings) for span, settings in work]
 

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from unbounded.experiments.files import StoreError, write_whole, writing
+from unbounded.experiments.store import StoreError, write_whole, writing
 from unbounded.report import page
 from unbounded.report.model import Report
 from unbounded.report.sections import assembled

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from unbounded.experiments.files import write_whole, writing
+from unbounded.experiments.store import write_whole, writing
 from unbounded.report.model import Chart, Panel, Report, Section
 from unbounded.results import plot as looks
 from unbounded.results.plot import wants_log

@@ -14,7 +14,7 @@ import polars as pl
 
 from unbounded.durable import Durable
 from unbounded.durable.status import Status
-from unbounded.experiments.rows import versions
+from unbounded.experiments.grid import versions
 from unbounded.report.model import Axis, Chart, Column, Panel, Report, Section, Series, numbers
 
 _SPANS = 24  # of time, as wide as a line of the terminal is comfortable with

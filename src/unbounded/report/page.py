@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from unbounded.experiments.rows import versions
+from unbounded.experiments.grid import versions
 from unbounded.report.model import Chart, Report, Section
 from unbounded.report.references import links
 

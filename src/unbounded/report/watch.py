@@ -8,7 +8,7 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from unbounded.experiments.files import StoreError
+from unbounded.experiments.store import StoreError
 from unbounded.report import page
 from unbounded.report.sections import assembled
 from unbounded.report.source import directories, read
