@@ -13,8 +13,9 @@ from scipy import stats
 
 import report_helpers as helpers
 from report_helpers import CLOSE
-from unbounded.report import comparisons, statistics
+from unbounded.report import comparisons
 from unbounded.report.data import prepared
+from unbounded.results import intervals
 
 
 @pytest.mark.parametrize(("name", "column"), [("sizes", "rounds"), ("tails", "round")])
@@ -38,7 +39,7 @@ def test_slopes(found, name, column):
             assert series["mean"] == [None]
             continue
         assert series["mean"][0] == pytest.approx(helpers.slope(sizes, means), **CLOSE)
-        chosen = np.random.default_rng(statistics.SEED).integers(0, len(table), (1000, len(table)))
+        chosen = np.random.default_rng(intervals.SEED).integers(0, len(table), (1000, len(table)))
         resampled = table[chosen].mean(axis=1)
         if resampled.min() > 0.0:
             all_slopes = [helpers.slope(sizes, one) for one in resampled]

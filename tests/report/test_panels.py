@@ -10,8 +10,8 @@ pytest.importorskip("polars")
 
 import polars as pl
 
+from unbounded.report.data import bound_line, cases, largest, saying
 from unbounded.report.model import Panel
-from unbounded.report.panels import bound_line, cases, largest, saying
 
 
 def test_cases_are_in_order_with_what_they_have_in_common():

@@ -15,8 +15,8 @@ import report_helpers as helpers
 from report_helpers import CLOSE
 from unbounded import experiments
 from unbounded.report import contents
+from unbounded.report.comparisons import answer, ranking
 from unbounded.report.data import prepared
-from unbounded.report.ranking import answer, ranking
 
 
 def worst(found, learner, keys):

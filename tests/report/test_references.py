@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("polars")
 
 from unbounded.experiments.names import known
-from unbounded.report.references import links
+from unbounded.report.page import links
 
 
 def linked(text: str) -> dict[str, str]:

@@ -8,13 +8,13 @@ pytest.importorskip("polars")
 
 import report_helpers as helpers
 from unbounded.experiments import experiment
-from unbounded.report import source, views
+from unbounded.report import sections, source
 from unbounded.report.data import prepared
 
 
 def test_every_view_that_an_experiment_may_ask_for_is_the_function_of_its_name():
-    assert tuple(views.VIEWS) == experiment.VIEWS
-    for name, make in views.VIEWS.items():
+    assert tuple(sections.VIEWS) == experiment.VIEWS
+    for name, make in sections.VIEWS.items():
         assert make.__name__ == name
         assert make.__module__.removeprefix("unbounded.report.") in (
             "ranking", "curves", "comparisons")  # fmt: skip
@@ -28,13 +28,13 @@ def test_the_views_that_the_data_ask_for(found):
 def test_the_views_that_mdps_ask_for():
     data = prepared(helpers.mdp_rows(), helpers.MDP_LEARNERS, 5)
     asked_for = "ranking time states actions slopes explored reach heatmap paired"
-    assert [chart.view for chart in views.charts(data)] == asked_for.split()
+    assert [chart.view for chart in sections.charts(data)] == asked_for.split()
 
 
 def test_views_that_were_asked_for(reported):
     results = source.read(reported / "tails")
     learners = {("SCB", _settings(results, "SCB")): 0, ("Exp3IX", _settings(results, "Exp3IX")): 1}
-    charts = views.charts(prepared(results.frame, learners, 150), ["paired", "rounds", "scale"])
+    charts = sections.charts(prepared(results.frame, learners, 150), ["paired", "rounds", "scale"])
     assert [(chart.view, chart.kind) for chart in charts] == [
         ("paired", "paired"), ("rounds", "lines"), ("scale", "none")]  # fmt: skip
     assert charts[2].note == "This view needs an adversary with two values of scale."

@@ -1,8 +1,8 @@
 """From directories of results to one page, and to figures for print.
 
-Data flow: `source` reads the store, `data` prepares the rows, `views` (`curves`, `comparisons`,
-both of `panels`) make charts of plain numbers (`model`), `sections` puts them together, and `page`
-and `figures` draw those. `labels` are the names and numbers that people read.
+Data flow: `source` reads the store, `data` prepares the rows, `curves` and `comparisons` make
+charts of plain numbers (`model`), `sections` puts them together, and `page` and `figures` draw
+those. `labels` are the names and numbers that people read.
 """
 
 from __future__ import annotations

@@ -11,11 +11,20 @@ import math
 import polars as pl
 
 from unbounded.experiments.names import known
-from unbounded.report.data import STATISTICS, Data, losses_of
+from unbounded.report.data import (
+    MOST_PANELS,
+    STATISTICS,
+    Data,
+    bound_line,
+    cases,
+    curves,
+    largest,
+    losses_of,
+    saying,
+)
 from unbounded.report.labels import Variant, settings_of, short_names
 from unbounded.report.model import Axis, Chart, Line, Panel, Series, numbers
-from unbounded.report.panels import MOST_PANELS, bound_line, cases, curves, largest, saying
-from unbounded.report.statistics import tail_levels, tail_quantiles
+from unbounded.results.intervals import tail_levels, tail_quantiles
 
 _BAND = "10% to 90% of replicates"
 _DOTTED = "Dotted: the theorems' bounds, where they are not trivial (above T ranges)."

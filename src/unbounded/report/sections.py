@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
+from unbounded.experiments import experiment
 from unbounded.experiments.display import span_of
 from unbounded.experiments.names import known
-from unbounded.report.data import prepared
+from unbounded.report import comparisons, curves
+from unbounded.report.comparisons import answer, ranking
+from unbounded.report.data import Data, prepared
 from unbounded.report.labels import Known, Variant, brief, learner_names, settings_of, thousands
 from unbounded.report.model import Chart, Report, Section
-from unbounded.report.ranking import answer, ranking
 from unbounded.report.source import Results
 from unbounded.report.versus import versus
-from unbounded.report.views import charts
 
 _MOST_LINES = 12  # of warnings of one kind
 
@@ -158,3 +159,32 @@ def _code(frame: pl.DataFrame) -> list[list[str]]:
     """The hashes of the sources, and what they are the sources of."""
     columns = [pl.col(name).cast(pl.String) for name in ("code", "learner", "adversary")]
     return [list(row) for row in frame.select(columns).unique(maintain_order=True).iter_rows()]
+
+
+VIEWS: Mapping[str, Callable[[Data], Chart | str]] = {
+    name: next(getattr(module, name) for module in (curves, comparisons) if name in vars(module))
+    for name in experiment.VIEWS
+}
+"""Each makes a chart, or says what it would need: the function of that name."""
+
+_REPLICATES_FOR_TAILS = 100
+
+
+def charts(data: Data, wanted: Sequence[str] = ()) -> list[Chart]:
+    """The wanted views in their order; without any, those that the data have something for."""
+    if wanted:
+        return [_asked_for(data, view) for view in wanted]
+    chosen = dict(VIEWS)
+    if data.count("rounds") < 2:
+        del chosen["rounds"]  # the curve over time says it
+    if data.replicates < _REPLICATES_FOR_TAILS:
+        del chosen["quantiles"]
+    made = [make(data) for make in chosen.values()]
+    return [chart for chart in made if isinstance(chart, Chart)]
+
+
+def _asked_for(data: Data, view: str) -> Chart:
+    chart = VIEWS[view](data)
+    if isinstance(chart, Chart):
+        return chart
+    return Chart(view, view.capitalize(), f"This view {chart}.", "none")

@@ -11,7 +11,7 @@ from unbounded.report.data import Data, prepared
 from unbounded.report.labels import Variant, thousands
 from unbounded.report.model import Chart, Column, Panel, Section, number
 from unbounded.report.source import Results
-from unbounded.report.statistics import mean_interval
+from unbounded.results.intervals import mean_interval
 
 _MOST_ROWS = 2000
 
