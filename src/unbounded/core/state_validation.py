@@ -39,11 +39,6 @@ def require_boxes(lo: Vector, hi: Vector) -> None:
     require(np.all((lo >= 0.0) & (lo <= hi) & (hi <= 1.0)), "there are no such boxes")
 
 
-def require_estimates(L_hat: Vector, most: float) -> None:
-    """Refuse sums of losses above ``most``; infinity stands for what is not allowed."""
-    require(np.all((L_hat <= most) | np.isinf(L_hat)), "there are no such estimates")
-
-
 def require_growth(L: Vector, t: int) -> None:
     """Refuse estimates that have all grown further than those of ``t`` losses below 1 can.
 

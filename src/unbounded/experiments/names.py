@@ -222,14 +222,7 @@ def broken() -> list[str]:
 
 
 def title(kind: Kind, field: Field) -> str:
-    """What to call a field where both kinds are listed.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import title
-    >>> title("MDPs", "adversaries")
-    'adversaries for MDPs'
-    """
+    """Name a field where both kinds are listed: "adversaries for MDPs"."""
     return field if kind == "bandits" or field == "worlds" else f"{field} for {kind}"
 
 
@@ -276,14 +269,7 @@ def mdp_learner(
 
 
 def short(name: str) -> str:
-    """The last part of a name from elsewhere.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import short
-    >>> short("mypackage.module:Mine"), short("SCB")
-    ('Mine', 'SCB')
-    """
+    """Return the last part of a name from elsewhere: "Mine" of "mypackage.module:Mine"."""
     return name.rpartition(":")[2]
 
 

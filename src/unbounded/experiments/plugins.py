@@ -100,17 +100,18 @@ def loaded(place: Place) -> Any:
 
 def described(module: str) -> str:
     """Where a module is, and of what package: for people; imports nothing."""
-    top = module.partition(".")[0]
-    packages = packages_distributions().get(top, [])
-    of = ", ".join(f"{name} {version(name)}" for name in sorted(set(packages)))
+    of = _installed(module)
     return f"{origin_of(module)} ({of})" if of else str(origin_of(module))
 
 
 def package_of(module: str) -> str:
     """The package that a module belongs to with its version, or its file."""
-    top = module.partition(".")[0]
-    packages = sorted(set(packages_distributions().get(top, [])))
-    return ", ".join(f"{name} {version(name)}" for name in packages) or str(origin_of(module))
+    return _installed(module) or str(origin_of(module))
+
+
+def _installed(module: str) -> str:
+    packages = packages_distributions().get(module.partition(".")[0], [])
+    return ", ".join(f"{name} {version(name)}" for name in sorted(set(packages)))
 
 
 def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:

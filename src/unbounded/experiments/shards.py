@@ -31,14 +31,7 @@ _MOST = 10**6
 
 @dataclass(frozen=True)
 class Shard:
-    """Part ``number`` of ``count``, from 1.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.shards import Shard
-    >>> str(Shard(7, 100)), Shard(7, 100).directory
-    ('7/100', '7-of-100')
-    """
+    """Part ``number`` of ``count``, from 1."""
 
     number: int
     count: int

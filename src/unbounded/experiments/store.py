@@ -66,14 +66,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def sentence(error: OSError) -> str:
-    """What the system says, and what to do about it.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.store import sentence
-    >>> sentence(PermissionError(13, "Permission denied"))
-    'Permission denied; make the directory writable, or give another one'
-    """
+    """Say what the system says, and what to do about it."""
     remedy = _REMEDIES.get(error.errno or 0, "give another directory")
     return f"{error.strerror or error}; {remedy}"
 

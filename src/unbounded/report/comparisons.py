@@ -68,8 +68,7 @@ def _ranked(data: Data, case: dict[str, object], rows: pl.DataFrame) -> Panel | 
     if len(found) < 2:
         return None
     series = [
-        Series(learner, [], [number(mean)], [number(low)], [number(high)], replicates=count)
-        for (mean, low, high, count, _), learner in found
+        _dot(learner, mean, low, high, count) for (mean, low, high, count, _), learner in found
     ]
     names = [_named(data, across, where) for (*_, where), _ in found]
     return Panel(data.keys(case), series, columns=names)
