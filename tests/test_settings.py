@@ -274,7 +274,7 @@ def test_settings_that_would_overflow_or_could_not_be_kept_are_refused(make, wor
 
 
 def test_two_ways_of_saying_the_least_loss_are_one_too_many():
-    with pytest.raises(TypeError, match="best_reward is -lower"):
+    with pytest.raises(TypeError, match="lower or best_reward"):
         unbounded.CostSCBRL([1, 2], 2, lower=[0, None], best_reward=[None, 0])
 
 

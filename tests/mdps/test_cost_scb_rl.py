@@ -459,7 +459,7 @@ def test_any_number_of_episodes_or_the_one_that_was_told():
         ({"episodes": 0}, ValueError, "episodes must be"),
         ({"lower": [0.0, 1.0]}, ValueError, "lower must be a number, or one for each of the 3"),
         ({"lower": np.inf}, ValueError, "lower must be finite"),
-        ({"lower": 0.0, "best_reward": 0.0}, TypeError, "best_reward is -lower"),
+        ({"lower": 0.0, "best_reward": 0.0}, TypeError, "lower or best_reward"),
         ({"outliers": -1}, ValueError, "outliers must be"),
         ({"outliers": "sqrt"}, TypeError, "outliers must be"),
         ({"profile": "best"}, ValueError, "profile"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 import warnings
@@ -12,7 +13,7 @@ from contextlib import suppress
 from copy import deepcopy
 from decimal import Decimal
 from functools import wraps
-from inspect import Signature, signature
+from inspect import Signature, formatannotation, signature
 from numbers import Real
 from operator import index
 from types import MappingProxyType
@@ -52,6 +53,7 @@ class AskTell(Repeatable, Generic[T]):
     _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
     _arguments: Mapping[str, Any]  # of the constructor, the seed apart
     _named: tuple[str, ...]  # those of them that differ from their defaults
+    _real: set[str]  # those of them that may be floats
 
     def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
         raise TypeError(
@@ -74,7 +76,10 @@ class AskTell(Repeatable, Generic[T]):
         were left open.
         """
         self._params = params
-        self._settings = {n: plain(checked.get(n, self._arguments[n])) for n in self._arguments}
+        self._settings = {
+            n: plain(checked.get(n, self._arguments[n]), real=n in self._real)
+            for n in self._arguments
+        }
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
         self._seed = seed
@@ -446,7 +451,13 @@ def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> Non
     given = dict(list(bound.arguments.items())[1:])
     given.pop("seed", None)
     learner._arguments = given
+    learner._real = {n for n in given if _is_real(init.parameters[n].annotation)}
     learner._named = tuple(n for n in given if _differs(given[n], init.parameters[n].default))
+
+
+def _is_real(annotation: Any) -> bool:
+    """Whether an argument with this annotation is a float, or one of several things."""
+    return "float" in re.split(r"[\s|']+", formatannotation(annotation))
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -469,8 +480,15 @@ def _noting(init: Any) -> Any:
     return __init__
 
 
-def plain(value: Any) -> Any:
-    """A setting as `save` keeps it: JSON knows neither tuples nor NumPy's numbers."""
+def plain(value: Any, *, real: bool = False) -> Any:
+    """Return a setting as `save` has it: JSON knows neither tuples nor NumPy's numbers.
+
+    A number is a float where it may be ``real``.
+    """
+    if isinstance(value, np.floating) or (
+        real and isinstance(value, Real) and not isinstance(value, bool)
+    ):
+        return float(value)
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, list | tuple):

@@ -320,29 +320,29 @@ def test_damaged_saves_are_refused():
     learner = APOMVP(MDP.layers.sizes, 2, seed=1)
     play(learner, MDP, random_losses(MDP.layers, 30, seed=2), seed=3)
     packing, text = learner.spec.packing, learner.save()
-    for name, at, bad, said in [
-        ("W", 0, 0.25, "no such range"),
-        ("e_W", 0, 5000.0, "no such unit"),
-        ("e", 1, 40.0, "no such unit"),
-        ("D", 1, -1.0, "no such gaps"),
-        ("L", 1, -1e250, "no such losses"),
-        ("N", 1, 3.5, "no such visits"),
-        ("N", 1, 30.0, "no visits"),
-        ("M", 3, 29.0, "no visits"),
-        ("P", 3, 2.0, "no such transitions"),
-        ("P", 3, 0.999, "no distributions"),
-        ("b", 1, 1.5, "no such bonuses"),
+    for name, at, bad in [
+        ("W", 0, 0.25),
+        ("e_W", 0, 5000.0),
+        ("e", 1, 40.0),
+        ("D", 1, -1.0),
+        ("L", 1, -1e250),
+        ("N", 1, 3.5),
+        ("N", 1, 30.0),
+        ("M", 3, 29.0),
+        ("P", 3, 2.0),
+        ("P", 3, 0.999),
+        ("b", 1, 1.5),
     ]:
         buffer = learner._buffer.copy()
         packing._vector(buffer, f"state.{name}")[at] = bad
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match="this is not a saved APOMVP"):
             APOMVP.load(with_buffer(text, buffer))
     assert APOMVP.load(text).epochs == learner.epochs
     fresh = APOMVP(MDP.layers.sizes, 2, seed=1)
     for name in ("L", "D"):
         buffer = fresh._buffer.copy()
         packing._vector(buffer, f"state.{name}")[1] = 1e150
-        with pytest.raises(ValueError, match="no such losses"):
+        with pytest.raises(ValueError, match="this is not a saved APOMVP"):
             APOMVP.load(with_buffer(fresh.save(), buffer))
 
 
