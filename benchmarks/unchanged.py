@@ -123,6 +123,8 @@ INTERNAL: dict[str, tuple[str, ...]] = {
     "new_memory": ("core.occupancy.solver.ftrl", "core.occupancy.ftrl"),
     "kl_step": ("core.occupancy.solver.kl", "core.occupancy.kl"),
     "uniform_base": ("core.occupancy.solver.kl", "core.occupancy.kl"),
+    "ascend": ("core.occupancy.solver.kl:_ascend", "core.occupancy.kl:_ascend"),
+    "signed_picture": ("core.simplex.signed_picture:",),
     "ftrl": ("core.occupancy.solver.ftrl:", "core.occupancy.ftrl:"),
     "sparse": ("core.occupancy.solver.sparse:", "core.occupancy.successors:"),
     "conjugate_direction": (
@@ -924,7 +926,7 @@ def make_short_learner(cls: Any, mdp: Any, episodes: int, settings: Mapping[str,
             told[name] = of_world[value]
     if "episodes" in known:
         told.setdefault("episodes", PER_STATE if cls.spec.per_state else episodes)
-    if "allowed" in known:
+    if {"allowed", "known"} & {*known}:
         told |= {"allowed": mdp.allowed, "ends": mdp.layers.ends}
     return make(cls, mdp.layers.sizes, mdp.layers.n_actions, **told, seed=SEED)
 
@@ -974,6 +976,7 @@ def short_simulation_cases() -> Iterator[Case]:
     rows: list[tuple[str, dict[str, Any], str, int]] = [
         *((name, {}, learner, n) for name in found for learner, n in short.AGAINST),
         *((name, settings, "Uniform", 6) for name, settings in short.ADVERSARIES),
+        *((name, {}, learner, n) for name, learner, n in short.MORE_AGAINST),
         *(("Switch", {}, learner, 7) for learner in bandits.algorithms()),
     ]
     for name, settings, learner, n in rows:
@@ -1103,6 +1106,8 @@ def short_solver_cases() -> Iterator[Case]:
         yield f"short/solver/bounds/{world}", partial(bound_occupancy, everything[world], 0.3)
         yield f"short/solver/confidence/{world}", partial(observe_episodes, everything[world], 30)
     yield "short/internal", call_internals
+    yield "short/internal/no goal", partial(ascend_for_ever, everything["dirichlet"])
+    yield "short/internal/no gap", spoil_picture
 
 
 def call_internals() -> Fields:
@@ -1149,6 +1154,31 @@ def last_resort(
     none = ftrl.Progress(np.inf, 0, 0, 0, 0)
     found = ftrl._last_resort(lay, lo, hi, 1e-8, none, memory, q.copy(), pi.copy(), W)
     return found.gap, found.iterations
+
+
+def ascend_for_ever(mdp: Any) -> Fields:
+    """Mirror descent of which no gap is small enough."""
+    layers, work = mdp.layers, internal("work")
+    lay, room = layers.table, np.zeros(work.work_size(mdp.layers.table))
+    lo, hi = boxes(mdp, 0.3, default_rng(SEED))
+    L, weights = default_rng(SEED).random(layers.n_pairs), np.ones(layers.horizon)
+    ln_q, ln_P = internal("uniform_base")(layers)
+    v, theta, base = np.zeros(layers.n_states), np.zeros(layers.n_pairs), ln_P.copy()
+    pi = np.array(layers.even)
+    internal("kl_step")(lay, lo, hi, L, weights, 1e-8, ln_q, ln_P, v, theta, room, pi)
+    given = lay, lo, hi, -1.0, 60, base, v, theta, work.carve(lay, room)
+    return {"ascent": internal("ascend")(*given), "v": v, "pi": pi}
+
+
+def spoil_picture() -> Fields:
+    """Many arms whose picture has no gap: the search for their normaliser gets nowhere."""
+    signed, picture = internal("signed_arms"), internal("signed_picture")
+    q, arms = np.empty(150), signed.new_arms(150)
+    arms.M[:] = default_rng(SEED).random(150)
+    arms = signed.solve(arms, 10.0, 0.1)
+    arms.picture[picture.GAP] = 0.0
+    signed.fill(signed.solve(arms, 11.0, 0.1), q)
+    return {"law": q}
 
 
 def mend_lists() -> Fields:

@@ -142,6 +142,7 @@ MORE_MDPS: list[tuple[str, Settings, str, str, int]] = [
 
 SIMULATED = 40  # rounds or episodes
 AGAINST = (("SCB", 40), ("Uniform", 6))  # every adversary for bandits: learner, arms
+MORE_AGAINST = (("OutsideWindow", "SCB", 6), ("OutsideWindow", "EpsilonGreedy", 6))
 REACT = {"trigger": 0.0, "spike_rate": 0.5, "noise": 0.5}
 ADVERSARIES: list[tuple[str, Settings]] = [  # beside their defaults
     ("Latencies", {"rate": 0.3}),
