@@ -315,7 +315,7 @@ class APOMVP(MDPLearner):
     A baseline with *full information*: after an episode `tell` gets the whole tables of losses, one
     per layer, and not only what was paid; where the actions lead is learned from the episodes. It
     is scale-free, and translation-invariant in every layer and episode (unless episodes end early:
-    the end costs 0). Reconstructed from the abstract and the structure of the paper, not from its text.
+    the end costs 0). Reconstructed from the abstract and the structure of the paper, not its text.
 
     Parameters
     ----------
