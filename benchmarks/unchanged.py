@@ -197,11 +197,15 @@ def older_names(cls: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {older.get(name, name): value for name, value in settings.items()}
 
 
-def mdp_learners() -> dict[str, Any]:
-    """Every learner for MDPs by its older name; UCBVI is played as MVP's explorer."""
+def all_mdp_learners() -> dict[str, Any]:
+    """Every learner for MDPs by its older name."""
     older = {"PolicyOptimization": "PolicyOptimisation"}
-    found = mdps.algorithms().items()
-    return {older.get(name, name): cls for name, cls in found if name != "UCBVI"}
+    return {older.get(name, name): cls for name, cls in mdps.algorithms().items()}
+
+
+def mdp_learners() -> dict[str, Any]:
+    """The same without UCBVI, which is played as MVP's explorer."""
+    return {name: cls for name, cls in all_mdp_learners().items() if name != "UCBVI"}
 
 
 def mdp_adversary(kind: str, scale: float = 1.0) -> Any:
@@ -894,7 +898,7 @@ def short_worlds() -> dict[str, Any]:
 
 def short_mdp_cases() -> Iterator[Case]:
     """Every learner for MDPs, on losses of every size."""
-    classes, everything = mdps.algorithms(), short_worlds()
+    classes, everything = all_mdp_learners(), short_worlds()
     rows = [
         (name, settings, world, losses, short.EPISODES)
         for name in classes
@@ -926,7 +930,7 @@ def make_short_learner(cls: Any, mdp: Any, episodes: int, settings: Mapping[str,
             told[name] = of_world[value]
     if "episodes" in known:
         told.setdefault("episodes", PER_STATE if cls.spec.per_state else episodes)
-    if {"allowed", "known"} & {*known}:
+    if "allowed" in known or "known" in known:  # SCBRL takes them as known=
         told |= {"allowed": mdp.allowed, "ends": mdp.layers.ends}
     return make(cls, mdp.layers.sizes, mdp.layers.n_actions, **told, seed=SEED)
 
@@ -1048,7 +1052,7 @@ class PythonPolicy(unbounded.PythonMDPLearner):  # type: ignore[misc]  # likewis
 
 def short_mdp_simulation_cases() -> Iterator[Case]:
     """Simulations of a few episodes: every adversary and every learner."""
-    classes, everything = mdps.algorithms(), short_worlds()
+    classes, everything = all_mdp_learners(), short_worlds()
     rows: list[tuple[str, float, str, dict[str, Any], str]] = [
         *((kind, 1.0, name, {}, world) for kind in KINDS for name, world in short.SIMULATIONS),
         *(("negative", 0.25, name, first_settings(name), "dirichlet") for name in classes),

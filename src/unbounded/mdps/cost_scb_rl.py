@@ -9,7 +9,7 @@ clipping errs on one side only, so that there is no exploration phase and nothin
     eta_h = 2 gamma_h = sqrt(iota/(|S_h| A t^)),   iota = ln(10 S A H/delta),
 
 where t^ is t, rounded up to three binary digits so that weights change rarely; or the number of
-episodes, if that was told. Weights never decrease and have a floor (erratum E16); boxes are nested
+episodes, if that is given. Weights never decrease and have a floor (erratum E16); boxes are nested
 (E13) and hold for any number of episodes.
 
 In the practical profile, estimates are centered: of min(l, C_h) - c_h, with the mean c_h of what
@@ -82,7 +82,7 @@ class State(NamedTuple):
     estimates: Estimates
     solver: Solver
     paid: Sizes  # layers: sum of the clipped losses, in units of 2^unit
-    rates: Scratch  # layers
+    rates: Scratch  # layers: C_h/eta_h, of `weigh`
 
     def check(self, params: Params) -> None:
         """Reject what cannot have been learned."""
@@ -166,7 +166,7 @@ def estimate(
         c = center_of(params, state, h, math.ldexp(ceilings.C_before[h - 1], shift))
         state.paid[h - 1] += l
         u = solver.u[lay[STATE, h] + s] * solver.pi[p]
-        C = params.eta[h - 1] / root * estimates.w[h - 1]
+        C = params.eta[h - 1] / root * estimates.w[h - 1]  # C_h, or the floor of its weight
         limit = params.skip * (lay[PAIR, h + 1] - lay[PAIR, h]) * C
         gamma = params.gamma[h - 1] / root
         if ftrl.estimate(lay, estimates, solver.q, h, p, l, c, u, 1.0, gamma, limit):
@@ -198,6 +198,7 @@ def weigh(params: Params, state: State, t_hat: float) -> Estimates:
         C = math.ldexp(ceilings.C[h], int(ceilings.e[h]) - unit)
         state.rates[h] = C / (params.eta[h] / root)
     memory = state.solver.memory
+    # Rates differ by layer: what `ftrl.weigh` divides by a common eta is divided already.
     estimates, _ = ftrl.weigh(state.estimates, memory, unit, state.rates, 1.0, params.kappa)
     return estimates
 

@@ -62,7 +62,7 @@ def observe(
             continue
         renewed = True
         i = states[h - 1] * lay[ACTIONS, h] + actions[h - 1]
-        optimism.renew(lay, model, h, i, float(max(1, visits // 2)))
+        optimism.renew(lay, model, h, i, float(max(1, visits // 2)))  # since the last renewal
         model.theta[lay[PAIR, h] + i] = 0.0  # the next batch begins
         model.square[lay[PAIR, h] + i] = 0.0
         if h < horizon(lay):

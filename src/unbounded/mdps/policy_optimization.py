@@ -13,7 +13,8 @@ With u(s), the occupancy of s under the model (`core/occupancy/seen.py`) and gam
     D(s, a)     = b(s) + (1 + 1/H) E[B(s')],         B(s) = sum_a pi(a|s) D(s, a),
     b(s)        = bonus R_h sum_a pi(a|s) gamma_h/(u(s) pi(a|s) + gamma_h),
 
-with E under the model, and the policy becomes
+with E under the model (u by the one before the episode, E by the one after it), and the policy
+becomes
 
     pi(a|s) = (1 - beta) p(a|s) + beta/A,     p(a|s) ~ exp(-eta(s) G(s, a)),
     G += (Q - D) less its mean under pi,      v += variance of Q - D under pi,
@@ -23,7 +24,7 @@ The explicit exploration, beta, is SCB's: an action that is known to lead to whe
 pay more than anything seen in its layer so far, and would never be tried again without it.
 
 Three things differ from the paper. Q comes through the model and not from the losses of the rest of
-the episode, and losses are centred, by a control variate that keeps the optimism of l+/(u + gamma):
+the episode, and losses are centered, by a control variate with the optimism of l+/(u + gamma):
 both are better (docs/results/policy-optimization.md). And u is a mean and not an upper bound: that
 is one pass over what was seen, for all states. So **there is no theorem** for this learner.
 
@@ -80,7 +81,7 @@ class State(NamedTuple):
     mass: Scratch  # states: u
     V: Scratch  # states
     B: Scratch  # states
-    x: Scratch  # pairs: Q - D
+    x: Scratch  # pairs: Q - D, without b(s), which is the same for all actions
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -181,7 +182,7 @@ def improve_layer(
         B = 0.0
         b = 0.0
         for p in range(first, first + A):
-            share = 1.0 / (u * pi[p] + gamma)
+            share = 1.0 / (u * pi[p] + gamma)  # what divides l_hat and b
             Q = -state.half[h - 1] * gamma * share
             D = 0.0
             if p == first + action and s == visited:
@@ -195,19 +196,19 @@ def improve_layer(
             B += pi[p] * D
             state.x[p] = Q - D
         state.V[lay[STATE, h] + s] = V
-        state.B[lay[STATE, h] + s] = B + params.bonus * R * b  # b(s) is the same for all actions
+        state.B[lay[STATE, h] + s] = B + params.bonus * R * b  # with b(s)
         follow(params, state, lay[STATE, h] + s, first, A, V - B, R)
 
 
 @kernel
 def follow(
-    params: Params, state: State, s: int, first: int, A: int, centre: float, R: float
+    params: Params, state: State, s: int, first: int, A: int, center: float, R: float
 ) -> None:
     """Exponential weights on what ``state.x`` has for the actions of state ``s``, mixed."""
     least = math.inf
     variance = 0.0
     for p in range(first, first + A):
-        x = state.x[p] - centre
+        x = state.x[p] - center
         variance += state.pi[p] * (x * x)
         state.G[p] += x
         least = min(least, state.G[p])

@@ -30,7 +30,7 @@ from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.spec import Cache, MDPSpec
 from unbounded.mdps import rf_elp, uob_reps_ex
 from unbounded.mdps.steps import explorers, few_explorers
-from unbounded.mdps.steps.blocks import Blocks, Rates, rates_of
+from unbounded.mdps.steps.blocks import BlockRates, Blocks, rates_of
 from unbounded.mdps.steps.boxes import count_episode
 
 
@@ -64,7 +64,7 @@ class State(NamedTuple):
     version: int  # changes with what is played
     exploring: bool
     block: Count
-    rates: Rates  # of the block
+    rates: BlockRates  # of the block
     windows: Windows  # layers: C_{t,h}
     search: rf_elp.State
     few: few_explorers.State
@@ -146,10 +146,10 @@ def update(
     exploring, clipped, block, rates = state.exploring, state.clipped, state.block, state.rates
     windows, search, few, play = state.windows, state.search, state.few, state.play
     assign(state.means.C_before, play.C)
-    begins = False
+    begins = False  # whether the exploration of this block ends with this episode
     if not exploring or not params.literal:
         clipped += clip_each(windows, params.clip, params.rule, losses)
-    if exploring:
+    if exploring:  # Alg. 4, lines 1 and 2
         if not params.literal:
             count_episode(lay, play.boxes, states, actions)
         if params.few:
@@ -159,7 +159,7 @@ def update(
         else:
             search = rf_elp.explore(lay, params.search, rates.goal, search, states, actions)
         begins = rf_elp.done(lay, search)
-    else:
+    else:  # Alg. 4, lines 4 to 9, and what differs from them
         center(params, state)
         play = uob_reps_ex.update(
             lay, params.play, rates.play, play, program, search.library, component, states,
@@ -169,7 +169,7 @@ def update(
             play.u_explorers[:] = -1.0
         if params.few and params.blocks.last.size > 1:
             rf_elp.observe(lay, params.search, search, states, actions)
-    if state.t >= rates.last and block < params.blocks.last.size - 1:
+    if state.t >= rates.last and block < params.blocks.last.size - 1:  # the next block
         block += 1
         rates = rates_of(params.blocks, block, rates.goal.bonus)
         if params.few:
@@ -182,7 +182,7 @@ def update(
     if params.few and (begins or doubled):
         search = few_explorers.chosen(lay, params.search, few, search, play.boxes.N, play.boxes.M)
         play.u_explorers[:] = -1.0
-    if begins:
+    if begins:  # Alg. 4, line 3
         exploring = False
         play = uob_reps_ex.begin(
             lay, params.play, rates.play, play, program, windows, not params.literal

@@ -1,8 +1,9 @@
 """RF-ELP and RF-ELP-ES: policies that reach each state (Chen & Zhang 2024, Algorithms 3 and 6).
 
 For each state s in turn an explorer (MVP, or UCBVI) seeks the reward 1{. = s} for N episodes; what
-is returned is the uniform mixture of the policies it played, drawn once per episode (erratum E12),
-with uniform actions at s in every component (E33). RF-ELP-ES stops at the first episode that brings
+is returned is the uniform mixture of the policies it played, drawn once per episode (erratum E12).
+Every component takes uniform actions at s (E33), and in all states from the layer of s on, which
+changes nothing about how often s is reached. RF-ELP-ES stops at the first episode that brings
 the visits of s to m (E26). Guarantee: q(s) of the mixture is at least half of the best possible one
 for every state that can be reached with probability above 9 C^2 S A H/N, C logarithmic (E25).
 
@@ -164,7 +165,7 @@ def next_target(lay: Integers, params: Params, number: int) -> int:
 
 @subroutine
 def may_be_reached(params: Params, number: int) -> bool:
-    """As far as was told."""
+    """As far as the support is known."""
     return params.sought.size == 0 or params.sought[number] > 0.0
 
 
@@ -218,7 +219,7 @@ def explore(
     version, target, spent, visits, began, current, size, explored = state.progress
     if target >= n_states(lay):
         return with_progress(state, state.t + 1, state.progress)
-    renewed = observe(lay, params, state, states, actions)  # line 1: MVP with reward 1{. = s}
+    renewed = observe(lay, params, state, states, actions)  # Alg. 3, line 2: MVP(r^s, N)
     layer, s = explorers.place(lay, target)
     library.weight[current] += 1.0
     spent += 1
@@ -227,7 +228,7 @@ def explore(
         visits += 1
     progress = Progress(version, target, spent, visits, began, current, size, explored)
     if spent >= goal.N or (params.m > 0 and visits >= params.m):  # Alg. 6, line 2
-        for k in range(began, size):  # Alg. 3, line 2: uniform, over all states' mixtures
+        for k in range(began, size):  # uniform over episodes; over states: Alg. 5, line 11
             library.weight[k] /= float(spent) * params.n_sought
         target = next_target(lay, params, target + 1)
         progress = Progress(version + 1, target, 0, 0, size, current, size, explored)
@@ -281,7 +282,7 @@ def observe(
 def planned(
     lay: Integers, params: Params, bonus: Bonus, progress: Progress, model: Model, library: Library
 ) -> Progress:
-    """Plan for the target (Alg. 3, line 1); the policy is stored if it is new."""
+    """Plan for the reward r^s of the target (Alg. 3, line 1); the policy is stored if it is new."""
     version, target, spent, visits, began, current, size, explored = progress
     layer, s = explorers.place(lay, target)
     if params.explorer == UCBVI:

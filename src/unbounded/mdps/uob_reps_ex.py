@@ -87,7 +87,7 @@ def act(
     lay: Integers, params: Params, beta: float, state: State, library: Library, word: int,
     pi: Vector,
 ) -> int:  # fmt: skip
-    """Line 11: the policy of q~, or with probability beta an explorer's, and which one."""
+    """Lines 11 and 2: the policy of q~, or with probability beta an explorer's, and which one."""
     x = uniform(word) - (1.0 - beta)
     if x < 0.0 or library.size == 0:
         assign(pi, state.solver.pi)
@@ -126,7 +126,8 @@ def update(
     due = estimate(lay, params, rates, state, component, states, actions, windows)  # line 4
     estimates, moved = weigh(params, rates, state, windows)  # E15: q~_{t+1} has C_{t+1}
     doubled = confidence_set.count_episode(lay, state.boxes, states, actions)  # lines 5 and 6
-    if doubled and (new_epoch(lay, params, rates, state) or params.growth == 1.0):  # lines 7 to 9
+    # Lines 7 to 9. As published an epoch begins even if its boxes are those of the last one.
+    if doubled and (new_epoch(lay, params, rates, state) or params.growth == 1.0):
         epoch += 1
         due = True
     if due or moved:  # line 10
@@ -212,7 +213,8 @@ def weigh(params: Params, rates: Rates, state: State, windows: Windows) -> tuple
 
 @subroutine
 def new_epoch(lay: Integers, params: Params, rates: Rates, state: State) -> bool:
-    """Boxes from the counts so far; return whether any changed, and then forget bounds."""
+    """Line 9, in `core.occupancy.confidence`: make boxes from the counts so far, and forget the
+    explorers' bounds; return whether any box changed."""
     changed = confidence_set.renew(lay, state.boxes, rates.log_term, params.width, params.growth)
     if changed and params.growth == 1.0:
         state.u_explorers[:] = -1.0

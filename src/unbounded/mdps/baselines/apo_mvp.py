@@ -94,7 +94,7 @@ class State(NamedTuple):
     room: Scratch
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject what cannot have been learned."""
         require(self.epochs < self.t, "no so many epochs")
         R, e = 0.0, 0
         for h in range(self.W.size - 1, -1, -1):
@@ -102,7 +102,7 @@ class State(NamedTuple):
             require(self.e[h] == e, "losses have no such unit")
 
     def check_for(self, layers: Layers) -> None:
-        """Refuse counts that do not fit, transitions that are no distributions, sums of nothing."""
+        """Reject counts that do not fit, transitions that are no distributions, sums of nothing."""
         lay = layers.table
         for h in range(1, layers.horizon + 1):
             L, D = (
@@ -314,8 +314,8 @@ class APOMVP(MDPLearner):
 
     A baseline with *full information*: after an episode `tell` gets the whole tables of losses, one
     per layer, and not only what was paid; where the actions lead is learned from the episodes. It
-    is scale-free, and shift-free in every layer and episode (unless episodes end early: the end
-    costs 0). Reconstructed from the abstract and the structure of the paper, not from its text.
+    is scale-free, and translation-invariant in every layer and episode (unless episodes end early:
+    the end costs 0). Reconstructed from the abstract and the structure of the paper, not its text.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class State(NamedTuple):
     lane_sums: Scratch
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject what cannot have been learned."""
         n_actions = (self.L_hat.size - 1) // (self.W.size - 1)
         for L in self.L_hat[1:].reshape(-1, n_actions):
             require_growth(L, self.t)

@@ -70,6 +70,7 @@ def init(layers: Layers, params: Params) -> State:
     """The most even occupancy measure."""
     boxes = known_boxes(layers, params.P)
     estimates, solver = new_estimates(layers), new_solver(layers, boxes)
+    # w_h = R_h/eta, as `weigh` has C_h/eta, of C_h = R_h/2 and eta/2
     halves = 0.5 * np.ldexp(params.W, params.e.astype(np.int64) - params.unit)
     estimates, _ = ftrl.weigh(
         estimates, solver.memory, params.unit, halves, 0.5 * params.eta, _KAPPA

@@ -1,4 +1,4 @@
-"""UOB-REPS (Jin et al. 2020): the baseline that is told the range of the losses.
+"""UOB-REPS (Jin et al. 2020): the baseline that is given the range of the losses.
 
 Mirror descent with relative entropy on triples over the confidence set, whose boxes need not be
 nested; implicit exploration gamma = eta = sqrt(H ln(H S A/delta)/(T S A)). With the range

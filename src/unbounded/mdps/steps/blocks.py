@@ -44,7 +44,7 @@ def spans_of(episodes: int | None, delta: float, S: int, few: bool) -> list[Span
     return out
 
 
-class Rates(NamedTuple):
+class BlockRates(NamedTuple):
     """What depends on the number of episodes, in one block of them."""
 
     last: int  # T_k, the block's last episode
@@ -55,12 +55,12 @@ class Rates(NamedTuple):
 
 def block_rates(
     layers: Layers, span: Span, rates: profiles.Rates, constants: Any, explorer: str, S: int
-) -> Rates:
+) -> BlockRates:
     """The rates of a block, for RF-ELP, with delta/S for each state (E33), and UOB-REPS-EX."""
     bonus = profiles.bonus(layers, explorer, constants, rates.N, span.delta / S)
     skip, ln_ = 2.0 * rates.eta * constants.skip, log_term(layers, span.T, span.delta)
     play = uob_reps_ex.Rates(rates.eta, rates.gamma, rates.beta, skip, ln_)
-    return Rates(span.last, rates.budget, Goal(rates.N, bonus), play)
+    return BlockRates(span.last, rates.budget, Goal(rates.N, bonus), play)
 
 
 class Blocks(NamedTuple):
@@ -77,17 +77,17 @@ class Blocks(NamedTuple):
     log_term: Vector
 
 
-def blocks_of(every: Sequence[Rates]) -> Blocks:
+def blocks_of(every: Sequence[BlockRates]) -> Blocks:
     """The rates of all blocks, column by column."""
     rows = [(one.last, one.budget, one.goal.N, one.goal.bonus.log_term, *one.play) for one in every]
     return Blocks(*[np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)])
 
 
 @kernel
-def rates_of(blocks: Blocks, k: int, bonus: Bonus) -> Rates:
+def rates_of(blocks: Blocks, k: int, bonus: Bonus) -> BlockRates:
     """The rates of block ``k``; ``bonus`` is that of any other."""
     log_bonus = blocks.log_bonus[k]
-    return Rates(
+    return BlockRates(
         int(blocks.last[k]),
         int(blocks.budget[k]),
         Goal(int(blocks.N[k]), Bonus(bonus.c1, bonus.c2, bonus.c3, log_bonus, bonus.B)),

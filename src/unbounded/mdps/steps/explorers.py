@@ -53,7 +53,7 @@ def grown(library: Library) -> Library:
 
 
 def oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike | None) -> Vector:
-    """The transitions that the explorer "oracle" is told, checked; none for the others."""
+    """The transitions that the explorer "oracle" is given, checked; none for the others."""
     if explorer == "oracle":
         if transitions is None:
             raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
@@ -135,7 +135,7 @@ def fill_policy(lay: Integers, even: Vector, choice: Vector, layer: int, pi: Vec
             p = lay[PAIR, h] + s * A
             for a in range(A):
                 pi[p + a] = 1.0 if a == int(choice[lay[STATE, h] + s]) else 0.0
-            if 0 < layer <= h:
+            if 0 < layer <= h:  # Alg. 3, line 3
                 for a in range(A):
                     pi[p + a] = even[p + a]
 

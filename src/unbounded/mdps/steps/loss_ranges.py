@@ -1,4 +1,4 @@
-"""The range of the losses in each layer, or its lower end, for learners that are told it."""
+"""The range of the losses in each layer, or its lower end, for learners that are given it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Model(NamedTuple):
     choice: Vector  # states: greedy action, ties frozen when it was planned
 
     def check(self) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject what cannot have been learned."""
         n_actions = (self.N.size - 1) // (self.V.size - 1)
         require_numbers(self.choice, n_actions, "actions")
 
@@ -76,7 +76,7 @@ def init(layers: Layers, bonus: Bonus) -> State:
 
 
 def checked_rewards(learner: str, name: str, numbers: Vector, total: float) -> None:
-    """Refuse what is not at least 0 each and at most ``total`` together."""
+    """Reject what is not at least 0 each and at most ``total`` together."""
     losses = -numbers if name == "rewards" else numbers
     if not legal_rewards(losses.tolist(), total):
         raise ValueError(
@@ -209,8 +209,8 @@ def act_greedily(lay: Integers, model: Model, h: int) -> None:
 
 @kernel
 def know_target(lay: Integers, model: Model, h: int, layer: int, target: int) -> None:
-    """The reward is 1 in state ``target`` of ``layer <= h`` and known: nothing is estimated, and
-    all actions tie."""
+    """The reward r^s is 1 in state ``target`` of ``layer <= h`` and known (Alg. 3, line 1): nothing
+    is estimated, and all actions tie."""
     for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
         model.Q[p] = 0.0
     act_greedily(lay, model, h)

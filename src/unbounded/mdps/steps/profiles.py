@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy.typing as npt
 
@@ -40,16 +40,26 @@ def _option(*options: str) -> Any:
     return check
 
 
+def _count(name: str, value: Any) -> int:
+    return checked_count(name, value, least=0)
+
+
+def _fraction(name: str, value: float) -> float:
+    return checked_constant(name, value, below=1.0)
+
+
+def _setting(check: Any, default: Any = None) -> Any:
+    return field(default=default, metadata={"check": check})
+
+
 class _Checked:
     """A group of settings, each of which is checked if it is given."""
 
-    _checks: ClassVar[Mapping[str, Any]]
-
     def __post_init__(self) -> None:
-        for name, check in self._checks.items():
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, check(name, value))
+        for one in fields(self):  # type: ignore[arg-type]  # the subclasses are dataclasses
+            value = getattr(self, one.name)
+            if value is not None and "check" in one.metadata:
+                object.__setattr__(self, one.name, one.metadata["check"](one.name, value))
 
     def otherwise(self, defaults: Self) -> Self:
         """Take what is not given from ``defaults``."""
@@ -102,37 +112,20 @@ class Constants(_Checked):
     0
     """
 
-    rate: float | None = None
-    mixing: float | None = None
-    implicit: float | None = None
-    exploration: float | None = None
-    width: float | None = None
-    bonus: float | str | None = None
-    early_stop: int | None = None
-    share_counts: bool | None = None
-    skip: float | None = None
-    exploration_cap: float | None = None
-    few: bool | None = None
-    center: float | None = None
-    renewal: Literal["epoch", "lazy"] | None = None
-    kappa: float | None = None
-
-    _checks: ClassVar = {
-        "rate": checked_constant,
-        "mixing": checked_factor,
-        "implicit": checked_constant,
-        "exploration": checked_constant,
-        "width": checked_constant,
-        "bonus": _bonus,
-        "early_stop": lambda name, value: checked_count(name, value, least=0),
-        "share_counts": checked_flag,
-        "skip": checked_factor,
-        "exploration_cap": lambda name, value: checked_constant(name, value, below=1.0),
-        "few": checked_flag,
-        "center": checked_share,
-        "renewal": _option("epoch", "lazy"),
-        "kappa": checked_constant,
-    }
+    rate: float | None = _setting(checked_constant)
+    mixing: float | None = _setting(checked_factor)
+    implicit: float | None = _setting(checked_constant)
+    exploration: float | None = _setting(checked_constant)
+    width: float | None = _setting(checked_constant)
+    bonus: float | str | None = _setting(_bonus)
+    early_stop: int | None = _setting(_count)
+    share_counts: bool | None = _setting(checked_flag)
+    skip: float | None = _setting(checked_factor)
+    exploration_cap: float | None = _setting(_fraction)
+    few: bool | None = _setting(checked_flag)
+    center: float | None = _setting(checked_share)
+    renewal: Literal["epoch", "lazy"] | None = _setting(_option("epoch", "lazy"))
+    kappa: float | None = _setting(checked_constant)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,21 +155,14 @@ class Reading(_Checked):
     'lazy'
     """
 
-    literal: bool = False
-    clip: Literal["range", "scale"] | None = None
-    threshold: Literal["lazy", "largest"] = "lazy"
-    estimator: Literal["mixture", "ftrl_only"] = "mixture"
-    tight: bool = False
-    ablation: bool = False
-
-    _checks: ClassVar = {
-        "literal": checked_flag,
-        "clip": _option("range", "scale"),
-        "threshold": _option("lazy", "largest"),
-        "estimator": _option("mixture", "ftrl_only"),
-        "tight": checked_flag,
-        "ablation": checked_flag,
-    }
+    literal: bool = _setting(checked_flag, False)
+    clip: Literal["range", "scale"] | None = _setting(_option("range", "scale"))
+    threshold: Literal["lazy", "largest"] = _setting(_option("lazy", "largest"), "lazy")
+    estimator: Literal["mixture", "ftrl_only"] = _setting(
+        _option("mixture", "ftrl_only"), "mixture"
+    )
+    tight: bool = _setting(checked_flag, False)
+    ablation: bool = _setting(checked_flag, False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -204,9 +190,7 @@ class Known(_Checked):
     transitions: npt.ArrayLike | None = None
     support: npt.ArrayLike | None = None
     allowed: Sequence[npt.ArrayLike] | None = None
-    ends: bool = False
-
-    _checks: ClassVar = {"ends": checked_flag}
+    ends: bool = _setting(checked_flag, False)
 
 
 G = TypeVar("G", Constants, Reading, Known)
@@ -224,7 +208,7 @@ def group(kind: type[G], name: str, value: G | Mapping[str, Any] | None) -> G:
         return value
     if value is not None and not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a {kind.__name__} or a mapping, not {value!r}")
-    given, names = dict(value or {}), [field.name for field in fields(kind)]
+    given, names = dict(value or {}), [one.name for one in fields(kind)]
     for key in given:
         if key not in names:
             raise TypeError(f"{name} has no {key!r}; it may have {', '.join(names)}")
