@@ -17,7 +17,7 @@ given: nothing can be freed while they run. Without the counts a third less code
 is returned is counted, as every caller expects; and where a kernel without counts calls a kernel,
 it releases what was returned at once, because somebody above it holds the same array.
 
-Numba's own option ``_nrt=False`` leaves out the counts of what is returned, too. With 0.68.1 it
+Numba's own option ``_nrt=False`` leaves out the counts of what is returned too. Numba 0.68.1 then
 rejects a kernel that returns a view ("Only accept returning of array passed into the function"); of
 a pair ``x, x[1:]`` Python gets ``x`` twice; and where a kernel with counts returns what it got from
 such a kernel, the array is freed too early: a segmentation fault under ``MALLOC_PERTURB_``. SCB
