@@ -68,7 +68,7 @@ def cached_only() -> Iterator[None]:
     Numba stands between who calls a kernel and who looks for its code, so that this cannot be an
     argument.
     """
-    before = getattr(_here, "cached_only", False)
+    before = is_cached_only()
     _here.cached_only = True
     try:
         yield
@@ -76,10 +76,17 @@ def cached_only() -> Iterator[None]:
         _here.cached_only = before
 
 
+def is_cached_only() -> bool:
+    """Return whether nothing may be compiled in this thread."""
+    return bool(getattr(_here, "cached_only", False))
+
+
 @functools.cache
 def _backend() -> Any:
     """Return the accelerator, or None for the reference path."""
-    log, version = logging.getLogger("unbounded"), numba.__version__
+    version = numba.__version__
+    if settings.compiled_path() == "reference":  # it was said before
+        return None
     if settings.chosen_accelerator() == "off":
         settings.note_path("reference", "the accelerator is off by choice")
         return None
@@ -93,20 +100,30 @@ def _backend() -> Any:
             reason = f"the accelerator does not fit Numba {version}: {error}"
         else:
             return backend
-    log.debug(reason)
-    settings.note_path("reference", reason)
+    refer(reason)
     return None
+
+
+def refer(reason: str) -> None:
+    """Use the reference path, and say why at debug level."""
+    logging.getLogger("unbounded").debug(reason)
+    settings.note_path("reference", reason)
 
 
 @functools.cache
 def _unfit() -> str:
     """Say how this Numba differs from what the cache needs; empty if it does not."""
     null: Any = getattr(numba.njit(_nothing), "_cache", None)
+    missing = [] if CFunc is not None else ["CFunc"]
     for name in ("load_overload", "save_overload"):
         method = getattr(null, name, None)
         if method is None or len(parameters_of(method).parameters) != 2:
-            return f"Numba {numba.__version__} has no {name} as it is known"
-    return "" if CFunc is not None else f"Numba {numba.__version__} has no CFunc"
+            missing.append(name)
+    if not missing:
+        return ""
+    reason = f"Numba {numba.__version__} has no {' and no '.join(missing)} as it is known"
+    settings.note_path("reference", reason)
+    return reason
 
 
 def _nothing() -> None:
@@ -218,7 +235,7 @@ class Cached:
         found = self._load(signature, target)
         if found is not None:
             return found
-        if getattr(_here, "cached_only", False):
+        if is_cached_only():
             raise NotCachedError(self.source.qualname)
         directory = None if self._name is None else cache_directory()
         lock = None if directory is None else directory / f"{self._name}.lock"

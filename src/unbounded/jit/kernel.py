@@ -14,13 +14,14 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from unbounded.jit.cache import NotCachedError, cached_only, callback, can_cache, dispatcher
+from unbounded.jit.cache import NotCachedError, cached_only, callback, can_cache, dispatcher, refer
 
 try:
     from numba.core.cgutils import raw_memmove
     from numba.core.imputils import impl_ret_borrowed
-except ImportError:  # then intrinsics are kernels
+except ImportError as error:  # then intrinsics are kernels
     _HAS_INTRINSICS = False
+    refer(f"Numba {numba.__version__} lacks what intrinsics need: {error}")
 else:
     _HAS_INTRINSICS = True
 
