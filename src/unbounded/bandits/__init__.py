@@ -15,4 +15,5 @@ def algorithms() -> dict[str, type[Learner]]:
     >>> algorithms()["SCB"].spec.reference
     'Chen & Zhang 2024, Algorithm 1'
     """
-    return discovered(__name__, Learner) | discovered(f"{__name__}.baselines", Learner)
+    found = discovered(__name__, Learner) | discovered(f"{__name__}.baselines", Learner)
+    return dict(sorted(found.items()))

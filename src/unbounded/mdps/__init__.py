@@ -23,4 +23,5 @@ def algorithms() -> dict[str, type[MDPLearner]]:
     from unbounded.learners.discovery import discovered
     from unbounded.learners.mdp import MDPLearner  # who wants one learner need not load this
 
-    return discovered(__name__, MDPLearner) | discovered(f"{__name__}.baselines", MDPLearner)
+    found = discovered(__name__, MDPLearner) | discovered(f"{__name__}.baselines", MDPLearner)
+    return dict(sorted(found.items()))
