@@ -1,7 +1,10 @@
-"""AdaINF: scale-free and shift-free bandit for losses of either sign (docs/theory/ada-inf.md).
+"""AdaINF: scale-free, translation-invariant bandit for signed losses (docs/theory/ada-inf.md).
 
-FTRL with the 1/2-Tsallis entropy on losses less a centre B, which is learned and the same for all
-arms, so that nothing need be clipped; the learning rate follows the mixability gaps that were paid.
+FTRL with the 1/2-Tsallis entropy on losses less a center B, which is learned and the same for all
+arms, so that nothing need be clipped; the learning rate 1 / S follows the mixability gaps that were
+paid. Steps and symbols are those of docs/theory/ada-inf.md, section 1. `update` is steps 2 to 5 of
+round t, then step 1 of round t + 1. Losses and B are floats in the unit of the losses, or lifted
+(`core.center`); v - B, the estimates and S are in units of 2^e.
 This algorithm is the library's own. Its parts are known: reduced variance (Zimmert & Seldin 2021),
 rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, AdaFTRL).
 """
@@ -36,9 +39,9 @@ from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import BanditSpec
 from unbounded.validation import checked_count, checked_flag, checked_positive
 
-WARM = 8  # rounds before there is a centre; 1 where it need not be robust
+WARM = 8  # rounds before there is a center; 1 if not ``robust``
 MOST_RANKS = 64
-_UP = 0.25  # m_t = 1 + up sqrt(t)
+_UP = 0.25  # m_t = 1 + floor(up sqrt(t)), up to MOST_RANKS
 _LARGEST_UNIT = 1200  # 2^1025 is more than the range of finite losses; 2^-1074 is the least one
 _MOST_WEIGHT = 2.0**500  # more than the sum of weights can be
 
@@ -46,23 +49,23 @@ _MOST_WEIGHT = 2.0**500  # more than the sum of weights can be
 class Params(NamedTuple):
     n: int
     a: float  # beta_t = a n / (2 a n + sqrt(n t))
-    robust: bool  # whether losses above the m_t-th largest one are clipped
-    trim: int  # losses below the smallest one but ``trim`` are clipped; 0: nothing is
+    robust: bool  # whether losses above the m_t-th largest one are clipped (step 2)
+    trim: int  # r: losses below the (r + 1)-th smallest one are clipped; 0: none are (step 2)
 
 
 class State(NamedTuple):
     t: Round
     clipped: Count
-    B: Center
-    W: Annotated[float, Values(0.0, _MOST_WEIGHT)]  # the sum of the weights that B is a mean with
+    B: Center  # B_t
+    W: Annotated[float, Values(0.0, _MOST_WEIGHT)]  # the sum of the weights w of the mean B
     A: Mantissa  # the largest |v - B| so far, in units of 2^e: in [0.5, 1), or 0 if all were 0
     e: Annotated[int, Values(-_LARGEST_UNIT, _LARGEST_UNIT)]
-    largest: Vector  # (K,) the largest losses told, descending; filled up with -inf
+    largest: Vector  # (K,) the largest observed losses, descending; filled up with -inf
     smallest: Vector  # (max(2, trim + 1),) the smallest ones, ascending; filled up with inf
     arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         n, t, arms = params.n, self.t, self.arms
         largest, smallest = self.largest, self.smallest
         require(np.all(largest[1:] <= largest[:-1]), "the largest losses are in no order")
@@ -82,7 +85,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """Nothing was told, and q_1 is uniform."""
+    """Start without observations, with uniform q_1."""
     return State(
         t=1,
         clipped=0,
@@ -98,19 +101,19 @@ def init(params: Params) -> State:
 
 @kernel
 def warm(params: Params) -> int:
-    """How many rounds there is no centre."""
+    """Return the number of rounds without a center."""
     return WARM if params.robust else 1
 
 
 @kernel
 def exploring(params: Params, t: int) -> float:
-    """beta_t, in a form in which no ``a`` is too large."""
+    """Return beta_t = a n / (2 a n + sqrt(n t)), divided by a so that no ``a`` overflows."""
     return params.n / (2.0 * params.n + math.sqrt(params.n * t) / params.a)
 
 
 @kernel
 def rank(t: int) -> int:
-    """m_t: how many losses may be larger than the one that losses are clipped at."""
+    """Return m_t: losses are clipped at the m_t-th largest one observed."""
     return 1 + int(min(MOST_RANKS - 1.0, _UP * math.sqrt(t)))
 
 
@@ -133,34 +136,35 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
     n = params.n
     t, clipped, B, W, A, e, largest, smallest, arms = state
     if t > warm(params) and n > 1:
-        v, u = clip(params, state, B, loss)
-        if misfits(B, v):
+        v, u = clip(params, state, B, loss)  # step 2, and u of step 4
+        if misfits(B, v):  # tiny losses only, or no longer: change the unit of B
             B = refitted(B)
             v, u = clip(params, state, B, loss)
         clipped += v != seen_by(B, loss)
-        l = distance(B, v, e)
-        if abs(l) > A:
+        l = distance(B, v, e)  # v - B, in units of 2^e
+        if abs(l) > A:  # the largest so far: it sets the unit
             A, unit = furthest(B, v)
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
-        r = signed_arms.root(arms, arm)
-        arms, delta = signed_arms.add(arms, arm, l / q_k)
-        S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))
-        w = r * r * r / (q_k * q_k)
+        r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
+        arms, delta = signed_arms.add(arms, arm, l / q_k)  # step 3: x and the gap; step 5: L_k += x
+        S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))  # step 5: S += delta / h
+        w = r * r * r / (q_k * q_k)  # step 4
         W += w
         if W > 0.0:
             B = towards(B, u, w / W)
-        if S > 0.0:
-            arms = signed_arms.solve(arms, S, exploring(params, t + 1))  # for the next round
+        if S > 0.0:  # until then q stays uniform
+            arms = signed_arms.solve(arms, S, exploring(params, t + 1))  # step 1 of the next round
     insert(largest, smallest, loss)
-    if t == warm(params):
+    if t == warm(params):  # end of step 1's first rounds
         B = Center(largest[t // 2], B.lifted)  # the lower median
     return State(t + 1, clipped, B, W, A, e, largest, smallest, arms)
 
 
 @kernel
 def clip(params: Params, state: State, B: Center, loss: float) -> tuple[float, float]:
-    """The loss that counts, and the one that the centre moves to, as ``B`` sees them."""
+    """Return v (step 2) and u (step 4), in the unit of ``B``: the loss as clipped for the estimate
+    and for the center."""
     v = seen_by(B, loss)
     if params.robust:
         v = min(v, max(seen_by(B, state.largest[rank(state.t) - 1]), B.at))
@@ -171,7 +175,7 @@ def clip(params: Params, state: State, B: Center, loss: float) -> tuple[float, f
 
 @kernel
 def insert(largest: Vector, smallest: Vector, loss: float) -> None:
-    """Put a loss into its place among the extreme ones."""
+    """Insert a loss into the sorted lists of the largest and the smallest ones."""
     k = largest.size - 1
     if loss > largest[k]:
         while k > 0 and largest[k - 1] < loss:
@@ -188,28 +192,31 @@ def insert(largest: Vector, smallest: Vector, loss: float) -> None:
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The largest distance of a loss, as it was clipped, from the centre of its round."""
+    """Return the largest |v - B| so far."""
     return capped(state.A, state.e)
 
 
 def usual_exploration(n: int) -> float:
-    """The default of a: 1 for two arms, about 1/2 for many."""
+    """Return the default of a, n / (2 (n - 1)): 1 for two arms, about 1/2 for many."""
     return n / (2.0 * (n - 1.0)) if n > 1 else 1.0
 
 
 def bound(
     n: int, T: int, exploration: float | None = None, robust: bool = True, trim: int = 0
 ) -> float:
-    """Theorem 1 of docs/theory/ada-inf.md for losses of range 1, with the best kappa."""
+    """Bound expected regret for losses of range 1, with the best kappa.
+
+    Theorem 1 of docs/theory/ada-inf.md, with the additions of its section 4.
+    """
     a = usual_exploration(n) if exploration is None else exploration
     root = math.sqrt(n * T)
     h = 4.0 * (math.sqrt(n) - 1.0)
     reach = root / a + 2.0 * n  # 1 / eps_T
     beta = n / reach
-    S = 0.5 * math.sqrt(reach / (1.0 - beta))  # S*
+    S = 0.5 * math.sqrt(reach / (1.0 - beta))  # S*, so that H = h S*
     weight = 0.92 * math.sqrt(reach)  # no w_t is larger
     squares = (1.0 - 1.0 / math.sqrt(n)) * (n * T + 4.0 * a * n * root)
-    squares += h * weight * (1.0 + math.log(T + 4.0 * a * root) + (4.0 if robust else 0.0))
+    squares += h * weight * (1.0 + math.log(T + 4.0 * a * root) + (4.0 if robust else 0.0))  # Q
     learning = math.inf
     for j in range(120):
         kappa = 1.1**j
@@ -224,9 +231,10 @@ class AdaINF(Learner):
     """Bandit for losses of either sign whose range is not known.
 
     Gains and losses, scores, returns: where neither end of the range is known, this learns about
-    as fast as learners that are told the range. Where a least possible loss is known (costs,
-    seconds, errors) and rare huge losses matter, there is `CostSCB`, which can be told what they
-    mean, and has a smaller bound. With many arms a round touches only a few of them.
+    as fast as learners that are given the range. Where a lower bound on the losses is known (costs,
+    seconds, errors) and rare huge losses matter, there is `CostSCB`, whose ``outliers`` says what
+    they mean, and which has a smaller regret bound. With many arms a round touches only a few of
+    them.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""CostSCB: scale-free bandit for costs, losses with a known least value (docs/theory/one-sided.md).
+"""CostSCB: scale-free bandit for costs, losses with a known lower bound (docs/theory/one-sided.md).
 
-FTRL with the 1/2-Tsallis entropy on losses that are clipped at the m-th largest one seen so far.
-With a least value known, that clipping errs on one side only, so that no exploration is needed.
+FTRL with the 1/2-Tsallis entropy on losses that are clipped at the m-th largest one observed so
+far. With a known lower bound, that clipping errs on one side only, so that no exploration is
+needed. Symbols are those of docs/theory/one-sided.md, section 1, where the lower bound b is 0.
 This algorithm is the library's own; we know of no other text on it.
 """
 
@@ -46,28 +47,28 @@ Squares = Annotated[float, Values(0.0, 2.0**300)]  # in units of 4^e
 
 class Params(NamedTuple):
     n: int
-    lower: float  # b: the least possible loss
+    lower: float  # b: the lower bound on the losses
     K: int  # the largest rank: outliers + 1, or MOST_RANKS
     growing: bool  # whether m_t grows with t up to K, or is K from the first round on
-    tuning: int  # PAID: eta_t = c / sqrt(C_max^2 + Z); SCALE: eta_t = c / sqrt(V)
+    tuning: int  # PAID (B): eta_t = c / sqrt(C_max^2 + Z); SCALE (A): eta_t = c / sqrt(V)
     rate: float  # c
     nu: float  # gamma_t = nu / (n + t)
-    counts: bool  # whether V counts asks and what was outstanding at them (Theorem O6)
+    counts: bool  # late="proved": V has a term per ask, with what was outstanding (Theorem O6)
 
 
 class State(NamedTuple):
     t: Round
-    clipped: Count  # losses above C_t
+    clipped: Count  # losses above lower + C_t
     below: Count  # losses below ``lower``; clipped + below < t
-    ceiling: Ceiling  # what losses are clipped at, and the unit 2^e
-    V: Squares  # sum_{s <= t} C_s^2, in units of 4^e: at least C_max^2 (SCALE; else 0)
-    V_asked: Size  # V of the last ask, in units of 4^e, where ``waiting`` > 0; at most V
-    waiting: Count  # asks outstanding; 0 unless they are counted
+    ceiling: Ceiling  # what losses are clipped at: C_t, C_max and the unit 2^e
+    V: Squares  # V_t = sum_{s <= t} `weight`, in units of 4^e: at least C_max^2 (SCALE; else 0)
+    V_asked: Size  # V of the last ask, in units of 4^e; read only if ``waiting`` > 0; at most V
+    waiting: Count  # |O_t|: asks outstanding; 0 unless ``counts``
     Z: Squares  # sum_{s < t} of l^2 / sqrt(n (p + gamma)), in units of 4^e: >= 0 (PAID; else 0)
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         n, t = params.n, self.t
         self.ceiling.check_for(params.lower, growing_rank(n, t) if params.growing else params.K)
         require(self.clipped + self.below < t, "there are no so many losses")
@@ -79,7 +80,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """C_1 = 0 and p_1 uniform."""
+    """Start with C_1 = 0 and uniform p_1."""
     return State(
         t=1,
         clipped=0,
@@ -103,36 +104,39 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from p_t; the memo is p_{t,k} + gamma_t."""
     arm, p_k = tsallis_arms.draw(state.arms, word)
-    return arm, p_k, p_k + params.nu / (params.n + state.t)
+    return arm, p_k, p_k + params.nu / (params.n + state.t)  # gamma_t = nu / (n + t)
 
 
 @kernel
 def growing_rank(n: int, t: int) -> int:
-    """m_t of outliers="sqrt"."""
+    """Return m_t of outliers="sqrt": ceil(sqrt(n t)), at most MOST_RANKS."""
     return min(MOST_RANKS, math.ceil(math.sqrt(n * t)))
 
 
 @kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
-    n, t = params.n, state.t + 1  # of the next round
+    n, t = params.n, state.t + 1  # t + 1 in docs/theory/one-sided.md: of the next round
     m = growing_rank(n, t) if params.growing else params.K
+    # l^c by C_t of this round; then C_{t+1}, the m-th largest with this loss.
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)
-    arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)
+    arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
     factor = unit_factor(state.ceiling, ceiling)
     V, V_asked, Z = state.V, 0.0, state.Z
-    waiting = max(0, state.waiting - 1)
-    if params.tuning == PAID:
+    waiting = max(0, state.waiting - 1)  # this one is no longer outstanding
+    if params.tuning == PAID:  # tuning B: W_{t+1} = C_max^2 + sum_{s <= t} Z_s
         Z += l * l / math.sqrt(n * p_k_gamma)
         Z = Z * factor * factor  # by 2^-d and again: 4^-d may underflow where the product does not
         W = ceiling.C_max * ceiling.C_max + Z
-    else:
+    else:  # tuning A: V_{t+1} = V_t + C_{t+1}^2, or more with asks outstanding
+        # If asks are outstanding, `asked` has put the next ask's term into V, with the old C.
         V_asked = (state.V_asked if state.waiting > 0 else V) * factor * factor
         V = V_asked + weight(n, ceiling.C, waiting)
         W = V
-    if n > 1 and ceiling.C_max > 0.0:
+    if n > 1 and ceiling.C_max > 0.0:  # until then p stays uniform
         arms = tsallis_arms.rescale(arms, factor)
-        arms = tsallis_arms.afresh(arms) if params.counts else arms
+        arms = tsallis_arms.afresh(arms) if params.counts else arms  # as in `asked`
+        # eta_{t+1} = c / sqrt(W), in units of 2^-e; no mixing.
         arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)  # for the next round
     below = state.below + (loss < params.lower)
     return State(t, state.clipped + clipped, below, ceiling, V, V_asked, waiting, Z, arms)
@@ -140,15 +144,15 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
 
 @kernel
 def weight(n: int, C: float, waiting: int) -> float:
-    """What V grows by at an ask: C_t^2, and more for what is outstanding (Theorem O6)."""
+    """Return the term of an ask in V: C_t^2 (1 + 2 |O_t| / sqrt(n)) (Theorem O6)."""
     return C * C * (1.0 + 2.0 * waiting / math.sqrt(n))
 
 
 @kernel
 def asked(params: Params, state: State) -> State:
-    """After an ask, where asks are counted: V for the next one, should it come before a tell."""
+    """Prepare V and p for an ask that comes before the next tell (``counts`` only)."""
     t, clipped, below, ceiling, V, _, waiting, Z, arms = state
-    waiting += 1
+    waiting += 1  # the ask that was just made is outstanding at the next one
     V_asked = V
     V = V_asked + weight(params.n, ceiling.C, waiting)
     if params.n > 1 and ceiling.C_max > 0.0:
@@ -159,33 +163,33 @@ def asked(params: Params, state: State) -> State:
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """C_t: what losses are clipped at, above ``lower``."""
+    """Return C_t: losses are clipped at lower + C_t."""
     return height(state.ceiling, params.lower)
 
 
 def paid_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
-    """Theorem O3 for losses in [lower, lower + 1]: docs/theory/one-sided.md."""
+    """Bound tuning B for losses in [lower, lower + 1]: docs/theory/one-sided.md, Theorem O3."""
     learning = (4.0 / rate + rate) * math.sqrt(n * (T + 1.0)) + 1.0 + 0.5 * math.log(T + 1.0)
     return learning + m + nu * n * math.log1p(T / n)
 
 
 def scale_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) -> float:
-    """Theorem O1 for losses in [lower, lower + 1]: docs/theory/one-sided.md."""
+    """Bound tuning A for losses in [lower, lower + 1]: docs/theory/one-sided.md, Theorem O1."""
     return (4.0 / rate + rate) * math.sqrt(n * T) + m + nu * n * math.log1p(T / n)
 
 
 class CostSCB(Learner):
-    """Bandit for costs: losses with a known least value, and of unknown size above it.
+    """Bandit for costs: losses with a known lower bound, and of unknown size above it.
 
-    Seconds, dollars, errors: where the least possible loss is known, and losses near it occur, this
-    learns faster than `SCB`, and rare huge losses can be told to mean nothing.
+    Seconds, dollars, errors: where a lower bound on the losses is known, and losses near it occur,
+    this learns faster than `SCB`, and ``outliers`` can declare that rare huge losses mean nothing.
 
     Parameters
     ----------
     n_arms : int
         The number of arms.
     lower : float, optional
-        The least possible loss, 0 by default. It should not be far below the losses that occur:
+        The lower bound on the losses, 0 by default. It should not be far below those that occur:
         with losses in [1000, 1001] and ``lower=0`` nothing is learned.
     best_reward : float, optional
         Instead of ``lower``, for rewards: the largest one possible.
@@ -194,16 +198,18 @@ class CostSCB(Learner):
         largest loss but these. "sqrt" lets their number grow as sqrt(n t), up to 2047. An arm
         whose rare huge losses *are* what is wrong with it is not recognised then.
     tune : {"paid", "scale"}
-        Whether the learning rate follows the losses that were paid, or the largest loss.
+        Whether the learning rate follows the losses that were paid (tuning B of
+        docs/theory/one-sided.md), or the clipping threshold (tuning A).
     rate : float
         Multiplies the learning rate.
     implicit : float
         The amount of implicit exploration; 0 has the smallest expected regret, and a heavy tail.
     late : {"usual", "proved"}
-        How to learn from losses that are told late. "usual" counts tells, as all learners here do:
-        good in practice, and nothing is proved. "proved" slows down by as much as is outstanding,
-        and has a bound (Theorem O6) with ``tune="scale"``, ``implicit=0`` and a number of
-        ``outliers``; ``rate=1`` is best. It takes O(n) for an ask, and `forget` is refused.
+        How to learn from delayed feedback. "usual" counts tells, as all learners here do: good in
+        practice, but no regret bound is known for it. "proved" lowers the learning rate with the
+        number of outstanding asks. It has a regret bound (Theorem O6), requires ``tune="scale"``,
+        ``implicit=0`` and a number of ``outliers``, and ``rate=1`` is best. It takes O(n) for an
+        ask, and `forget` raises.
     seed : int or SeedSequence, optional
         For the choices.
 

@@ -1,8 +1,9 @@
 """CostSCB-IX: costs, with a high-probability bound (docs/theory/one-sided.md, Theorem O5).
 
 `CostSCB` with the Shannon entropy and as much implicit exploration (Neu 2015) as makes the bound
-hold for realised regret, with high probability. Clipped at the m-th largest loss seen so far, for
-a fixed m; no mixing. This algorithm is the library's own; we know of no other text on it.
+hold for realized regret, with high probability. Losses are clipped at the m-th largest one observed
+so far, for a fixed m; there is no mixing. Symbols are those of docs/theory/one-sided.md, section 4.
+This algorithm is the library's own; we know of no other text on it.
 """
 
 from __future__ import annotations
@@ -31,27 +32,27 @@ from unbounded.validation import checked_constant, checked_count
 
 class Params(NamedTuple):
     n: int
-    lower: float  # b: the least possible loss
-    m: int  # the rank of the threshold among the losses told
-    iota: float  # ln n; ln(n / delta) for a learner that is told delta
+    lower: float  # b: the lower bound on the losses
+    m: int  # the rank of the threshold among the observed losses
+    iota: float  # ln n; ln(n / delta) for a learner that is given delta
 
 
 class State(NamedTuple):
     t: Round
-    clipped: Count  # losses above C_t
+    clipped: Count  # losses above lower + C_t
     below: Count  # losses below ``lower``; clipped + below < t
-    ceiling: Ceiling  # what losses are clipped at, and the unit 2^e; C = C_max, as m is fixed
+    ceiling: Ceiling  # what losses are clipped at: C_t, and the unit 2^e; C = C_max, as m is fixed
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         self.ceiling.check_for(params.lower, params.m)
         require(self.ceiling.C_max == self.ceiling.C, "a threshold fell")
         require(self.clipped + self.below < self.t, "there are no so many losses")
 
 
 def init(params: Params) -> State:
-    """C_1 = 0 and p_1 uniform."""
+    """Start with C_1 = 0 and uniform p_1."""
     return State(
         t=1,
         clipped=0,
@@ -70,7 +71,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from p_t; the memo is p_{t,k} + gamma_t."""
-    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))
+    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # eta_t C_t / 2
     arm, p_k = shannon_arms.draw(state.arms, word)
     return arm, p_k, p_k + gamma
 
@@ -78,11 +79,12 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
-    n, t, arms = params.n, state.t + 1, state.arms
+    n, t, arms = params.n, state.t + 1, state.arms  # t + 1 in the theory: of the next round
+    # l^c by C_t of this round; then C_{t+1}, the m-th largest with this loss.
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)
-    shannon_arms.add(arms, arm, l / p_k_gamma)
-    if n > 1 and ceiling.C > 0.0:
-        shannon_arms.rescale(arms, unit_factor(state.ceiling, ceiling))
+    shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    if n > 1 and ceiling.C > 0.0:  # until then p stays uniform
+        shannon_arms.rescale(arms, unit_factor(state.ceiling, ceiling))  # to the new 2^e
         eta = math.sqrt(params.iota / (n * t)) / ceiling.C  # in units of 2^-e
         shannon_arms.solve(arms, eta, 0.0)  # for the next round
     below = state.below + (loss < params.lower)
@@ -91,18 +93,18 @@ def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """C_t: what losses are clipped at, above ``lower``."""
+    """Return C_t: losses are clipped at lower + C_t."""
     return height(state.ceiling, params.lower)
 
 
 def bound(n: int, T: int, delta: float, m: int = 1) -> float:
-    """Theorem O5 with iota = ln n, for losses in [lower, lower + 1]: docs/theory/one-sided.md."""
+    """Bound realized regret by Theorem O5, iota = ln n, for losses in [lower, lower + 1]."""
     log_n, log_2 = math.log(n), math.log(2.0 / delta)
     return 4.0 * math.sqrt(n * T * log_n) + (math.sqrt(n * T / log_n) + 1.0) * log_2 + m
 
 
 def bound_for_delta(n: int, T: int, delta: float, m: int = 1) -> float:
-    """Theorem O5 with iota = ln(n / delta), for losses in [lower, lower + 1]."""
+    """Bound the same with iota = ln(n / delta), for the delta that the learner was given."""
     iota = math.log(n / delta)
     return 4.0 * math.sqrt(n * T * iota) + 0.7 * math.sqrt(n * T / iota) + math.log(2.0 / delta) + m
 

@@ -1,8 +1,10 @@
 """SCB: minimax-optimal scale-free bandit (Chen & Zhang 2024, Algorithm 1 and Theorem 1).
 
-FTRL with the 1/2-Tsallis entropy on losses that are clipped to what has been seen so far. The
-clipping threshold starts at 0, so the scale of the losses need not be known. By default with the
-constants of the library's own theorem (docs/theory/range-clipping.md), which work better.
+FTRL with the 1/2-Tsallis entropy on clipped losses. The clipping threshold starts at 0 and follows
+the observed losses, so that the learner is scale-free. With ``profile="paper"`` this is Algorithm
+1; the default profile has the clipping and the constants of docs/theory/range-clipping.md,
+Theorem 1, which work better. `act` is line 4; `update` is lines 5 to 8 of round t, then lines 2 and
+3 of round t + 1.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from unbounded.validation import checked_constant, checked_count, checked_option
 
 
 class Constants(NamedTuple):
-    """What a profile sets; every field is also an argument of `SCB`."""
+    """Hold what a profile sets; every field is also an argument of `SCB`."""
 
     clip: Literal["range", "scale", "none"]
     rate: float  # c
@@ -49,23 +51,23 @@ class Params(NamedTuple):
     n: int
     clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
-    mixing: float  # multiplies beta_t; 1 is the paper's
+    mixing: float  # a: multiplies beta_t; the paper has 1
     rate: float  # c: eta_t = c / (W sqrt(t)); the paper has 1
 
 
 class State(NamedTuple):
     t: Round
     clipped: Count
-    window: Window  # what losses are clipped to: of width 2 C_t, or the observed range
+    window: Window  # what losses are clipped to; its width is 2 C_t, or R_t, the observed range
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         self.arms.check_for(self.t)
 
 
 def init(params: Params) -> State:
-    """C_1 = 0 and q_1 uniform."""
+    """Start with C_1 = 0 and uniform q_1 (the input of Alg. 1; eta_1 = inf is erratum E4)."""
     return State(1, 0, EMPTY, tsallis_arms.new_arms(params.n, growing=params.clip != NONE))
 
 
@@ -85,12 +87,13 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
-    n, t = params.n, state.t + 1  # of the next round
-    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
-    arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6
-    if n > 1 and window.W > 0.0:
-        arms = tsallis_arms.rescale(arms, unit_factor(state.window, window))
-        eta = params.rate / (window.W * math.sqrt(t))  # line 8, in units of 2^-e
+    n, t = params.n, state.t + 1  # t + 1 in the paper: of the next round
+    # Lines 5 and 7: l_plus = l^c + C_t by the window of round t, then the window of round t + 1.
+    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)
+    arms = tsallis_arms.add(state.arms, arm, l_plus / q_k)  # line 6, in units of 2^e
+    if n > 1 and window.W > 0.0:  # until then q stays uniform: errata E4, E8
+        arms = tsallis_arms.rescale(arms, unit_factor(state.window, window))  # to the new 2^e
+        eta = params.rate / (window.W * math.sqrt(t))  # line 8: W is 2 C_{t+1}; units of 2^-e
         beta = params.mixing * n / (2.0 * n + math.sqrt(n * t))  # line 8
         arms = tsallis_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(t, state.clipped + clipped, window, arms)
@@ -98,19 +101,19 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """C_t, or the observed range."""
+    """Return C_t, or with range clipping the observed range."""
     return scale_of(state.window, params.clip)
 
 
 def scale_bound(n: int, T: int) -> float:
-    """Theorem 1 with explicit constants, over l_inf: docs/theory/range-clipping.md, section 7."""
+    """Bound the paper's SCB, in units of l_inf: docs/theory/range-clipping.md, section 7."""
     return 27.0 * math.sqrt(n * T) + 2.0 * n
 
 
 def range_bound(
     n: int, T: int, rate: float = PRACTICAL.rate, mixing: float = PRACTICAL.mixing
 ) -> float:
-    """The theorem of range clipping, over max - min: docs/theory/range-clipping.md, section 4."""
+    """Bound range clipping, in units of max - min: docs/theory/range-clipping.md, Theorem 1."""
     x = math.sqrt(T / n)
     growth = rate if rate <= 2.0 else rate * (1.0 + math.log1p(x) / x)
     exploring = 2.0 * mixing + 1.0 / mixing
@@ -121,8 +124,8 @@ class SCB(Learner):
     """Scale Clipping Bound: the minimax-optimal bandit for losses of unknown scale.
 
     Expected regret is at most (max - min) (7 sqrt(n T) + 4 n + 1) for losses of any size and
-    offset; neither they nor the number of rounds T need be known. Where a least possible loss is
-    known (costs, seconds, errors), `CostSCB` is better.
+    offset; neither they nor the number of rounds T need be known. Where a lower bound on the losses
+    is known (costs, seconds, errors), `CostSCB` is better.
 
     Parameters
     ----------
@@ -133,14 +136,14 @@ class SCB(Learner):
         published, "scale", 1 and 1, with their theorem: O(l_inf (n + sqrt(n T))) for the largest
         absolute loss l_inf.
     clip : {"range", "scale", "none"}
-        "range" clips to the range of the losses seen, so that losses in [1000, 1001] are learned
-        as fast as losses in [0, 1]. "scale" is the paper's: losses are clipped to [-C, C], C
-        between the largest seen and twice that. "none" is an ablation: C is learned as in the
-        paper and used in the learning rate, but a loss that exceeds it is used as it is, l + C, so
-        that estimates are unbiased and unbounded, and may be negative.
+        "range" clips to the observed range, so that losses in [1000, 1001] are learned as fast as
+        losses in [0, 1]. "scale" is the paper's: losses are clipped to [-C, C], where C is between
+        the largest absolute loss observed and twice that. "none" is an ablation: C grows as in the
+        paper and sets the learning rate, but no loss is clipped, so that estimates are unbiased and
+        unbounded, and may be negative.
     threshold : {"lazy", "largest"}
-        With ``clip="scale"``: whether C changes only when a loss exceeds it, as in the paper's
-        pseudo-code, or is always twice the largest loss, as in its text.
+        Not with ``clip="range"``. Whether C changes only when a loss exceeds it, as in the paper's
+        pseudo-code, or is always twice the largest absolute loss, as in its text (erratum E1).
     rate : float
         Multiplies the paper's learning rate.
     mixing : float

@@ -1,10 +1,12 @@
 """SCB-IX: scale-free bandit with a high-probability bound (Chen & Zhang 2024, Algorithm 2).
 
 SCB with the Shannon entropy, and with implicit exploration (Neu 2015) in the estimator, which
-makes the regret bound hold with high probability and not only in expectation (Theorem 2). By
-default with range clipping and half the exploration (docs/theory/range-clipping.md). The paper's
-proof needs beta_t <= 1/2; its own schedule, as printed, exceeds that for t < 3 n ln n: the proof
-covers ``beta_cap=0.5`` only (erratum E9).
+makes the regret bound hold with high probability and not only in expectation (Theorem 2). With
+``profile="paper"`` this is Algorithm 2; the default profile has range clipping and half the
+exploration (docs/theory/range-clipping.md, Theorem 2). The paper's proof needs beta_t <= 1/2; its
+own schedule, as printed, exceeds that for t < 3 n ln n: the proof covers ``beta_cap=0.5`` only
+(erratum E9). `act` is line 4, with gamma_t of line 8; `update` is lines 5 to 8 of round t, then
+lines 2 and 3 of round t + 1.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from unbounded.validation import checked_constant, checked_count, checked_option
 
 
 class Constants(NamedTuple):
-    """What a profile sets; every field is also an argument of `SCBIX`."""
+    """Hold what a profile sets; every field is also an argument of `SCBIX`."""
 
     clip: Literal["range", "scale", "none"]
     mixing: float  # a
@@ -48,20 +50,20 @@ class Params(NamedTuple):
     n: int
     clip: int  # SCALE: the paper's; RANGE: docs/theory/range-clipping.md; NONE: an ablation
     rule: int  # LAZY: the pseudo-code's threshold; LARGEST: the prose's (erratum E1)
-    mixing: float  # multiplies beta_t; 1 is the paper's
-    iota: float  # ln n; ln(n / delta) in the delta-aware schedule
+    mixing: float  # a: multiplies beta_t after the cap; the paper has 1
+    iota: float  # the paper's ln n; ln(n / delta) where the learner is given delta
     beta_cap: float  # 1: as printed; 1/2: what the proof needs (erratum E9)
 
 
 class State(NamedTuple):
     t: Round
     clipped: Count
-    window: Window  # what losses are clipped to; its width is 2 C_t
+    window: Window  # what losses are clipped to; its width is 2 C_t, or R_t, the observed range
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
 
 def init(params: Params) -> State:
-    """C_1 = 0 and q_1 uniform."""
+    """Start with C_1 = 0 and uniform q_1 (the input of Alg. 2; eta_1 = inf is erratum E4)."""
     return State(1, 0, EMPTY, shannon_arms.new_arms(params.n, growing=params.clip != NONE))
 
 
@@ -74,7 +76,8 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from q_t; the memo is q_{t,k} + gamma_t."""
-    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # erratum E7: gamma_1 too
+    # Line 8: eta_t C_t / 2, in which C_t cancels; for t = 1 too (erratum E7).
+    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))
     arm, q_k = shannon_arms.draw(state.arms, word)  # line 4
     return arm, q_k, q_k + gamma
 
@@ -82,30 +85,34 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``q_k_gamma`` is q_{t,k} + gamma_t of its ask."""
-    n, t, arms = params.n, state.t + 1, state.arms
-    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)  # lines 5, 7
-    shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6
-    if n > 1 and window.W > 0.0:
-        shannon_arms.rescale(arms, unit_factor(state.window, window))
-        eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))  # line 8, in units of 2^-e
+    n, t, arms = params.n, state.t + 1, state.arms  # t + 1 in the paper: of the next round
+    # Lines 5 and 7: l_plus = l^c + C_t by the window of round t, then the window of round t + 1.
+    l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)
+    shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6, in units of 2^e
+    if n > 1 and window.W > 0.0:  # until then q stays uniform: errata E4, E8
+        shannon_arms.rescale(arms, unit_factor(state.window, window))  # to the new 2^e
+        # Line 8: 1 / C_{t+1} is 2 / W, in units of 2^-e; beta as printed, capped (erratum E9).
+        eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))
         beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
-        beta *= params.mixing  # line 8
+        beta *= params.mixing
         shannon_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(t, state.clipped + clipped, window, arms)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """C_t, or the observed range."""
+    """Return C_t, or with range clipping the observed range."""
     return scale_of(state.window, params.clip)
 
 
 def range_bound(n: int, T: int, delta: float, mixing: float = PRACTICAL.mixing) -> float:
-    """What realised regret over max - min does not exceed with probability 1 - delta, with
-    range clipping and iota = ln n: docs/theory/range-clipping.md, section 5."""
+    """Bound realized regret with probability 1 - delta, in units of max - min.
+
+    For range clipping and iota = ln n: docs/theory/range-clipping.md, Theorem 2.
+    """
     log_n, log_3 = math.log(n), math.log(3.0 / delta)
-    kappa = 4.0 / (2.0 - mixing) + 1.0 + 2.0 * mixing  # stability, bias and mixing, over gamma_t
-    reach = max(2.0 * n, math.sqrt(n * n + n * T / log_n)) / mixing
+    kappa = 4.0 / (2.0 - mixing) + 1.0 + 2.0 * mixing  # stability, bias, mixing: times gamma_t
+    reach = max(2.0 * n, math.sqrt(n * n + n * T / log_n)) / mixing  # n / beta_T
     clipping_error = 1.59 * reach * (log_3 + 1.0)
     estimates = (kappa + 1.5) * math.sqrt(n * T * log_n) + math.sqrt(n * T / log_n) * log_3
     return estimates + clipping_error + 0.5 * kappa * log_3 + 2.0
@@ -115,9 +122,9 @@ class SCBIX(Learner):
     """SCB with implicit exploration: regret bounded with high probability.
 
     By default with range clipping, which has a theorem of its own (docs/theory/range-clipping.md).
-    Where a least possible loss is known, `CostSCBIX` has a smaller bound; in the catalogue this one
-    had less regret all the same. With ``profile="paper"`` the paper's proof covers
-    ``beta_cap=0.5``, not the default (erratum E9).
+    Where a lower bound on the losses is known, `CostSCBIX` has a smaller regret bound; in the
+    catalogue this one had less regret all the same. With ``profile="paper"`` the paper's proof
+    covers ``beta_cap=0.5``, not the default (erratum E9).
 
     Parameters
     ----------

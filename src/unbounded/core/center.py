@@ -1,8 +1,10 @@
 """A center that losses are measured from, of whatever size: AdaINF's B.
 
-Differences of losses beyond 2^1022 may overflow: they are taken of halves. Means of losses below
-2^-600 would have fewer digits than other means: as long as center and losses are that small, it
-is kept 2^1000 times as large (``lifted``), and so are the losses as it sees them (`seen_by`).
+Differences of losses beyond 2^1022 may overflow: halves are subtracted instead. Means of losses
+below 2^-600 would have fewer digits than other means: as long as center and losses are that small,
+the center is stored 2^1000 times as large (``lifted``). A loss *in the center's unit* is multiplied
+likewise (`seen_by`); every argument ``v`` below is such a loss. Exponents ``e`` refer to the unit
+of the losses, lifted or not (docs/theory/ada-inf.md, section 6).
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ _UNIT = 2.0**LIFT
 
 
 class Center(NamedTuple):
-    """Where the center is, as losses are told; or 2^1000 times that, if it is ``lifted``."""
+    """B in the unit of the losses; or 2^1000 B, if it is ``lifted``."""
 
     at: float
     lifted: bool
 
     def check(self) -> None:
-        """Refuse a center that is lifted and not tiny."""
+        """Reject a center that is lifted and not tiny."""
         require(not self.lifted or abs(self.at) <= _TINY * _UNIT, "the centre is not that small")
 
 
@@ -36,26 +38,26 @@ ORIGIN = Center(0.0, False)
 
 @kernel
 def seen_by(center: Center, loss: float) -> float:
-    """A loss in the center's unit."""
+    """Return a loss in the center's unit; infinite if it is too large to be lifted."""
     return loss * (_UNIT if center.lifted else 1.0)
 
 
 @kernel
 def as_told(center: Center) -> float:
-    """The center in the unit of losses."""
+    """Return B in the unit of the losses."""
     return ldexp(center.at, -LIFT) if center.lifted else center.at
 
 
 @kernel
 def misfits(center: Center, v: float) -> bool:
-    """Whether the center should be lifted for ``v`` and is not, or the other way round."""
+    """Tell whether the center should be lifted, given ``v``, and is not, or the reverse."""
     tiny = max(abs(v), abs(center.at)) < (_TINY * _UNIT if center.lifted else _TINY)
     return center.lifted != tiny
 
 
 @kernel
 def refitted(center: Center) -> Center:
-    """The same center, lifted if it was not."""
+    """Return the same B, lifted if it was not, and not lifted if it was."""
     if center.lifted:
         return Center(as_told(center), False)
     return Center(center.at * _UNIT, True)
@@ -63,8 +65,8 @@ def refitted(center: Center) -> Center:
 
 @kernel
 def distance(center: Center, v: float, e: int) -> float:
-    """v - B in units of 2^e, told; it may be infinite, and then has the right sign."""
-    B, e = center.at, e + (LIFT if center.lifted else 0)
+    """Return v - B in units of 2^e; it may be infinite, and then has the right sign."""
+    B, e = center.at, e + (LIFT if center.lifted else 0)  # 2^e in the center's unit
     if max(abs(v), abs(B)) < _HALF:
         return ldexp(v - B, -e)
     return ldexp(0.5 * v - 0.5 * B, 1 - e)
@@ -72,7 +74,7 @@ def distance(center: Center, v: float, e: int) -> float:
 
 @kernel
 def furthest(center: Center, v: float) -> tuple[float, int]:
-    """|v - B| as a mantissa and an exponent, told."""
+    """Return |v - B| as a mantissa and an exponent in the unit of the losses."""
     B, up = center.at, LIFT if center.lifted else 0
     if max(abs(v), abs(B)) < _HALF:
         A, unit = math.frexp(abs(v - B))
@@ -83,7 +85,7 @@ def furthest(center: Center, v: float) -> tuple[float, int]:
 
 @kernel
 def towards(center: Center, v: float, share: float) -> Center:
-    """The center, moved by a share of the way to v, and never beyond it."""
+    """Return B + share (v - B), never beyond v."""
     B = center.at
     if max(abs(v), abs(B)) < _HALF:
         moved = B + share * (v - B)

@@ -1,12 +1,13 @@
 """Clipping: to a window that starts empty and grows with what was observed, or to a known range.
 
-A window of width W (the paper's 2 C_t, or the observed range) maps a loss to l+ in [0, W]. W is
-kept as a mantissa in [0.5, 1) times 2^e, and l+ is returned in units of 2^e: then any finite
-float64 is a legal loss, nothing overflows, and multiplying every loss by a power of two changes
-``e`` and nothing else. W = 0 says that the window is still empty. What a learner keeps in units of
-2^e it multiplies by `unit_factor` when the window has changed.
+A window of width W (the paper's 2 C_t, or the observed range R_t) maps a loss to l+ in [0, W]: l+
+is the paper's l^c + C_t, or l^c - a_t with range clipping. W is stored as a mantissa in [0.5, 1)
+times 2^e, and l+ is returned in units of 2^e: then any finite float64 is a legal loss, nothing
+overflows, and multiplying every loss by a power of two changes ``e`` and nothing else. W = 0 says
+that the window is still empty. Each function clips by the window of round t and returns that of
+round t + 1; a learner multiplies what it stores in units of 2^e by `unit_factor` of the two.
 
-A learner that is told the range of the losses needs no window: `to_unit` maps it to [0, 1].
+A learner that is given the range of the losses needs no window: `to_unit` maps it to [0, 1].
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _MOST = 2.0**900  # an unclipped loss in units of 2^e; divided by a probability 
 
 
 class Window(NamedTuple):
-    """A clipping window; ``low`` and ``high`` are the extreme losses seen (range clipping)."""
+    """A clipping window; ``low`` and ``high`` are a_t and b_t, the extreme losses observed.
+
+    Only range clipping uses these two: with the paper's clipping they stay as in `EMPTY`.
+    """
 
     W: Mantissa
     e: Exponent
@@ -38,12 +42,12 @@ class Window(NamedTuple):
     high: float
 
     def check(self) -> None:
-        """Refuse a window that no losses can have made."""
+        """Reject a window that no losses can have made."""
         check_windows(*(np.array([field]) for field in self))
 
 
 def check_windows(W: Vector, e: Vector, low: Vector, high: Vector) -> None:
-    """Refuse windows that no losses can have made."""
+    """Reject windows that no losses can have made."""
     seen = low <= high
     require(np.all(seen | ((low == np.inf) & (high == -np.inf))), "a window has no such ends")
     for i in np.flatnonzero(seen):
@@ -57,7 +61,7 @@ EMPTY = Window(0.0, 0, math.inf, -math.inf)
 def checked_clipping(
     clip: str, threshold: str, mixing: float, ablation: bool
 ) -> tuple[int, int, float]:
-    """How to clip, the rule of the threshold, and the share of exploration; or a clear error.
+    """Return the codes of ``clip`` and ``threshold``, and ``mixing``; or raise a clear error.
 
     What can fail for want of clipping or exploration needs ``ablation``.
     """
@@ -74,24 +78,25 @@ def checked_clipping(
 
 @kernel
 def clip_to_scale(window: Window, rule: int, loss: float) -> tuple[float, bool, Window]:
-    """Alg. 1: clip to [-C, C] and add C; then C becomes 2 |loss| where |loss| > C.
+    """Clip to [-C_t, C_t] and add C_t; then set C_{t+1} (Alg. 1 and 2, lines 5 and 7).
 
+    C_{t+1} is 2 |loss| if |loss| > C_t; with the rule LARGEST, if 2 |loss| > C_t (erratum E1).
     Returns l+ in units of 2^e, whether it was clipped, and the next window.
     """
     C = 0.5 * window.W
     value = ldexp(loss, -window.e)
     clipped = abs(value) > C
-    l_plus = max(-C, min(C, value)) + C
+    l_plus = max(-C, min(C, value)) + C  # line 5, with the offset of line 6
     grows = clipped or (rule == LARGEST and 2.0 * abs(value) > C)
     if grows:
         mantissa, exponent = math.frexp(abs(loss))
-        window = Window(mantissa, exponent + 2, window.low, window.high)  # W = 2 C = 4 |loss|
+        window = Window(mantissa, exponent + 2, window.low, window.high)  # line 7: W = 4 |loss|
     return l_plus, clipped, window
 
 
 @kernel
 def _width(low: float, high: float) -> tuple[float, int]:
-    """``high - low`` as mantissa and exponent; it may overflow, and in units it cannot."""
+    """Return ``high - low`` as mantissa and exponent: as a float it may overflow."""
     unit = math.frexp(max(abs(low), abs(high)))[1]
     W, exponent = math.frexp(math.ldexp(high, -unit) - math.ldexp(low, -unit))
     return W, exponent + unit if W > 0.0 else 0
@@ -99,8 +104,11 @@ def _width(low: float, high: float) -> tuple[float, int]:
 
 @kernel
 def clip_to_range(window: Window, loss: float) -> tuple[float, bool, Window]:
-    """Clip to the range [low, high] of the losses seen so far and subtract ``low``."""
-    if loss < window.low or loss > window.high:
+    """Clip to the observed range [a_t, b_t] and subtract a_t (docs/theory/range-clipping.md).
+
+    The first loss of all has l+ = 0 and is not counted as clipped.
+    """
+    if loss < window.low or loss > window.high:  # both are true of the first loss
         l_plus = 0.0 if loss < window.low else window.W
         low = min(window.low, loss)
         high = max(window.high, loss)
@@ -112,10 +120,10 @@ def clip_to_range(window: Window, loss: float) -> tuple[float, bool, Window]:
 
 @kernel
 def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Window]:
-    """Alg. 1 without its line 5: l+ is loss + C, of any size and sign; C grows as it does there.
+    """Add C_t without clipping: Alg. 1 without its line 5, an ablation; C grows as in line 7.
 
-    Never clipped, so the flag is False. What comes first has no unit yet: it is returned in that of
-    the next window. (A loss beyond 2^900 times the threshold counts as 2^900 times it.)
+    l+ has any size and sign, and the flag is False. The first loss other than 0 has no unit yet: it
+    is returned in that of the next window. A loss beyond 2^900 units counts as 2^900 units.
     """
     _, _, after = clip_to_scale(window, rule, loss)
     if window.W == 0.0:
@@ -126,7 +134,7 @@ def unclipped(window: Window, rule: int, loss: float) -> tuple[float, bool, Wind
 
 @kernel
 def clip(window: Window, clip: int, rule: int, loss: float) -> tuple[float, bool, Window]:
-    """One observation through a window of any kind.
+    """Clip one loss by a window of any kind (lines 5 and 7).
 
     Returns l+ in units of 2^e, whether it was clipped, and the next window.
     """
@@ -139,16 +147,13 @@ def clip(window: Window, clip: int, rule: int, loss: float) -> tuple[float, bool
 
 @kernel
 def scale_of(window: Window, clip: int) -> float:
-    """What the losses are clipped to: C, or the observed range.
-
-    One beyond the largest float is given as that: no loss exceeds it.
-    """
+    """Return C, or with range clipping the observed range, at most the largest float."""
     W = window.W if clip == RANGE else 0.5 * window.W
     return capped(W, window.e)
 
 
 def tenfold(low: float, high: float, scale: float, clip: int) -> tuple[float, float]:
-    """Losses beyond these make ``scale`` more than ten times what it is.
+    """Return the two losses beyond which ``scale`` would grow more than tenfold.
 
     ``low`` and ``high`` are the window's. The paper's threshold becomes twice such a loss.
     """
@@ -159,9 +164,9 @@ def tenfold(low: float, high: float, scale: float, clip: int) -> tuple[float, fl
 
 @kernel
 def unit_factor(before: Window, after: Window) -> float:
-    """What values in units of ``before`` are multiplied by to be in units of ``after``.
+    """Return the factor that takes values from the unit of ``before`` to that of ``after``.
 
-    Nothing is in units of an empty window: what it let through is 0, or in the next one's unit.
+    It is 1 after an empty window: what that let through is 0, or in the next one's unit.
     """
     if before.W > 0.0 and before.e != after.e:
         return math.ldexp(1.0, before.e - after.e)
@@ -187,7 +192,7 @@ def to_unit(loss: float, low: float, high: float) -> tuple[float, bool]:
 
 
 class Windows(NamedTuple):
-    """A window per layer, and what they made of the last losses; vectors over layers."""
+    """A window per layer, and the l+ of the last losses; vectors over layers."""
 
     W: Mantissas
     e: Exponents
@@ -197,12 +202,12 @@ class Windows(NamedTuple):
     e_before: Scratch
 
     def check(self) -> None:
-        """Refuse windows that no losses can have made."""
+        """Reject windows that no losses can have made."""
         check_windows(self.W, self.e, self.low, self.high)
 
 
 def empty_windows(n: int) -> Windows:
-    """``n`` windows that have seen nothing."""
+    """Make ``n`` empty windows."""
     low, high = np.full(n, math.inf), np.full(n, -math.inf)
     return Windows(np.zeros(n), np.zeros(n), low, high, np.zeros(n), np.zeros(n))
 
@@ -212,7 +217,7 @@ _clip_one = clip
 
 @subroutine
 def clip_each(windows: Windows, clip: int, rule: int, losses: Vector) -> int:
-    """One observation through each window, in place; how many were clipped."""
+    """Clip one loss by each window, in place; return how many were clipped."""
     count = 0
     for h in range(losses.size):
         before = Window(windows.W[h], int(windows.e[h]), windows.low[h], windows.high[h])

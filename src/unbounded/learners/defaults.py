@@ -1,7 +1,8 @@
-"""The steps of a bandit that its file need not define.
+"""The steps that a bandit's file need not define: ``distribution``, ``act`` and ``scale``.
 
-A state that holds a ``law`` is played by drawing from it, one with the ``best`` arm by playing
-that. The scale is the range that the learner was given as ``low`` and ``high``, or 0.
+If the state has a field ``law``, the arm is drawn from it; else, if it has a field ``best``, that
+arm is played. The scale is high - low, if the params have these fields, and 0 otherwise. A file
+that defines a step of its own overrides the default.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from unbounded.jit.kernel import kernel
 
 
 def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..., Any]]:
-    """``distribution``, ``act`` and ``scale`` for these records, as kernels of ``module``."""
+    """Make ``distribution``, ``act`` and ``scale`` for these records, as kernels of ``module``."""
     held, given = (set(getattr(record, "_fields", ())) for record in (State, Params))
     steps: dict[str, Any] = {"scale": _given_range if {"low", "high"} <= given else _no_scale}
     if "law" in held:
@@ -28,7 +29,7 @@ def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..
 
 
 def _own(step: Any, name: str, module: str) -> Callable[..., Any]:
-    """A kernel of its own for each algorithm: what is compiled for one says nothing of others."""
+    """Make a separate kernel for each algorithm, so that each is compiled on its own."""
     copy = FunctionType(step.__code__, step.__globals__, name)
     copy.__module__, copy.__doc__ = module, step.__doc__
     return kernel(copy)
@@ -46,7 +47,7 @@ def _law_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
 
 
 def _best_distribution(params: Any, state: Any, q: Vector) -> None:
-    """All probability on the best arm."""
+    """Put all probability on the best arm."""
     q[:] = 0.0
     q[state.best] = 1.0
 
@@ -57,10 +58,10 @@ def _best_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
 
 
 def _given_range(params: Any, state: Any) -> float:
-    """The range that it was given."""
+    """Return the width of the range that it was given, at most the largest float."""
     return min(params.high - params.low, LARGEST)
 
 
 def _no_scale(params: Any, state: Any) -> float:
-    """It works with no scale."""
+    """Return 0: it has no scale."""
     return 0.0

@@ -1,11 +1,11 @@
 """AdaTINF: bandit for heavy-tailed losses of unknown tail (Huang, Dai & Huang 2022, Algorithm 3).
 
 FTRL with Psi = -2 sum sqrt(p) and 1 / eta_t = lambda sqrt(t), where lambda = 2^J. A loss above
-r_t = (1 - 2^(-1/3)) sqrt(p_k) / eta_t is skipped. What the round cost, 2 eta_t l^2 / sqrt(p_k), or
-|l| where it was skipped, is added up in S. When S > lambda sqrt(n (T + 1)), lambda doubles, or
-grows to twice that cost over sqrt(n (T + 1)), and S starts again from the cost. The paper's text
-was not at hand: this is what is known of its algorithm at second hand, with |l| for skipped losses
-of any sign.
+r_t = (1 - 2^(-1/3)) sqrt(p_k) / eta_t is skipped. The cost of the round, c_t = 2 eta_t l^2 /
+sqrt(p_k), or |l| if it was skipped, is added up in S. When S > lambda sqrt(n (T + 1)), J becomes
+the larger of J + 1 and ceil(log2(c_t / sqrt(n (T + 1)))) + 1, and S starts again from c_t. The
+paper's text was not at hand: this is what is known of its algorithm at second hand, with |l| for
+skipped losses of any sign.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class State(NamedTuple):
     t: Round
     clipped: Count  # skipped
     J: Annotated[int, Values(0, _MOST_DOUBLINGS)]  # lambda = 2^J; never falls
-    S: Size  # sum of c_t since lambda changed; >= 0
+    S: Size  # sum of c_t since J changed, that round included; >= 0
     L_hat: Annotated[Vector, Values(-_MOST, _MOST)]  # (n,) cumulative loss estimates
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         require(math.ldexp(params.budget, self.J) >= self.S, "lambda would have grown")
 
 
 def init(params: Params) -> State:
-    """lambda = 1 and p_1 uniform."""
+    """Start with lambda = 1 and uniform p_1."""
     return State(t=1, clipped=0, J=0, S=0.0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
@@ -59,7 +59,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     n, t, L_hat, J = params.n, state.t, state.L_hat, state.J
     weight = math.ldexp(math.sqrt(t), J)  # 1 / eta_t
     root = math.sqrt(p_k)
-    skipped = abs(loss) > _THETA * weight * root
+    skipped = abs(loss) > _THETA * weight * root  # r_t
     if skipped:
         c = abs(loss)
     else:
@@ -67,7 +67,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         L_hat[arm] += loss / p_k
     S = state.S + c
     if math.ldexp(params.budget, J) < S:
-        J = max(J + 1, math.frexp(c / params.budget)[1] + 1)  # its exponent is ceil(log2) or more
+        J = max(J + 1, math.frexp(c / params.budget)[1] + 1)  # frexp: ceil(log2), or 1 + log2
         S = c
     if n > 1:
         power_entropy(L_hat, 1.0 / math.ldexp(math.sqrt(t + 1), J), 2.0, state.law)
@@ -76,7 +76,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """lambda."""
+    """Return lambda."""
     return math.ldexp(1.0, state.J)
 
 

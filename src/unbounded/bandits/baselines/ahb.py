@@ -1,9 +1,10 @@
 """AHB: AdaHedge for bandits with extra exploration (Hadiji & Stoltz 2023, Algorithm 1).
 
-Exponential weights whose rate follows AdaHedge's mixability gap, on payoffs y = -loss centred
-by the mean of one pull of each arm. Strongly scale-free and shift-free; its bound has a factor
-sqrt(ln n) more than SCB's. Read in the paper (JMLR 24(13), (8) and Theorem 7), and compared with
-its authors' code, which departs from it (docs/results/peers.md).
+Exponential weights with eta = ln n / S, S the sum of AdaHedge's mixability gaps, on payoffs
+y = -loss less the mean of one pull of each arm. Strongly scale-free and translation-invariant; its
+bound has a factor sqrt(ln n) more than SCB's. Here q is AdaHedge's distribution and p the one that
+is played. Read in the paper (JMLR 24(13), (8) and Theorem 7), and compared with its authors' code,
+which departs from it (docs/results/peers.md).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count  # nothing is ever clipped
-    e: Exponent  # payoffs are in units of 2^e, which bounds all that were seen
+    e: Exponent  # payoffs, centre, S and L_hat are in units of 2^e, above every |payoff| so far
     seen: bool  # whether a payoff other than 0 was seen
     centre: Annotated[float, Values(-1.0 - ROUNDING, 1.0 + ROUNDING)]  # mean of the first n payoffs
     S: Size  # cumulative mixability gap
@@ -46,7 +47,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """Round 1 pulls arm 0."""
+    """Start with arm 0, which round 1 pulls."""
     n, law = params.n, new_law(params.n)
     q = law.q.copy()
     put_all_on(law, 0)
@@ -57,7 +58,7 @@ def init(params: Params) -> State:
 
 @kernel
 def _mixability_gap(q_k: float, x: float, eta: float) -> float:
-    """-q x + ln(1 - q + q e^{eta x}) / eta for a payoff x on one arm; eta = inf in the limit."""
+    """Return -q x + ln(1 - q + q e^{eta x}) / eta, for x on one arm; its limit if eta = inf."""
     if math.isinf(eta):
         return max(0.0, x) - q_k * x
     if eta * x > 1.0:
@@ -77,7 +78,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     n, t, e, seen, centre, S = params.n, state.t, state.e, state.seen, state.centre, state.S
     q, p, L_hat = state.q, state.law.q, state.L_hat
     exponent = math.frexp(abs(loss))[1]
-    if loss != 0.0 and (not seen or exponent > e):
+    if loss != 0.0 and (not seen or exponent > e):  # the largest so far sets the unit
         if seen:
             factor = math.ldexp(1.0, e - exponent)
             rescale(L_hat, e, exponent)
@@ -85,19 +86,19 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
             S *= factor
         e, seen = exponent, True
     y = -math.ldexp(loss, -e)
-    if t <= n:
+    if t <= n:  # round t pulled arm t - 1
         centre += y / n
     else:
         x = (y - centre) / p_k
         eta = math.log(n) / S if S > 0.0 else math.inf
-        S += max(0.0, _mixability_gap(q[arm], x, eta))
+        S += max(0.0, _mixability_gap(q[arm], x, eta))  # with q, not p
         L_hat[arm] -= x
     t += 1
     if t <= n:
         put_all_on(state.law, t - 1)
     else:
         eta = min(math.log(n) / S, 1e308) if S > 0.0 else 0.0  # subnormal S
-        total = shannon(L_hat, eta, q, state.law.room)
+        total = shannon(L_hat, eta, q, state.law.room)  # S = 0: L_hat = 0, q uniform
         gamma = min(0.5, math.sqrt(params.exploration * n * math.log(n) / t))
         for k in range(n):
             q[k] /= total
@@ -108,14 +109,15 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The inverse of AdaHedge's learning rate, over ln n."""
+    """Return S = ln n / eta, the sum of the mixability gaps."""
     return capped(state.S, state.e)
 
 
 def bound(n: int, T: int) -> float:
-    """The three terms of Hadiji & Stoltz 2023, Theorem 7, at alpha = 1/2, for a range of 1.
+    """Add up the three terms of Hadiji & Stoltz 2023, Theorem 7, at alpha = 1/2, for a range of 1.
 
-    For large T that is at most 9.33 sqrt(n T ln n); the 7 that is printed does not follow.
+    For large T that is at most 9.33 sqrt(n T ln n); the 7 that is printed does not follow
+    (docs/theory/errata.md, O4).
     """
     if n == 1:
         return 0.0

@@ -1,12 +1,13 @@
 """Scale-free Banker-OMD with a log barrier (Huang, Dai & Huang 2023, Algorithm 4), no delays.
 
 As read in the paper (PMLR 202); docs/theory/errata.md, O1, says how others differ. Losses far
-outside of what was seen are skipped. Without delays the action scales
+outside of what was observed are skipped. Without delays the action scales
 sigma_t = max(sqrt((3 + D_t) / ln(3 + D_t / B_t^2)) / sqrt(n ln T), 2 B_t) never decrease, and the
-algorithm is FTRL with 1 / eta_t = sigma_t on the losses that were kept. (A skipped round leaves its
-savings available: read literally, the pseudo-code would lose them and restart from uniform, which
-the analysis does not need.) B_1 = 1 and the 3 have the unit of a loss, so that the distribution
-does change with the scale of the losses.
+algorithm is FTRL with 1 / eta_t = sigma_t on the losses that were not skipped; D_t is B_t^2 plus
+the sum of their squares, and B_{t+1} = max(B_t, 2 |l|). (A skipped round leaves its savings
+available: read literally, the pseudo-code would lose them and restart from uniform, which the
+analysis does not need.) B_1 = 1 and the 3 have the unit of a loss, so that the distribution does
+change with the scale of the losses.
 """
 
 from __future__ import annotations
@@ -35,27 +36,27 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count  # skipped, in this algorithm
-    B: Annotated[float, Values(1.0)]  # the paper's \\hat{L}_t: losses up to it are kept
-    Q: Size  # sum of the squares of the losses kept
+    B: Annotated[float, Values(1.0)]  # B_t, the paper's \\hat{L}_t: losses above it are skipped
+    Q: Size  # sum of the squares of the losses that were not skipped: D_t - B_t^2
     sigma: float  # sigma_t
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         require(close(self.sigma, _sigma(params.n_log_T, self.B, self.Q)), "another sigma")
         check_lambda(self.lam, params.n)
 
 
 @kernel
 def _sigma(n_log_T: float, B: float, Q: float) -> float:
-    D = B * B + Q  # round t itself counts with B_t^2
+    D = B * B + Q  # D_t: round t itself, not yet observed, counts with B_t^2
     return max(math.sqrt((3.0 + D) / math.log(3.0 + D / (B * B)) / n_log_T), 2.0 * B)
 
 
 def init(params: Params) -> State:
-    """B_1 = 1 and p_1 uniform."""
+    """Start with B_1 = 1 and uniform p_1."""
     return State(
         t=1, clipped=0, B=1.0, Q=0.0, sigma=_sigma(params.n_log_T, 1.0, 0.0), lam=1.0,
         L_hat=np.zeros(params.n), law=new_law(params.n),
@@ -66,7 +67,7 @@ def init(params: Params) -> State:
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     Q, lam, L_hat = state.Q, state.lam, state.L_hat
-    skipped = abs(loss) > state.B or loss < -0.5 * state.sigma  # the second implies the first
+    skipped = abs(loss) > state.B or loss < -0.5 * state.sigma  # sigma >= 2 B: redundant
     B = max(state.B, 2.0 * abs(loss))
     if not skipped:
         L_hat[arm] += loss / p_k
@@ -79,7 +80,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The threshold above which a loss is skipped."""
+    """Return B_t, the threshold above which a loss is skipped."""
     return state.B
 
 

@@ -1,8 +1,8 @@
 """Tsallis-INF with doubling restarts: the obvious way to deal with an unknown scale.
 
-Tsallis-INF on [-R, R], where R is twice the first loss other than 0; when a loss exceeds R, R
-becomes twice that loss and everything that was learned is thrown away. A control for SCB, which
-does the same without forgetting.
+Tsallis-INF on [-R, R], where R is twice the absolute value of the first loss other than 0; when
+|loss| > R, R becomes 2 |loss| and everything that was learned is discarded. A control for SCB,
+which does the same without restarts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         self.anchor.check_for(self.L_hat)
 
 
@@ -66,7 +66,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     exceeds = abs(value) > R
     if exceeds:
         R, exponent = math.frexp(abs(loss))
-        e, age = exponent + 1, 0
+        e, age = exponent + 1, 0  # R = 2 |loss|; restart
         L_hat[:] = 0.0
         anchor = NO_ANCHOR
         make_uniform(state.law)
@@ -74,7 +74,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         age += 1
         L_before = L_hat[arm]
         L_hat[arm] += 0.5 * (value / R + 1.0) / p_k
-        eta = 2.0 / math.sqrt(age + 1)
+        eta = 2.0 / math.sqrt(age + 1)  # of the next round, counted from the restart
         if anchor.S2 > 0.0:
             anchor = tsallis_moved(anchor, L_before, L_hat[arm])
         else:
@@ -85,7 +85,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """R."""
+    """Return R."""
     return capped(state.R, state.e)
 
 

@@ -46,7 +46,7 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
     pulls[arm] += 1.0
     weight = 1.0 / pulls[arm]
     means[arm] = (1.0 - weight) * means[arm] + weight * loss  # loss - mean could overflow
-    best = 0
+    best = 0  # the smallest mean among the arms that were pulled
     unpulled = 0
     for k in range(n):
         if pulls[k] == 0.0:

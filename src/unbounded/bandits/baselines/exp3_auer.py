@@ -48,7 +48,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     n, gamma, L_hat = params.n, params.gamma, state.L_hat
     x, clipped = to_unit(loss, params.low, params.high)
-    L_hat[arm] -= (1.0 - x) / p_k
+    L_hat[arm] -= (1.0 - x) / p_k  # w = exp(-(gamma / n) L_hat); 1 - x is the gain
     shannon_mixed(L_hat, gamma / n, gamma, state.law)
     return State(state.t + 1, state.clipped + clipped, L_hat, state.law)
 

@@ -60,7 +60,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k} + gamma_t."""
+    """Draw from p_t; the memo is p_{t,k} + gamma_t, gamma_t = eta_t / 2."""
     arm, p_k = shannon_arms.draw(state.arms, word)
     return arm, p_k, p_k + 0.5 * _eta(params, state.t)
 

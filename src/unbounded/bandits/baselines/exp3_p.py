@@ -37,7 +37,7 @@ class Params(NamedTuple):
     high: float
     eta: float
     gamma: float
-    b: float
+    b: float  # of the estimators above
     logarithmic: bool  # the estimator of "audibert"
 
 
@@ -56,7 +56,7 @@ def init(params: Params) -> State:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    x, clipped = to_unit(loss, params.low, params.high)
+    x, clipped = to_unit(loss, params.low, params.high)  # the gain is g = 1 - x; L_hat is -G
     L_hat, b = state.L_hat, params.b
     if params.n > 1:
         if params.logarithmic:
@@ -70,7 +70,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 
 def tuning(form: str, n: int, T: int, delta: float) -> tuple[float, float, float]:
-    """eta, gamma and b of a form."""
+    """Return eta, gamma and b of a form."""
     if n == 1:
         return 1.0, 1.0, 1.0
     if form == "auer":

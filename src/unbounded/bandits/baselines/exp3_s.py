@@ -4,8 +4,8 @@ For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n with W = sum_i w_i, and
 w_j exp(gamma x_hat_j / n) + e alpha W / n. So no arm is ever far from being tried again. With
 alpha = 1 / T and gamma = min(1, sqrt(n (S ln(n T) + e) / ((e - 1) T))), regret is bounded against
 every sequence of arms with at most S - 1 switches. The paper's text was not at hand: the update is
-the well-known one, tuning and bound follow from K (S ln(K / alpha) + e alpha T) / gamma
-+ (e - 1) gamma T, the paper's Theorem 8.1 as quoted elsewhere.
+the well-known one, tuning and bound follow from n (S ln(n / alpha) + e alpha T) / gamma
++ (e - 1) gamma T, the paper's Theorem 8.1 as quoted elsewhere. Here S is ``switches`` + 1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     n, gamma, w, law = params.n, params.gamma, state.w, state.law
     x, clipped = to_unit(loss, params.low, params.high)
     w[arm] *= math.exp(gamma * (1.0 - x) / (n * p_k))  # at most e, since p_k >= gamma / n
-    share = math.e * params.alpha / n
+    share = math.e * params.alpha / n  # e alpha W / n, where W = 1 before this round
     for i in range(n):
         w[i] += share
     inverse = 1.0 / total(w, law.room)
@@ -66,7 +66,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The range that it was told."""
+    """Return the width of the range that it was given."""
     return params.high - params.low
 
 

@@ -46,7 +46,7 @@ def init(params: Params) -> State:
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     t, L_hat, order = state.t, state.L_hat, 1.0 / params.a
-    skipped = abs(loss) > params.theta * params.sigma * power(t * p_k, order)
+    skipped = abs(loss) > params.theta * params.sigma * power(t * p_k, order)  # r_t
     if not skipped:
         L_hat[arm] += loss / p_k
     if params.n > 1:
@@ -57,12 +57,12 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """sigma."""
+    """Return sigma."""
     return params.sigma
 
 
 def theta_of(a: float) -> float:
-    """theta_a; the second expression tends to exp(-1/2) as a tends to 2."""
+    """Return theta_a; as a tends to 2 its second expression tends to exp(-1/2), the larger one."""
     first = 1.0 - 2.0 ** (-(a - 1.0) / (2.0 * a - 1.0))
     return first if a == 2.0 else min(first, (2.0 - 2.0 / a) ** (1.0 / (2.0 - a)))
 

@@ -29,7 +29,7 @@ class Params(NamedTuple):
     n: int
     low: float
     high: float
-    eta: float  # of the Tsallis solve
+    eta: float  # of the Tsallis solve, 2 sqrt(1 - gamma) / sqrt(5 T): not the paper's eta
     gamma: float
 
 
@@ -41,7 +41,7 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         check_start(self.x, self.L_hat, params.eta)
 
 
@@ -57,7 +57,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     loss_01, clipped = to_unit(loss, params.low, params.high)
     x, L_hat = state.x, state.L_hat
-    L_hat[arm] -= (1.0 - loss_01) / p_k
+    L_hat[arm] -= (1.0 - loss_01) / p_k  # V_k += y / p_k
     if params.n > 1:
         start = Anchor(min(x, L_hat[arm] - 2.0 / params.eta), 0.0, 0.0, 0.0)
         x = tsallis_mixed(L_hat, params.eta, start, params.gamma, state.law).x

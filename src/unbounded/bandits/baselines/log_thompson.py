@@ -10,7 +10,8 @@ Losses are ranked by their geometric means: the right thing for log-normal losse
 have similar variances.
 
 The draws are a function of (stream, t, arm), as if they had been written down before the play, so
-that the arm of a round is certain. A loss of at most 0 is taken as the least positive one so far.
+that the arm of a round is deterministic. A loss of at most 0 is taken as the least positive one so
+far; before there is one, as equal to the first positive loss to come.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class State(NamedTuple):
     best: Arm  # the arm of round t
     first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
     e: Annotated[int, _BITS]  # the exponent of that loss
-    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # logarithm so far, from the first one
+    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # log2(least loss / first loss) so far
     plays: CountsBelowT  # (n,) s of every arm
-    means: Annotated[Vector, _BITS]  # (n,) of the logarithms, to base 2, from the first one
+    means: Annotated[Vector, _BITS]  # (n,) of y = log2(loss / first loss)
     squares: Vector  # (n,) Q of every arm; >= 0
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
         require(np.all(abs(self.squares) <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
 
@@ -67,7 +68,7 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
     """Learn from the loss of ``arm``."""
     t, first, e, least = state.t + 1, state.first, state.e, state.least
     plays, means, squares = state.plays, state.means, state.squares
-    y = least
+    y = least  # log2(loss / first loss)
     if loss > 0.0:  # exponents apart: a power of two changes nothing
         mantissa, exponent = math.frexp(loss)
         logarithm = math.log2(mantissa)

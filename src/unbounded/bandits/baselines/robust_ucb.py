@@ -27,8 +27,8 @@ from unbounded.validation import checked_count, checked_within
 class Params(NamedTuple):
     n: int
     k: int  # the largest number of blocks
-    width: float  # of the interval at one loss
-    power: float  # 1 - 1 / a: it shrinks as s^-power
+    width: float  # of the interval at s = 1: (12 v)^(1/a) (2 + 32 ln T)^power
+    power: float  # 1 - 1 / a: the width shrinks as s^-power
     v: float
 
 
@@ -38,7 +38,7 @@ class State(NamedTuple):
     best: Arm  # the arm of round t
     plays: CountsBelowT  # (n,) s of every arm
     lower: Vector  # (n,) lower confidence bounds; 0 where s = 0
-    sums: Vector  # (2 k n,) of every arm the sums of losses dealt in turn; two make a block
+    sums: Vector  # (2 k n,) per arm, 2 k half-blocks to which losses are dealt in turn
     means: Scratch  # (k,) for the means of the blocks
 
 
@@ -70,7 +70,10 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
 
 @kernel
 def median_of_means(sums: Vector, s: int, means: Vector) -> float:
-    """Of ``s`` losses that were dealt in turn to ``sums``; two neighbours make a block."""
+    """Return the median of the block means of ``s`` losses; two neighbors of ``sums`` are a block.
+
+    With half-blocks, s < 2 k losses make s // 2 blocks of two without moving any loss.
+    """
     hands = sums.size
     k = min(hands, s) // 2
     if k == 0:
@@ -85,7 +88,7 @@ def median_of_means(sums: Vector, s: int, means: Vector) -> float:
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """v."""
+    """Return v."""
     return params.v
 
 

@@ -43,13 +43,13 @@ class State(NamedTuple):
     law: Law  # p'_t, mixed
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         require(np.all(self.p > 0.0), "p has zeros")
         check_lambda(self.lam, params.n)
 
 
 def init(params: Params) -> State:
-    """eta_0 = n, gamma_0 = 1/2 and p_1 uniform."""
+    """Start with eta_0 = n, gamma_0 = 1/2 and uniform p_1."""
     n, law = params.n, new_law(params.n)
     return State(
         t=1, clipped=0, M=0.0, Gam=0.0, lam=1.0,
@@ -59,7 +59,7 @@ def init(params: Params) -> State:
 
 @kernel
 def _share(params: Params, t: int, Gam: float) -> float:
-    """gamma_t, of which round t + 1 makes use."""
+    """Return gamma_t, which round t + 1 uses."""
     if t == 0:
         return 0.5
     if params.exploration == ADAPTIVE:
@@ -71,7 +71,10 @@ def _share(params: Params, t: int, Gam: float) -> float:
 def _stability(
     p: Vector, eta: float, arm: int, l_hat: float, theta: Vector, r: Vector, lanes: Vector
 ) -> float:
-    """sup_r <l_hat, p - r> - Breg_F(r, p) / eta, at 1 / r_i = 1 / p_i + eta l_hat_i + lambda."""
+    """Return max_r <l_hat, p - r> - Breg_F(r, p) / eta.
+
+    The maximizer has 1 / r_i = 1 / p_i + eta l_hat_i + lambda.
+    """
     for i in range(p.size):
         theta[i] = 1.0 / p[i]
     theta[arm] += eta * l_hat
@@ -91,11 +94,11 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
     M, Gam, lam = state.M, state.Gam, state.lam
     if n > 1:
         l_hat = loss / q_k
-        eta = n / (1.0 + M)
+        eta = n / (1.0 + M)  # eta_{t-1}: p_t was solved with it
         M += max(0.0, _stability(state.p, eta, arm, l_hat, state.theta, q, room))
-        Gam += _share(params, t - 1, Gam) * abs(l_hat)
+        Gam += _share(params, t - 1, Gam) * abs(l_hat)  # Gamma_t, with gamma_{t-1}
         L_hat[arm] += l_hat
-        lam, total = log_barrier(L_hat, n / (1.0 + M), lam, state.p, room)
+        lam, total = log_barrier(L_hat, n / (1.0 + M), lam, state.p, room)  # p_{t+1}, eta_t
         for i in range(n):
             state.p[i] /= total
             q[i] = state.p[i]
@@ -106,7 +109,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """1 / eta_t."""
+    """Return 1 / eta_{t-1}, of the solve for p_t."""
     return (1.0 + state.M) / params.n
 
 

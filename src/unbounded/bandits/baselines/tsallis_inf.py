@@ -33,7 +33,7 @@ class State(NamedTuple):
     arms: Arms  # cumulative loss estimates, and p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         self.arms.check_for(self.t)
 
 

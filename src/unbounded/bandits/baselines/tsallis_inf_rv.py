@@ -37,7 +37,7 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         check_start(self.x, self.L_hat, 4.0 / math.sqrt(self.t))
 
 
@@ -61,6 +61,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
             L_hat[i] += (loss_01 - B) / p_k + B if i == arm else B  # B is added on every arm
             smallest = min(smallest, L_hat[i])
         eta = 4.0 / math.sqrt(t + 1.0)
+        # From x of round t, but below min L: no p_i exceeds 1, so x <= min L - 2 / eta.
         start = Anchor(min(x, smallest - 2.0 / eta), 0.0, 0.0, 0.0)
         x = tsallis_mixed(L_hat, eta, start, 0.0, state.law).x
     return State(t + 1, state.clipped + clipped, x, L_hat, state.law)

@@ -36,7 +36,7 @@ class State(NamedTuple):
     gains: Sizes  # (n,) sums of 1 - loss
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         require(np.all(self.gains <= self.plays), "there are no such gains")
 
 
@@ -54,7 +54,7 @@ def update(params: Params, state: State, arm: int, memo: float, loss: float) -> 
     gains[arm] += 1.0 - x
     best = 0
     highest = -math.inf
-    numerator = 2.0 * math.log(state.t)
+    numerator = 2.0 * math.log(state.t)  # state.t plays so far, this one included
     for i in range(params.n):
         if plays[i] == 0.0:
             best = i

@@ -1,11 +1,12 @@
 """UMAB-G: bandit for losses of any sign and size (Chen & Zhang 2023).
 
-FTRL with a log barrier. Only the negative side is clipped, at -2 C, and unlikely arms are lifted
-by 1 / rho at the expense of the likeliest. Written after the code of the authors' experiments, with
-which it agrees in every probability but for the precision of the normaliser
-(docs/results/peers.md); the paper's text was not at hand, so its theorem's constants are not
-quoted. C starts at a number that has the unit of a loss, so that q_t does change with the scale of
-the losses.
+FTRL with a log barrier. Only the negative side is clipped, at -2 C, and arms with p_i < 1 / rho are
+lifted by 1 / rho at the expense of the likeliest, rho = 2 n^2 + sqrt(G). Adaptive exploration adds
+2 |l_hat| c_k to G, where c_k is 1 for a lifted arm, the number of lifted arms for the likeliest,
+and 0 otherwise. Written after the code of the authors' experiments, with which it agrees in every
+probability but for the precision of the normaliser (docs/results/peers.md); the paper's text was
+not at hand, so its theorem's constants are not quoted. C starts at a number that has the unit of a
+loss, so that q_t does change with the scale of the losses.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Params(NamedTuple):
     n: int
     C_1: float
     G_1: float  # rho = 2 n^2 + sqrt(G): G_1 = n T with fixed exploration, else 0
-    G_most: float
+    G_most: float  # n T with fixed or capped exploration, else inf
 
 
 class State(NamedTuple):
@@ -42,7 +43,7 @@ class State(NamedTuple):
     Q: Size  # sum of squared clipped losses
     G: float
     lam: float  # the normaliser of p_t: where the next solve starts
-    lift: float  # 1 / rho of round t
+    lift: float  # 1 / rho of round t, for `check` only; 0 in round 1
     lifted: Count  # how many arms were lifted in round t
     top: Arm  # the likeliest arm of p_t, which paid for it
     L_hat: Vector  # (n,) cumulative loss estimates
@@ -50,7 +51,7 @@ class State(NamedTuple):
     law: Law  # q_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         n = params.n
         require(self.C >= params.C_1, "losses have no such sizes")
         require(params.G_1 <= self.G <= params.G_most, "exploration has no such cost")
@@ -81,7 +82,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         l_hat = l_c / q_k
         L_hat[arm] += l_hat
         Q += l_c * l_c
-        moved = lifted if arm == top else state.was_lifted[arm]
+        moved = lifted if arm == top else state.was_lifted[arm]  # c_k of round t
         G = min(params.G_most, G + 2.0 * abs(l_hat) * moved)
         eta = 4.0 / math.sqrt(C * C + Q / n)
         lam, total = log_barrier(L_hat, eta, lam, q, state.law.room)
@@ -107,7 +108,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """C_t."""
+    """Return C_t."""
     return state.C
 
 

@@ -29,15 +29,15 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     t: Round
-    clipped: Count
-    l_max: Size
+    clipped: Count  # losses below 0, taken as 0
+    l_max: Size  # the largest loss observed
     Q: Size  # sum of squared losses, in units of l_max^2: cannot overflow
     lam: float  # the normaliser of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         check_lambda(self.lam, params.n)
 
 
@@ -53,7 +53,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     n, l_max, Q, lam, L_hat = params.n, state.l_max, state.Q, state.lam, state.L_hat
     l_k = max(0.0, loss)
-    if l_k > l_max:
+    if l_k > l_max:  # a new unit of Q
         share = l_max / l_k
         Q *= share * share
         l_max = l_k
@@ -61,14 +61,15 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         share = l_k / l_max
         Q += share * share
         L_hat[arm] += l_k / p_k
-        eta = min(4.0 / (l_max * math.sqrt(1.0 + Q / n)), 1e308)  # subnormal l_max
+        # eta_{t+1}; the minimum is for subnormal l_max
+        eta = min(4.0 / (l_max * math.sqrt(1.0 + Q / n)), 1e308)
         lam = log_barrier_mixed(L_hat, eta, lam, state.law)
     return State(state.t + 1, state.clipped + (loss < 0.0), l_max, Q, lam, L_hat, state.law)
 
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The largest loss seen."""
+    """Return the largest loss observed."""
     return state.l_max
 
 

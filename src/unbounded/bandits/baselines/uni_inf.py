@@ -1,9 +1,10 @@
 """uniINF: parameter-free bandit for heavy-tailed losses (ICLR 2025), reconstructed.
 
-FTRL with a log barrier whose weight S_t is learned from losses clipped at S_t / (4 (1 - p_k)),
-while the estimator skips the losses beyond. Written from memory of the paper; only its bounds
-could be read. S_1 = 4 has the unit of a loss, so that the distribution does change with the scale
-of the losses.
+FTRL with a log barrier and 1 / eta_t = S_t. With C_t = S_t / (4 (1 - p_k)), the estimator skips a
+loss of |l| >= C_t; every loss, clipped to [-C_t, C_t], enters
+S_{t+1}^2 = S_t^2 + clip(l)^2 (1 - p_k)^2 / (n ln T). Written from memory of the paper; only its
+bounds could be read. S_1 = 4 has the unit of a loss, so that the distribution does change with the
+scale of the losses.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Refuse what cannot have been learned."""
+        """Reject a state that cannot have been learned."""
         check_lambda(self.lam, params.n)
 
 
 def init(params: Params) -> State:
-    """S_1 = 4 and p_1 uniform."""
+    """Start with S_1 = 4 and uniform p_1."""
     return State(t=1, clipped=0, S=4.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
@@ -53,7 +54,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     skipped = False
     if params.n > 1:
         rest = max(0.0, 1.0 - p_k)
-        # |l| < C_t = S / (4 rest), and |clip(l)| rest <= S / 4, without dividing by rest = 0
+        # |l| >= C_t is 4 |l| rest >= S, and |clip(l)| rest is at most S / 4: rest may be 0.
         skipped = 4.0 * abs(loss) * rest >= S
         if not skipped:
             L_hat[arm] += loss / p_k
@@ -65,7 +66,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """S_t."""
+    """Return S_t."""
     return state.S
 
 
