@@ -107,7 +107,7 @@ def test_many_arms_are_what_few_arms_are(few_and_many, n, story, whom):
         q = law_of(many)
         np.testing.assert_allclose(q, law_of(few), rtol=1e-10)
     np.testing.assert_allclose(q, solved(many.M, many.S), rtol=1e-11)
-    many.check(BETA)
+    many.check_for(BETA)
     assert anchors(many) < 250
 
 
@@ -174,7 +174,7 @@ def test_large_changes_take_one(few_and_many, change, rate):
     arms, _ = signed_arms.add(arms, *change)
     arms = signed_arms.solve(arms, rate, BETA)
     assert anchors(arms) == 2
-    arms.check(BETA)
+    arms.check_for(BETA)
     np.testing.assert_allclose(law_of(arms), solved(arms.M, arms.S), rtol=1e-11)
 
 
@@ -274,7 +274,7 @@ def test_the_probability_of_an_arm_is_told_with_it(few_and_many):
 
 def is_refused(arms: Arms, beta: float) -> bool:
     try:
-        arms.check(beta)
+        arms.check_for(beta)
     except ValueError:
         return True
     return False
@@ -288,7 +288,7 @@ def test_what_cannot_be_is_refused(few_and_many):
         arms, _ = changed(arms, int(rng.integers(130)) if t else 0, float(rng.normal() * 20.0))
     count = leaders(arms)
     assert count > 1
-    arms.check(BETA)
+    arms.check_for(BETA)
     kept = {
         lazy.CHANGES,
         lazy.ANCHORS,

@@ -98,7 +98,7 @@ def test_the_distribution_after_the_change(instance, many):
     _, expected = exact_gap(M, S + gap, k, x)
     np.testing.assert_allclose(distribution(arms), expected, rtol=1e-9, atol=1e-15)
     assert many or arms.M.min() == 0.0
-    arms.check(0.0)
+    arms.check_for(0.0)
 
 
 def test_subtracted_potentials_would_have_lost_the_gap(many):
@@ -129,7 +129,7 @@ def test_an_arm_may_fall_without_limit(many):
         q = distribution(arms)
         assert np.isfinite(q).all()
         assert abs(q.sum() - 1.0) < 1e-12
-        arms.check(0.1)
+        arms.check_for(0.1)
 
 
 @pytest.mark.parametrize("x", [-1e170, -1e90, 1e90, 1e170, 0.3e40, -0.3e40])
@@ -149,4 +149,4 @@ def test_a_lost_S_means_to_begin_anew(many):
     assert arms.S == 0.0
     assert arms.M.tolist() == [0.0, 0.0]
     assert distribution(arms).tolist() == [0.5, 0.5]
-    arms.check(0.0)
+    arms.check_for(0.0)
