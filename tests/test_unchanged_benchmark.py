@@ -16,7 +16,7 @@ import unbounded
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 ONLY = "short/bandit/Exp3()/5 arms"
-PLACE, LINE = "bandits/exp3.py", "L_hat[arm] += x / p_k"
+PLACE, LINE = "bandits/baselines/exp3.py", "L_hat[arm] += x / p_k"
 
 
 def run(package: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

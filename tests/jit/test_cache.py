@@ -87,7 +87,7 @@ def test_a_subroutine_whose_code_is_gone_is_compiled_again(package):
         path.unlink()
     # In a process that has compiled something before, it is another function for Numba.
     first = "from unbounded.jit.kernel import counting_kernel as kernel\n"
-    first += "".join(f"kernel(lambda x: x + {i})(1)\n" for i in range(5))
+    first += "".join(f"kernel(lambda x: x + {i})(1)\n" for i in range(11))
     assert run(package, first + PROGRAM)[:2] == ["30.0", "0"]
     assert run(package)[:2] == ["30.0", "1"]
 

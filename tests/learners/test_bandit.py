@@ -168,7 +168,7 @@ def test_what_no_saved_bandit_can_have():
                 (SCB.spec.packing.slot("t"), 0.0, "state.t cannot be 0"),
                 (SCB.spec.packing.slot("t"), 1.5, "state.t cannot be 1.5"),
                 (SCB.spec.packing.slot("t"), 3.0, "more was told"),
-                (SCB.spec.packing.slot("window.W"), 2.0, "width"),
+                (SCB.spec.packing.slot("window.W"), 2.0, r"window\.W cannot be 2"),
                 (SCB.spec.packing.slot("window.low"), math.nan, "nan"),
             ]
         ),

@@ -41,7 +41,11 @@ def losses_for(name: str) -> np.ndarray:
     return LOSSES
 
 
-TAKES = [name for name, cls in algorithms().items() if "allowed" in signature(cls).parameters]
+TAKES = [
+    name
+    for name, cls in algorithms().items()
+    if {"allowed", "known"} & {*signature(cls).parameters}
+]
 
 
 def test_who_knows_of_no_ends_says_so():

@@ -119,7 +119,7 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
             text=text or annotated,
             description=description,
             options=_options(annotation),
-            depth=_nesting(annotation),
+            depth=_lists_in(parameter.default) if annotation is Any else _nesting(annotation),
         )
     if "rng" in reserved and "rng" in signature:  # where the builder has a generator
         parameters["seed"] = _SEED
@@ -138,6 +138,11 @@ def _options(annotation: Any) -> tuple[str, ...]:
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(one for part in get_args(annotation) for one in _options(part))
+
+
+def _lists_in(value: Any) -> int:
+    """How deep the lists of a default nest, of an argument that has no annotation."""
+    return 1 + max(map(_lists_in, value), default=0) if isinstance(value, list | tuple) else 0
 
 
 def _nesting(annotation: Any) -> int:

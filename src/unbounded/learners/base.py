@@ -53,7 +53,6 @@ class AskTell(Repeatable, Generic[T]):
     _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
     _arguments: Mapping[str, Any]  # of the constructor, the seed apart
     _named: tuple[str, ...]  # those of them that differ from their defaults
-    _real: set[str]  # those of them that may be floats
 
     def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
         raise TypeError(
@@ -76,9 +75,9 @@ class AskTell(Repeatable, Generic[T]):
         were left open.
         """
         self._params = params
+        real = {n for n, p in signature(type(self)).parameters.items() if _is_real(p.annotation)}
         self._settings = {
-            n: plain(checked.get(n, self._arguments[n]), real=n in self._real)
-            for n in self._arguments
+            n: plain(checked.get(n, self._arguments[n]), real=n in real) for n in self._arguments
         }
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
@@ -451,7 +450,6 @@ def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> Non
     given = dict(list(bound.arguments.items())[1:])
     given.pop("seed", None)
     learner._arguments = given
-    learner._real = {n for n in given if _is_real(init.parameters[n].annotation)}
     learner._named = tuple(n for n in given if _differs(given[n], init.parameters[n].default))
 
 

@@ -45,7 +45,7 @@ class LayeredMDP:
     >>> LayeredMDP([0.5, 0.6], [], n_actions=2)
     Traceback (most recent call last):
     ...
-    ValueError: initial sums to 1.1; a distribution must sum to 1
+    unbounded.validation.ArgumentValueError: initial sums to 1.1; a distribution must sum to 1
     """
 
     def __init__(
