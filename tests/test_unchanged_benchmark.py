@@ -28,13 +28,15 @@ def run(package: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 def record(folder: Path, after: str = LINE) -> Path:
     """The recording of a copy of the package, in which a line may be another one."""
-    package, out = folder / "unbounded", folder / "out.json"
+    package, out = folder / "src" / "unbounded", folder / "out.json"
+    (folder / "tests").mkdir()
+    shutil.copy(Path(__file__).with_name("occupancy_facades.py"), folder / "tests")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(unbounded.__file__).parent, package, ignore=ignored)
     source = (package / PLACE).read_text()
     assert source.count(LINE) == 1
     (package / PLACE).write_text(source.replace(LINE, after))
-    done = run(folder, "record", out, "--interpreted", "--only", ONLY)
+    done = run(package.parent, "record", out, "--interpreted", "--only", ONLY)
     assert done.returncode == 0, done.stderr[-2000:]
     assert f"playing {package}" in done.stdout
     return out

@@ -169,7 +169,7 @@ def test_saved_and_restored_in_the_middle(cls):
     play(saved, losses[:15], 5)
     again = cls.load(saved.save())
     assert again.layers == MDP.layers
-    for name in ("layers", "n_actions", "allowed", "ends"):
+    for name in {"layers", "n_actions", "allowed", "ends", "known"} & {*saved.settings}:
         assert again.settings[name] == saved.settings[name]
     rest, _ = play(again, losses[15:], 5, first=16)
     for one, other in zip(rest, policies[15:], strict=True):
