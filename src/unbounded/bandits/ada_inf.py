@@ -238,8 +238,7 @@ class AdaINF(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     exploration : float, optional
         a in the share of uniform exploration, a n / (2 a n + sqrt(n t)); n / (2 (n - 1)) by
         default. Less of it is cheaper, unless an arm that was bad for long turns good.
@@ -250,8 +249,6 @@ class AdaINF(Learner):
     trim : int
         How many rare losses far *below* the others are to be ignored for ever; 0 by default,
         because such a loss may as well be a hidden good arm.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----

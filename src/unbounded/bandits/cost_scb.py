@@ -186,8 +186,7 @@ class CostSCB(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     lower : float, optional
         The lower bound on the losses, 0 by default. It should not be far below those that occur:
         with losses in [1000, 1001] and ``lower=0`` nothing is learned.
@@ -210,8 +209,6 @@ class CostSCB(Learner):
         number of outstanding asks. It has a regret bound (Theorem O6), requires ``tune="scale"``,
         ``implicit=0`` and a number of ``outliers``, and ``rate=1`` is best. It takes O(n) for an
         ask, and `forget` raises.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----

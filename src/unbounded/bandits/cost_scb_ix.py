@@ -114,8 +114,7 @@ class CostSCBIX(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     lower : float, optional
         As in `CostSCB`.
     best_reward : float, optional
@@ -125,8 +124,6 @@ class CostSCBIX(Learner):
     delta : float, optional
         Tunes the rates for regret that holds with probability 1 - delta for this delta. Without
         it, one run serves all delta.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----

@@ -129,8 +129,7 @@ class SCB(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     profile : {"practical", "paper"}
         Defaults of ``clip``, ``rate`` and ``mixing``: "range", 2 and 1/2, or what Chen & Zhang
         published, "scale", 1 and 1, with their theorem: O(l_inf (n + sqrt(n T))) for the largest
@@ -150,8 +149,6 @@ class SCB(Learner):
         Multiplies the paper's share of uniform exploration, from 0 (none) to 1.
     ablation : bool
         Permit ``clip="none"``, and ``clip="range"`` with ``mixing=0``, which can fail.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

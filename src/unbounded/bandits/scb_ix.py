@@ -128,8 +128,7 @@ class SCBIX(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     profile : {"practical", "paper"}
         Defaults of ``clip`` and ``mixing``: "range" and 1/2, or what Chen & Zhang published,
         "scale" and 1.
@@ -148,8 +147,6 @@ class SCBIX(Learner):
         As in `SCB`.
     ablation : bool
         As in `SCB`.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

@@ -67,6 +67,17 @@ class Learner(AskTell[Choice]):
     Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
     action for other threads, and a lock guards what takes more than one.
 
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms.
+    seed : int or SeedSequence, optional
+        For the choices.
+
+    Notes
+    -----
+    Every learner has these parameters, and others of its own.
+
     Examples
     --------
     >>> from unbounded import CostSCB

@@ -31,11 +31,6 @@ class Chaser(Adversary):
 
     Linear regret for any deterministic learner.
 
-    Parameters
-    ----------
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
-
     Examples
     --------
     >>> from unbounded import UCB1, simulate
@@ -74,8 +69,6 @@ class SpikeLeastLikely(Adversary):
         The loss of the spike.
     gap : float
         By how much arm 0 is better, at most 1/2.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -139,8 +132,6 @@ class OutsideWindow(Adversary):
         How far outside, in units of the width of the window.
     limit : float
         Losses stay in [-limit, limit].
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------

@@ -42,8 +42,6 @@ class Growth(Adversary):
         2^20-fold by default.
     gap : float
         By how much arm 0 is less likely to lose, at most 1/2.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -85,8 +83,6 @@ class Shrink(Adversary):
         By how much the better arm's mean is lower, in units of s; at most 1/2.
     best : int
         The better arm.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------

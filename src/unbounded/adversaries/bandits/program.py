@@ -130,8 +130,6 @@ class Program(Adversary):
     phases : sequence of Phase
         In order of their ``end``; the last should end at 1. Each may be a mapping with the
         fields of a `Phase`, as a table in a file is.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------

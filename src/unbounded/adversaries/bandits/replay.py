@@ -39,8 +39,6 @@ class Replay(Adversary):
     repeat : bool
         Whether to begin again after the last row. If not, more rounds than rows are an error.
         By default matrices are repeated, and files are not.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------

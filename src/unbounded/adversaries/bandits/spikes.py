@@ -45,8 +45,6 @@ class Spikes(Adversary):
         Which spikes there are.
     gap, best : float, int
         As in `StochasticGap`.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -100,8 +98,6 @@ class Catastrophe(Adversary):
         By how much the arm usually is better.
     lure : int
         The arm.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -170,8 +166,6 @@ class Outliers(Adversary):
         The huge loss.
     gap, best : float, int
         As in `StochasticGap`.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------

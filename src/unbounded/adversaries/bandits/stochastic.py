@@ -67,8 +67,6 @@ class StochasticGap(Adversary):
         At most 1/2.
     best : int
         The better arm.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -99,8 +97,6 @@ class LowerBound(Adversary):
     ----------
     factor : float
         The gap is ``min(1/4, factor * sqrt(n / rounds))``.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -134,8 +130,6 @@ class Switch(Adversary):
         after it. At most 1/6.
     at : float
         When, as a share of the rounds.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -166,8 +160,6 @@ class ZerosFirst(Adversary):
         Of the rounds that are silent, in [0, 1].
     gap, best : float, int
         As in `StochasticGap`.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -214,8 +206,6 @@ class Drift(Adversary):
         At most 1/2.
     cycles : float
         How often each arm goes up and down during the play.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -264,8 +254,6 @@ class Signs(Adversary):
         By how much the better arm's mean is lower, in units of twice the width; at most 1/2.
     best : int
         The better arm.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -322,8 +310,6 @@ class Pareto(Adversary):
         Less than 1 for a better arm.
     best : int
         The better arm.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -371,8 +357,6 @@ class StudentT(Adversary):
         By how much the better arm is lower.
     best : int
         The better arm.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------
@@ -441,8 +425,6 @@ class Latencies(Adversary):
         What a time-out costs.
     fastest : int
         The arm with the smallest median.
-    scale, shift : float
-        Every loss x becomes ``scale * x + shift``.
 
     Examples
     --------

@@ -34,19 +34,13 @@ def _fill_punish(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) 
 class Punish(MDPAdversary):
     """Loss 1 for the likeliest action of each state, 0 for all others; sees the occupancy measure.
 
-    Parameters
-    ----------
-    scale : float
-        Multiplies every loss.
-
     Examples
     --------
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Punish
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Punish(), 100, seed=1)
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Punish(), 100, seed=1)
     >>> float(result.low.min()), float(result.high.max())
     (0.0, 1.0)
     """
@@ -74,17 +68,14 @@ class Hide(MDPAdversary):
     ----------
     height : float
         That loss, as an absolute value.
-    scale : float
-        Multiplies every loss.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Hide
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Hide(height=4), 100, seed=1)
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Hide(height=4), 100, seed=1)
     >>> float(result.low.min())
     -4.0
     """

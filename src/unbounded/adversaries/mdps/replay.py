@@ -55,8 +55,6 @@ class MDPReplay(MDPAdversary):
         Which columns of a Parquet file, in the order of the pairs; all by default.
     repeat : bool
         Whether to begin again after the last episode. If not, more episodes are an error.
-    scale : float
-        Multiplies every loss.
 
     Examples
     --------

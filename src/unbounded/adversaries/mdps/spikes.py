@@ -75,15 +75,37 @@ def _fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None
 
 
 @dataclass(repr=False, eq=False)
-class _Spiked(MDPAdversary):
-    """Base: spikes of one sign on top of the usual losses."""
+class BadSpike(MDPAdversary):
+    """As `Stochastic`; late, now and then a large loss in the state that is hardest to reach.
+
+    That state is the one which uniform play reaches least often, and all its actions get the spike.
+
+    Parameters
+    ----------
+    height : float
+        The spike, as an absolute value.
+    chance : float
+        The probability of a spike in an episode, once there are any.
+    at : float
+        From when on there are spikes, as a share of the episodes.
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import BadSpike
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, BadSpike(height=32), 100, seed=1)
+    >>> float(result.high.max())
+    32.0
+    """
 
     height: float = setting(64.0, checked_positive)
     chance: float = setting(0.2, checked_share)
     at: float = setting(0.5, checked_share)
 
     fill = _fill
-    _sign: ClassVar[float] = -1.0
+    _sign: ClassVar[float] = 1.0
     _usual: ClassVar[int] = _MIXED
 
     @property
@@ -97,90 +119,45 @@ class _Spiked(MDPAdversary):
         return np.concatenate([(self._usual, *spike, first, first + mdp.layers.n_actions), path])
 
 
-class BadSpike(_Spiked):
-    """As `Stochastic`; late, now and then a large loss in the state that is hardest to reach.
-
-    That state is the one which uniform play reaches least often, and all its actions get the spike.
-
-    Parameters
-    ----------
-    height : float
-        The spike, as an absolute value.
-    chance : float
-        The probability of a spike in an episode, once there are any.
-    at : float
-        From when on there are spikes, as a share of the episodes.
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import BadSpike
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, BadSpike(height=32), 100, seed=1)
-    >>> float(result.high.max())
-    32.0
-    """
-
-    _sign = 1.0
-
-
-class GoodSpike(_Spiked):
+class GoodSpike(BadSpike):
     """As `Stochastic`; late, now and then a large negative loss in the state hardest to reach.
 
     That state is the one which uniform play reaches least often, and all its actions get the spike.
 
     Parameters
     ----------
-    height : float
-        The spike, as an absolute value.
-    chance : float
-        The probability of a spike in an episode, once there are any.
-    at : float
-        From when on there are spikes, as a share of the episodes.
-    scale : float
-        Multiplies every loss.
+    height, chance, at : see `BadSpike`
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import GoodSpike
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, GoodSpike(height=32), 100, seed=1)
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, GoodSpike(height=32), 100, seed=1)
     >>> float(result.low.min())
     -32.0
     """
 
+    _sign = -1.0
 
-class Lure(_Spiked):
+
+class Lure(GoodSpike):
     """As `GoodSpike`; but until there are spikes, what leads to them costs more than all the rest.
 
     Losses are in [1/2, 1) on the way to the spike and in [0, 1/2) elsewhere, without any means.
 
     Parameters
     ----------
-    height : float
-        The spike, as an absolute value.
-    chance : float
-        The probability of a spike in an episode, once there are any.
-    at : float
-        From when on there are spikes, as a share of the episodes.
-    scale : float
-        Multiplies every loss.
+    height, chance, at : see `BadSpike`
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Lure
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Lure(height=32), 100, seed=1)
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Lure(height=32), 100, seed=1)
     >>> float(result.low.min())
     -32.0
     """
@@ -188,30 +165,22 @@ class Lure(_Spiked):
     _usual = _LURE
 
 
-class QuietLure(_Spiked):
+class QuietLure(Lure):
     """As `Lure`, and all the rest costs exactly 0, the least loss of its layer.
 
     Who clips to the range of the losses learns nothing where it is lured to.
 
     Parameters
     ----------
-    height : float
-        The spike, as an absolute value.
-    chance : float
-        The probability of a spike in an episode, once there are any.
-    at : float
-        From when on there are spikes, as a share of the episodes.
-    scale : float
-        Multiplies every loss.
+    height, chance, at : see `BadSpike`
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import QuietLure
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, QuietLure(height=32), 100, seed=1)
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, QuietLure(height=32), 100, seed=1)
     >>> float(result.low.min())
     -32.0
     """

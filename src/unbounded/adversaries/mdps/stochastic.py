@@ -45,193 +45,144 @@ def _fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None
     mix(factor, params[_WEIGHT], params[_SHIFT], flip, params[KEY], t, out)
 
 
-def _mixture(
-    weight: float = 0.5, shift: float = 0.0, doublings: float = 0.0, flipped: float = math.inf,
-    alternating: bool = False,
-) -> Any:  # fmt: skip
-    return weight, shift, doublings, flipped, alternating
-
-
-@dataclass(repr=False, eq=False)
-class Stochastic(MDPAdversary):
-    """Half a pair's mean and half noise: losses in [0, 1).
-
-    Parameters
-    ----------
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import Stochastic
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Stochastic(), 100, seed=1)
-    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
-    (True, True)
-    """
+class _Mixed(MDPAdversary):
+    """Base: means, noise and what may happen to them."""
 
     fill = _fill
-
-    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture()
-
-
-@dataclass(repr=False, eq=False)
-class SmallGap(MDPAdversary):
-    """As `Stochastic`, with less of the mean and more of the noise.
-
-    Parameters
-    ----------
-    weight : float
-        That of the mean, in [0, 1]; the noise has the rest.
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import SmallGap
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, SmallGap(0.1), 100, seed=1)
-    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
-    (True, True)
-    """
-
-    weight: float = setting(0.05, checked_share)
-
-    fill = _fill
-
-    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture(weight=self.weight)
-
-
-@dataclass(repr=False, eq=False)
-class Negative(MDPAdversary):
-    """As `Stochastic`, less 1: losses in [-1, 0).
-
-    Parameters
-    ----------
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import Negative
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Negative(), 100, seed=1)
-    >>> bool(result.low.min() >= -1.0), bool(result.high.max() < 0.0)
-    (True, True)
-    """
-
-    fill = _fill
-
-    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture(shift=-1.0)
-
-
-@dataclass(repr=False, eq=False)
-class Alternating(MDPAdversary):
-    """As `Stochastic`, with 1 - mu for every mean mu in every second episode.
-
-    Parameters
-    ----------
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import Alternating
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Alternating(), 100, seed=1)
-    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
-    (True, True)
-    """
-
-    fill = _fill
-
-    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture(alternating=True)
-
-
-@dataclass(repr=False, eq=False)
-class Switch(MDPAdversary):
-    """As `Stochastic`, until every mean mu becomes 1 - mu.
-
-    Parameters
-    ----------
-    at : float
-        When, as a share of the episodes.
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import Switch
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Switch(at=0.25), 100, seed=1)
-    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
-    (True, True)
-    """
-
-    at: float = setting(0.5, checked_share)
-
-    fill = _fill
-
-    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture(flipped=self.at * episodes)
-
-
-@dataclass(repr=False, eq=False)
-class Growth(MDPAdversary):
-    """As `Stochastic`, with losses that double ``doublings`` times.
-
-    Parameters
-    ----------
-    doublings : float
-        How often, from 0 to 1000; 2^20-fold by default.
-    scale : float
-        Multiplies every loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
-    >>> from unbounded.adversaries.mdps import Growth
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
-    >>> learner = UniformPolicy([2, 2], 2)
-    >>> result = simulate_mdp(learner, mdp, Growth(doublings=10), 100, seed=1)
-    >>> bool(100.0 < result.high.max() < 1024.0)
-    True
-    """
-
-    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
-
-    fill = _fill
+    weight = 0.5
+    shift = 0.0
+    doublings = 0.0
+    at = math.inf
+    alternating = False
 
     @property
     def largest(self) -> float:
         return 2.0**self.doublings
 
     def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture(doublings=self.doublings)
+        return self.weight, self.shift, self.doublings, self.at * episodes, self.alternating
+
+
+class Stochastic(_Mixed):
+    """Half a pair's mean and half noise: losses in [0, 1).
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Stochastic
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Stochastic(), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
 
 
 @dataclass(repr=False, eq=False)
-class GrowthSwitch(MDPAdversary):
+class SmallGap(_Mixed):
+    """As `Stochastic`, with less of the mean and more of the noise.
+
+    Parameters
+    ----------
+    weight : float
+        That of the mean, in [0, 1]; the noise has the rest.
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import SmallGap
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, SmallGap(0.1), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
+
+    weight: float = setting(0.05, checked_share)
+
+
+class Negative(_Mixed):
+    """As `Stochastic`, less 1: losses in [-1, 0).
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Negative
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Negative(), 100, seed=1)
+    >>> bool(result.low.min() >= -1.0), bool(result.high.max() < 0.0)
+    (True, True)
+    """
+
+    shift = -1.0
+
+
+class Alternating(_Mixed):
+    """As `Stochastic`, with 1 - mu for every mean mu in every second episode.
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Alternating
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Alternating(), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
+
+    alternating = True
+
+
+@dataclass(repr=False, eq=False)
+class Switch(_Mixed):
+    """As `Stochastic`, until every mean mu becomes 1 - mu.
+
+    Parameters
+    ----------
+    at : float
+        When, as a share of the episodes.
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Switch
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Switch(at=0.25), 100, seed=1)
+    >>> bool(result.low.min() >= 0.0), bool(result.high.max() < 1.0)
+    (True, True)
+    """
+
+    at: float = setting(0.5, checked_share)
+
+
+@dataclass(repr=False, eq=False)
+class Growth(_Mixed):
+    """As `Stochastic`, with losses that double ``doublings`` times.
+
+    Parameters
+    ----------
+    doublings : float
+        How often, from 0 to 1000; 2^20-fold by default.
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
+    >>> from unbounded.adversaries.mdps import Growth
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
+    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Growth(doublings=10), 100, seed=1)
+    >>> bool(100.0 < result.high.max() < 1024.0)
+    True
+    """
+
+    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
+
+
+@dataclass(repr=False, eq=False)
+class GrowthSwitch(_Mixed):
     """`Growth` and `Switch` at once.
 
     Parameters
@@ -240,15 +191,13 @@ class GrowthSwitch(MDPAdversary):
         How often, from 0 to 1000; 2^20-fold by default.
     at : float
         When every mean mu becomes 1 - mu, as a share of the episodes.
-    scale : float
-        Multiplies every loss.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import GrowthSwitch
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
     >>> learner = UniformPolicy([2, 2], 2)
     >>> result = simulate_mdp(learner, mdp, GrowthSwitch(doublings=10), 100, seed=1)
     >>> bool(100.0 < result.high.max() < 1024.0)
@@ -257,12 +206,3 @@ class GrowthSwitch(MDPAdversary):
 
     doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
     at: float = setting(0.5, checked_share)
-
-    fill = _fill
-
-    @property
-    def largest(self) -> float:
-        return 2.0**self.doublings
-
-    def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        return _mixture(doublings=self.doublings, flipped=self.at * episodes)

@@ -78,12 +78,9 @@ class AdaFTRL(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     strength : float
         Multiplies the entropy; 1 / ln n gives `AdaHedge`.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

@@ -63,10 +63,7 @@ class AdaHedge(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
-    seed : int or SeedSequence, optional
-        For the choices.
+    n_arms, seed : see `Learner`
 
     Examples
     --------

@@ -85,12 +85,9 @@ class AdaTINF(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int
         How many rounds will be played.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----

@@ -132,13 +132,10 @@ class AHB(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     exploration : float
         c in the share of extra exploration, gamma_t = min(1/2, sqrt(c n ln n / t)); 5/2 is the
         paper's.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

@@ -89,12 +89,9 @@ class Banker(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int
         How many rounds will be played.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----

@@ -94,10 +94,7 @@ class DoublingTsallisINF(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
-    seed : int or SeedSequence, optional
-        For the choices.
+    n_arms, seed : see `Learner`
 
     Examples
     --------

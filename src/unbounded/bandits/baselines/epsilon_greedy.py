@@ -70,12 +70,9 @@ class EpsilonGreedy(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     epsilon : float, optional
         The share of uniform exploration; by default it fades as (n / t)^(1/3).
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

@@ -65,14 +65,11 @@ class Exp3(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int, optional
         How many rounds will be played. Without it the rate falls with time and any number will do.
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

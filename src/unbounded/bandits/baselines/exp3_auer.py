@@ -63,16 +63,13 @@ class Exp3Auer(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int, optional
         How many rounds will be played; sets ``gamma``.
     gamma : float, optional
         Instead of ``rounds``: the share of uniform exploration, in (0, 1].
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

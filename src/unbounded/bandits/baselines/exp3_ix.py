@@ -80,8 +80,7 @@ class Exp3IX(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int, optional
         How many rounds will be played. Without it the rate falls with time and any number will do.
     delta : float, optional
@@ -89,8 +88,6 @@ class Exp3IX(Learner):
         delta. Without it one run serves all delta.
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

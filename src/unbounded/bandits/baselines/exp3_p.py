@@ -94,8 +94,7 @@ class Exp3P(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int
         How many rounds will be played.
     delta : float
@@ -104,8 +103,6 @@ class Exp3P(Learner):
         Which publication to follow.
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

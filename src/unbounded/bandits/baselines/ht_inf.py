@@ -72,14 +72,11 @@ class HTINF(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     sigma : float
         The losses' moment of that order is at most sigma^order.
     order : float
         Of the moment, above 1 and at most 2.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----

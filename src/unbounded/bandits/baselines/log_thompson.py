@@ -112,8 +112,7 @@ class LogThompson(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms : see `Learner`
     stream : int
         Which random numbers the posteriors are drawn with; they are fixed before the play.
     seed : int or SeedSequence, optional

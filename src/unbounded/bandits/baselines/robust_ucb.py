@@ -97,8 +97,7 @@ class RobustUCB(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms : see `Learner`
     rounds : int
         How many rounds will be played.
     moment : float

@@ -118,12 +118,9 @@ class SFMAB(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     exploration : {"fixed", "adaptive"}
         Whether the share of uniform exploration is sqrt(n / t) or follows the losses.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

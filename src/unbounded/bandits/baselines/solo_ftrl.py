@@ -79,10 +79,7 @@ class SOLOFTRL(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
-    seed : int or SeedSequence, optional
-        For the choices.
+    n_arms, seed : see `Learner`
 
     Examples
     --------

@@ -76,12 +76,9 @@ class TsallisINF(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

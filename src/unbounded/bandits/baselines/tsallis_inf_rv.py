@@ -77,12 +77,9 @@ class TsallisINFRV(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

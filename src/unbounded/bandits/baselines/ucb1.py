@@ -70,8 +70,7 @@ class UCB1(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms : see `Learner`
     loss_range : (float, float)
         Losses outside of it are clipped to it, and counted in ``clipped``.
     seed : int or SeedSequence, optional

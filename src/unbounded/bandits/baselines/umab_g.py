@@ -117,8 +117,7 @@ class UMABG(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     exploration : {"adaptive", "fixed", "capped"}
         The floor 1 / (2 n^2 + sqrt(G)) on probabilities: G grows with what exploration has cost
         ("adaptive"), is n T ("fixed"), or grows up to n T ("capped").
@@ -126,8 +125,6 @@ class UMABG(Learner):
         How many rounds will be played, T; needed for "fixed" and "capped".
     first_threshold : float
         C_1: losses below twice its negative are clipped at first.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Examples
     --------

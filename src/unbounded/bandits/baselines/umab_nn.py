@@ -78,10 +78,7 @@ class UMABNN(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
-    seed : int or SeedSequence, optional
-        For the choices.
+    n_arms, seed : see `Learner`
 
     Notes
     -----

@@ -75,12 +75,9 @@ class UniINF(Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
+    n_arms, seed : see `Learner`
     rounds : int
         How many rounds will be played.
-    seed : int or SeedSequence, optional
-        For the choices.
 
     Notes
     -----
