@@ -28,7 +28,7 @@ import unbounded.jit.interpreter as _interpret
 from unbounded import SCB, AdaINF
 from unbounded.adversaries import Adversary, Growth, StochasticGap, Switch
 from unbounded.bandits import ada_inf
-from unbounded.core.simplex import lazy, proposal, signed_arms, tsallis_arms
+from unbounded.core.simplex import lazy, signed_arms, tsallis_arms
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.simulation.bandit_loops import loops
 from unbounded.simulation.ledger import new_book
@@ -154,7 +154,7 @@ class Game:
         """Take over the state of a lazy game into this dense one."""
         self.packing.python.pack(self.buffer, other.now)
         if isinstance(self.now.arms, tsallis_arms.Arms):
-            self.now.arms.L[:] = other.now.arms.table[proposal.LOSS :: proposal.RECORD]
+            self.now.arms.L[:] = other.now.arms.table[lazy.LOSS :: lazy.RECORD]
             return
         state, M = self.now, other.now.arms.M
         state.largest[:], state.smallest[:] = other.now.largest, other.now.smallest
@@ -207,7 +207,7 @@ def measure(n: int, name: str, adversary: Adversary, kind: int, parameter: float
     window = max(3, int(WINDOW_SECONDS / per_round))
     saved = dense.buffer.copy()
     arms, e = lazily.now.arms, lazily.now.window.e
-    L_saved = arms.table[proposal.LOSS :: proposal.RECORD].copy()
+    L_saved = arms.table[lazy.LOSS :: lazy.RECORD].copy()
     C = 0.5 * np.ldexp(lazily.now.window.W, e)
     words = bits.random_raw(window)
     for _ in range(WINDOWS):

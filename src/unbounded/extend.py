@@ -55,6 +55,9 @@ from unbounded.core.arrays import (
     Sizes,
     Values,
     Vector,
+    require,
+    require_counts,
+    require_distribution,
 )
 from unbounded.core.clipping import (
     EMPTY,
@@ -99,7 +102,6 @@ from unbounded.core.simplex.ftrl import (
 from unbounded.core.simplex.sampling import Law, fill, make_uniform, new_law, put_all_on, uniform
 from unbounded.core.simplex.sampling import blend as mix
 from unbounded.core.simplex.sampling import draw as sample
-from unbounded.core.state_validation import require, require_counts, require_distribution
 from unbounded.jit.kernel import assign
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.kernel import counting_subroutine as subroutine

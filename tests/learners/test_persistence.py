@@ -22,8 +22,7 @@ from unbounded import (
     settings,
 )
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.simplex.lazy import BETA, ETA_S, MOMENTS
-from unbounded.core.simplex.proposal import ALIAS, CUT, LOSS, RECORD, WEIGHT
+from unbounded.core.simplex.lazy import ALIAS, BETA, CUT, ETA_S, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.signed_picture import COUNT, GAP, LIST
 from unbounded.learners import persistence as saved
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from unbounded.core.simplex.partial_sums import LANES
+from unbounded.core.simplex.sampling import LANES
 from unbounded.simulation.ledger import (
     EXPECTED,
     HIGH,

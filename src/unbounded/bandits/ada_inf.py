@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector
+from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector, require
 from unbounded.core.center import (
     LIFT,
     ORIGIN,
@@ -32,7 +32,6 @@ from unbounded.core.center import (
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

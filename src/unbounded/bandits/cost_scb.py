@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
 
-from unbounded.core.arrays import Count, Round, Size, Values, Vector
+from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -24,7 +24,6 @@ from unbounded.core.ceiling import (
 )
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

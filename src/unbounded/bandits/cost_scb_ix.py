@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round, Vector
+from unbounded.core.arrays import Count, Round, Vector, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -22,7 +22,6 @@ from unbounded.core.ceiling import (
 )
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

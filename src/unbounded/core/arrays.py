@@ -1,8 +1,8 @@
-"""The arrays that kernels work on, and the kinds of fields that a state has.
+"""The arrays that kernels work on, the kinds of fields that a state has, and checks of a state.
 
 A kind says which values a field can hold. `unbounded.learners.buffer.Packing` checks all of them
-when a learner is loaded, so that a state's own ``check`` only relates its fields to one another.
-Whatever its kind, an entry may be what a fresh learner has there.
+when a learner is loaded, so that a state's own ``check`` only relates its fields to one another, by
+`require`. Whatever its kind, an entry may be what a fresh learner has there.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST_WHOLE = 2.0**53  # from there on, not every whole number is a float
+ROUNDING = 1e-6  # relative; what is kept and computed again agrees much better
+_LATE = 2.0**20  # with much to spare
 LARGEST_EXPONENT = 1100  # 2^1026 is four times the largest loss; 2^-1074 the smallest
 
 
@@ -85,3 +87,45 @@ Flags = Annotated[Vector, Values(0.0, 1.0, whole=True)]
 Mantissas = Annotated[Vector, _MANTISSA]
 Exponents = Annotated[Vector, _EXPONENT]
 Distribution = Annotated[Vector, Values(0.0, total=1.0)]
+
+
+def require(condition: Any, what: str) -> None:
+    """A ValueError that says ``what``, unless the condition holds; nan never fulfils one."""
+    if not condition:
+        raise ValueError(what)
+
+
+def require_distribution(q: Vector, name: str) -> None:
+    """Refuse what is not a distribution."""
+    require(np.all(q >= 0.0) and abs(q.sum() - 1.0) <= ROUNDING, f"{name} is not a distribution")
+
+
+def require_counts(*counts: Vector) -> None:
+    """Refuse counts that are negative."""
+    require(all(np.all(n >= 0.0) for n in counts), "there are no such counts")
+
+
+def require_numbers(numbers: Vector, below: float, what: str) -> None:
+    """Refuse what are not whole numbers in 0 .. below - 1."""
+    legal = (numbers >= 0.0) & (numbers < below) & (numbers == np.floor(numbers))
+    require(np.all(legal), f"there are no such {what}")
+
+
+def require_boxes(lo: Vector, hi: Vector) -> None:
+    """Refuse what are not boxes of probabilities."""
+    require(np.all((lo >= 0.0) & (lo <= hi) & (hi <= 1.0)), "there are no such boxes")
+
+
+def require_growth(L: Vector, t: int) -> None:
+    """Refuse estimates that have all grown further than those of ``t`` losses below 1 can.
+
+    An estimate of the arm with the least sum is at most n, as that arm is the likeliest; late
+    losses may bring more. A solver needs the least sum to be small beside 2^53.
+    """
+    require(np.min(L) <= _LATE * L.size * t, "there are no such estimates")
+
+
+def close(a: Any, b: Any) -> Any:
+    """Whether two numbers, or vectors, agree but for rounding."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.all(np.abs(np.subtract(a, b)) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)))

@@ -16,9 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scratch, Size, Vector
+from unbounded.core.arrays import (
+    Exponent,
+    Exponents,
+    Mantissa,
+    Mantissas,
+    Scratch,
+    Size,
+    Vector,
+    require,
+)
 from unbounded.core.scaled import LARGEST
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.validation import ArgumentTypeError, checked_finite
 

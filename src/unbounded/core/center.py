@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from unbounded.core.arrays import require
 from unbounded.core.scaled import ldexp
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 
 _HALF = 2.0**1022

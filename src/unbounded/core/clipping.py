@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scratch, Vector
+from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scratch, Vector, require
 from unbounded.core.scaled import capped, ldexp
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.validation import ArgumentValueError, checked_ablation, checked_option, checked_share
 

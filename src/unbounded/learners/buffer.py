@@ -23,8 +23,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, NotKept, Values, Vector
-from unbounded.core.state_validation import ROUNDING, require
+from unbounded.core.arrays import ROUNDING, Integers, NotKept, Values, Vector, require
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import integers, kernel, section
 

@@ -30,14 +30,13 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Count, Integers, Scratch, Sizes, Vector
+from unbounded.core.arrays import Count, Integers, Scratch, Sizes, Vector, require
 from unbounded.core.ceiling import Ceilings, clip_each_above, new_ceilings
 from unbounded.core.occupancy.confidence import JIN, Bernstein, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.scaled import shift_each, widths
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed

@@ -21,11 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Counts, Integers, Scratch, Sizes, Vector
+from unbounded.core.arrays import Count, Counts, Integers, Scratch, Sizes, Vector, require
 from unbounded.core.clipping import Windows, clip_each, empty_windows
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.solver import programs
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.spec import Cache, MDPSpec
 from unbounded.mdps import rf_elp, uob_reps_ex

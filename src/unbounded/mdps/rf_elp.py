@@ -23,18 +23,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.confidence import told_support
-from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
-from unbounded.core.occupancy.policies import Markov, Mixture
-from unbounded.core.occupancy.reach import reachable
-from unbounded.core.simplex.sampling import uniform
-from unbounded.core.state_validation import (
+from unbounded.core.arrays import (
+    Integers,
+    Vector,
     require,
     require_counts,
     require_distribution,
     require_numbers,
 )
+from unbounded.core.occupancy.confidence import told_support
+from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
+from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.reach import reachable
+from unbounded.core.simplex.sampling import uniform
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy.confidence import PAPER, Bernstein, told_support
 from unbounded.core.occupancy.layout import Layers
@@ -23,7 +23,6 @@ from unbounded.core.occupancy.policies import Mixture
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.occupancy.solver.sparse import told_lists
 from unbounded.core.scaled import widths
-from unbounded.core.state_validation import require
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import MDPLearner, checked_layers

@@ -14,7 +14,7 @@ from unbounded.core.arrays import (
     Matrix,
     Vector,
 )
-from unbounded.core.simplex.partial_sums import (
+from unbounded.core.simplex.sampling import (
     LANES,
     fold,
 )

@@ -21,8 +21,7 @@ from unbounded.core.simplex.ftrl import (
     tsallis_mixed,
     tsallis_moved,
 )
-from unbounded.core.simplex.partial_sums import LANES
-from unbounded.core.simplex.sampling import new_law
+from unbounded.core.simplex.sampling import LANES, new_law
 
 mpmath.mp.dps = 50
 

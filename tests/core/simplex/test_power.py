@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slow.formulas import bisect, tsallis
-from unbounded.core.simplex.power import power_entropy
+from unbounded.core.simplex.ftrl import power_entropy
 from unbounded.core.simplex.sampling import new_law
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from unbounded.core.simplex.partial_sums import LANES
 from unbounded.core.simplex.sampling import (
+    LANES,
     Law,
     blend,
     draw,

@@ -15,10 +15,9 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Round, Size, Values, Vector
-from unbounded.core.simplex.power import power_entropy
+from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
+from unbounded.core.simplex.ftrl import power_entropy
 from unbounded.core.simplex.sampling import Law, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

@@ -14,12 +14,20 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Distribution, Exponent, Round, Size, Values, Vector
+from unbounded.core.arrays import (
+    ROUNDING,
+    Count,
+    Distribution,
+    Exponent,
+    Round,
+    Size,
+    Values,
+    Vector,
+)
 from unbounded.core.clipping import rescale
 from unbounded.core.scaled import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, new_law, put_all_on
-from unbounded.core.state_validation import ROUNDING
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

@@ -17,10 +17,9 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Round, Size, Values, Vector
+from unbounded.core.arrays import Count, Round, Size, Values, Vector, close, require
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, new_law
-from unbounded.core.state_validation import close, require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded.core.arrays import Count, Round, Values, Vector
-from unbounded.core.simplex.power import power, power_entropy
+from unbounded.core.simplex.ftrl import power, power_entropy
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner

@@ -21,9 +21,8 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector, require
 from unbounded.core.random import stream_of, uniform_at
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

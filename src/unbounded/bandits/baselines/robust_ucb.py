@@ -16,7 +16,7 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Scratch, Vector
-from unbounded.core.simplex.power import power
+from unbounded.core.simplex.ftrl import power
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

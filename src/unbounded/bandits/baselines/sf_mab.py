@@ -13,10 +13,9 @@ from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Distribution, Round, Scratch, Size, Vector
+from unbounded.core.arrays import Count, Distribution, Round, Scratch, Size, Vector, require
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, new_law
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

@@ -12,9 +12,8 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, require
 from unbounded.core.clipping import to_unit
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed

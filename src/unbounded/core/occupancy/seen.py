@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Counts, Integers, Vector
+from unbounded.core.arrays import Counts, Integers, Vector, require
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 
 

@@ -1,6 +1,6 @@
 """p_k = (2 S / (L_k - x))^2 for many arms whose estimates L_k rise and fall, one per round.
 
-As in `lazy_tsallis`, a picture of all arms is taken now and then, in O(n), and sums over them come
+As in `tsallis_arms`, a picture of all arms is taken now and then, in O(n), and sums over them come
 from power series in z = (x - c) / g, with u_k = g / (L_k - c) <= 1. What falls is dealt with so:
 
 - arms with L_k - c < g, for which the series would not converge, are *leaders*: their terms are
@@ -23,7 +23,6 @@ import numpy as np
 from unbounded.core.arrays import Vector
 from unbounded.core.random import uniform_at, word_at
 from unbounded.core.simplex.ftrl import Anchor, tsallis
-from unbounded.core.simplex.gaps import NEAR, near_gap
 from unbounded.core.simplex.lazy import (
     ACCEPTED,
     CHANGES,
@@ -31,12 +30,15 @@ from unbounded.core.simplex.lazy import (
     FLOOR,
     MOMENTS,
     MOST_TRIALS,
+    ROOM,
+    TERMS,
+    constant,
     explored,
+    gather,
+    series,
     settle,
     taken,
 )
-from unbounded.core.simplex.lazy_tsallis import predicted_step
-from unbounded.core.simplex.moments import ROOM, TERMS, constant, gather, series
 from unbounded.core.simplex.signed_picture import (
     ARM,
     BOUND,
@@ -48,6 +50,7 @@ from unbounded.core.simplex.signed_picture import (
     HEAVY,
     LIST,
     LOSS,
+    NEAR,
     PER_GAP,
     ROOM_TO_FALL,
     ROOT,
@@ -62,10 +65,12 @@ from unbounded.core.simplex.signed_picture import (
     exchange_one,
     find,
     move,
+    near_gap,
     slot_of,
     weight_of,
 )
 from unbounded.core.simplex.tree import TREE, follow, grow, heaviest, lowest, pick
+from unbounded.core.simplex.tsallis_arms import predicted_step
 from unbounded.jit.kernel import kernel, subroutine
 
 _FIRST = 24  # leaders at an anchor, at most

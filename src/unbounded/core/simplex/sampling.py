@@ -1,4 +1,11 @@
-"""Distributions over the arms: mixing with the uniform one, and sampling from a random word."""
+"""Distributions over the arms: mixing with the uniform one, and sampling from a random word.
+
+Sums over many arms have an order that is fixed in the source, so that they vectorise *and* repeat.
+A plain running sum has to add in sequence, which no compiler may vectorise without changing the
+result. Here entry ``i`` goes to lane ``i % LANES``, each lane is summed by itself (elementwise,
+hence vectorised), and the lanes are folded in halves at the end. Rows of LANES entries are taken
+as slices: with computed indices the compiler keeps checks for negative ones and does not vectorise.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +13,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Scratch, Vector
-from unbounded.core.simplex.partial_sums import LANES
-from unbounded.core.state_validation import ROUNDING, require, require_distribution
+from unbounded.core.arrays import ROUNDING, Scratch, Vector, require, require_distribution
 from unbounded.jit.kernel import assign, kernel
 
+LANES = 32
 ROOM = 4 * LANES  # of the solver that needs most
+
+
+@kernel
+def fold(lanes: Vector) -> float:
+    """Sum the lanes by halves; destroys them."""
+    width = LANES // 2
+    while width > 0:
+        for j in range(width):
+            lanes[j] += lanes[j + width]
+        width //= 2
+    return lanes[0]
 
 
 class Law(NamedTuple):

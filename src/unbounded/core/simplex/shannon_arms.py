@@ -1,22 +1,64 @@
 """The arms as FTRL with the Shannon entropy sees them, for estimates that mostly grow.
 
 q = (1 - beta) p + beta / n, where p_k is proportional to exp(-eta L_k). Few arms are kept as a
-`Law` that is solved for and drawn from in O(n); from `MANY_ARMS` on, `lazy_shannon` draws from
-exactly the same law without touching more than a few arms. Callers see no difference, and compile
-one of the two, as in `tsallis_arms`.
+`Law` that is solved for and drawn from in O(n); from `MANY_ARMS` on, the ``lazy_`` kernels draw
+from exactly the same law without touching more than a few arms. Callers see no difference, and
+compile one of the two, as in `tsallis_arms`.
+
+**Many arms.** As in `tsallis_arms`, an anchor is taken now and then in O(n), for estimates L_k that
+only grow and a rate that only falls. With lam_k = eta_s (L_k - min L) at the anchor's rate eta_s
+and eps = 1 - eta / eta_s,
+
+- sum_k exp(-eta (L_k - min L)) = sum_j (eps^j / j!) M_j, M_j = sum_k exp(-lam_k) lam_k^j, all of
+  it positive, and M_j is corrected in O(1) when one L_k changes;
+- an arm is drawn in proportion to exp(-(1 - width) lam_k) at the anchor, which bounds
+  exp(-eta (L_k - min L)) for as long as eps <= width, and accepted by the ratio.
+
+The width is chosen at the anchor, from the moments, so that these proposals have at most ENVELOPE
+times the mass of what they bound. docs/theory/many-arms.md derives it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
-from unbounded.core.simplex import lazy, lazy_shannon, sampling
+from unbounded.core.arrays import ROUNDING, Vector, close, require
+from unbounded.core.random import uniform_at
+from unbounded.core.simplex import lazy, sampling
 from unbounded.core.simplex.ftrl import shannon_mixed
+from unbounded.core.simplex.lazy import (
+    ACCEPTED,
+    CHANGES,
+    ETA_S,
+    FACTOR,
+    FLOOR,
+    LOSS,
+    MOMENTS,
+    MOST_TRIALS,
+    RECORD,
+    TERMS,
+    WEIGHT,
+    check_moments,
+    constant,
+    exchange,
+    explored,
+    gather,
+    grow,
+    is_anchored,
+    propose,
+    quantum,
+    round_up,
+    series,
+    settle,
+    tabulate,
+    taken,
+    usable,
+)
 from unbounded.core.simplex.sampling import Law, new_law
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 24  # measured: benchmarks/many_arms.py
 
@@ -34,7 +76,7 @@ class Arms(NamedTuple):
         if self.picture is None or self.table is None:
             self.law.check()
         else:
-            lazy_shannon.check(self.picture, self.table)
+            lazy_check(self.picture, self.table)
 
 
 def new_arms(n: int, *, growing: bool = True) -> Arms:
@@ -57,7 +99,7 @@ def draw(arms: Arms, word: int) -> tuple[int, float]:
 def _draw(law: Law, picture: Any, table: Any, word: int) -> tuple[int, float]:
     if table is None:
         return sampling.draw(law, word)
-    return lazy_shannon.draw(picture, table, word)
+    return lazy_draw(picture, table, word)
 
 
 @kernel
@@ -72,7 +114,7 @@ def _fill(law: Law, picture: Any, table: Any, q: Vector) -> None:
         sampling.fill(law, q)
     else:
         for k in range(q.size):
-            q[k] = lazy_shannon.probability(picture, table, k)
+            q[k] = lazy_probability(picture, table, k)
 
 
 @kernel
@@ -89,7 +131,7 @@ def _add(L: Vector, picture: Any, table: Any, k: int, loss: float) -> None:
     if table is None:
         L[k] += loss
     else:
-        lazy_shannon.add(picture, table, k, loss)
+        lazy_add(picture, table, k, loss)
 
 
 @kernel
@@ -119,5 +161,111 @@ def solve(arms: Arms, eta: float, beta: float) -> None:
 def _solve(L: Vector, law: Law, picture: Any, table: Any, eta: float, beta: float) -> None:
     if table is None:
         shannon_mixed(L, eta, beta, law)
-    elif not lazy_shannon.solve(picture, L.size, eta, beta):
-        lazy_shannon.anchor(picture, table, eta, beta, L, law.q, law.room)
+    elif not lazy_solve(picture, L.size, eta, beta):
+        lazy_anchor(picture, table, eta, beta, L, law.q, law.room)
+
+
+ENVELOPE = 1.5
+_LEFT_OUT = 1e-15  # of the sum, by the series
+
+ETA, L_0, WIDTH, MASS = range(4)  # of the picture: the rate now; the anchor
+
+_INVERSE_FACTORIALS = constant([1.0 / math.factorial(j) for j in range(TERMS)])
+
+
+def lazy_check(picture: Vector, table: Vector) -> None:
+    """Refuse a picture, and a table, from which the arms would not be drawn by their law."""
+    L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
+    if not is_anchored(picture, table):
+        return
+    eta, eta_s, width, least = picture[[ETA, ETA_S, WIDTH, L_0]]
+    require(0.0 < eta <= eta_s and 0.0 < width < 1.0, "there is no such rate")
+    require(1.0 - eta / eta_s <= width * (1.0 + ROUNDING), "the rate is below its anchor's")
+    require(np.all(least <= L), "losses below the anchor")
+    with np.errstate(over="ignore", under="ignore"):
+        u = eta_s * (L - least)
+        a = np.exp(-u)
+        check_moments(picture, a, np.where(a > 0.0, u, 0.0))
+        accepted = np.exp(-eta * (L - least))
+    require(close(picture[MASS], weight.sum()), "weights of another mass")
+    require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
+    require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
+
+
+@kernel
+def lazy_add(picture: Vector, table: Vector, k: int, amount: float) -> None:
+    """Let L_k grow by ``amount`` and correct the moments."""
+    before, after = grow(table, k, amount)
+    if picture[ETA_S] > 0.0:
+        u = picture[ETA_S] * (before - picture[L_0])
+        v = picture[ETA_S] * (after - picture[L_0])
+        a, b = math.exp(-u), math.exp(-v)
+        exchange(picture[MOMENTS:], a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
+        picture[CHANGES] += 1.0
+
+
+@kernel
+def lazy_solve(picture: Vector, n: int, eta: float, beta: float) -> bool:
+    """Find the normaliser for this ``eta``; return False if a `lazy_anchor` is due."""
+    if not usable(picture, n):
+        return False
+    eps = 1.0 - eta / picture[ETA_S]
+    total = series(picture[MOMENTS:], _INVERSE_FACTORIALS, eps)
+    picture[ETA] = eta
+    settle(picture, n, beta, total)
+    return eps <= picture[WIDTH] and total >= ACCEPTED * picture[MASS]
+
+
+@subroutine
+def lazy_anchor(
+    picture: Vector, table: Vector, eta: float, beta: float, lam: Vector, p: Vector, lanes: Vector
+) -> None:
+    """Sum over all the arms, and take the picture; ``lam`` and ``p`` are room for n numbers."""
+    n, M = lam.size, picture[MOMENTS:]
+    smallest = table[LOSS]
+    for k in range(n):
+        lam[k] = table[RECORD * k + LOSS]
+        smallest = min(smallest, lam[k])
+    for k in range(n):
+        u = eta * (lam[k] - smallest)
+        p[k] = math.exp(-u)
+        lam[k] = u if p[k] > 0.0 else 0.0
+        table[RECORD * k + WEIGHT] = p[k]
+    gather(M, p, lam, lanes)
+    width = math.exp(math.log(_LEFT_OUT / n) / TERMS)
+    while series(M, _INVERSE_FACTORIALS, width) > ENVELOPE * M[0]:
+        width *= 0.5
+    unit = quantum(n)
+    for k in range(n):
+        weight = table[RECORD * k + WEIGHT] * math.exp(width * lam[k])
+        table[RECORD * k + WEIGHT] = round_up(weight, unit)
+    picture[MASS] = tabulate(table)
+    picture[L_0] = smallest
+    picture[WIDTH] = width
+    picture[ETA] = eta
+    taken(picture, eta)
+    settle(picture, n, beta, M[0])
+
+
+@kernel
+def lazy_draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
+    """An arm drawn from (1 - beta) p + beta / n, and its probability."""
+    k = explored(picture, table.size // RECORD, word)
+    if k >= 0:
+        return k, lazy_probability(picture, table, k)
+    eta, smallest = picture[ETA], picture[L_0]
+    stream = np.uint64(word)
+    weight = 0.0
+    for trial in range(MOST_TRIALS):
+        k = propose(table, stream, 3 * trial)
+        weight = math.exp(-eta * (table[RECORD * k + LOSS] - smallest))
+        if uniform_at(stream, 3 * trial + 2) * table[RECORD * k + WEIGHT] < weight:
+            break
+    return k, picture[FACTOR] * weight + picture[FLOOR]
+
+
+@kernel
+def lazy_probability(picture: Vector, table: Vector, k: int) -> float:
+    """Of arm ``k``."""
+    weight = math.exp(-picture[ETA] * (table[RECORD * k + LOSS] - picture[L_0]))
+    return picture[FACTOR] * weight + picture[FLOOR]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Scratch, Vector
+from unbounded.core.arrays import ROUNDING, Scratch, Vector, close, require
 from unbounded.core.simplex import lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
@@ -27,9 +27,8 @@ from unbounded.core.simplex.ftrl import (
     tsallis,
     tsallis_mixed,
 )
-from unbounded.core.simplex.gaps import NEAR, near_gap
 from unbounded.core.simplex.sampling import Law, new_law
-from unbounded.core.state_validation import ROUNDING, close, require
+from unbounded.core.simplex.signed_picture import NEAR, near_gap
 from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 128  # measured: benchmarks/many_arms.py

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import ROUNDING, Vector, close, require, require_numbers
 from unbounded.core.simplex.lazy import (
     ACCEPTED,
     ANCHORS,
@@ -22,12 +22,15 @@ from unbounded.core.simplex.lazy import (
     FACTOR,
     FLOOR,
     MOMENTS,
+    ROOM,
+    TERMS,
     check_moments,
+    constant,
+    exchange,
+    series,
 )
-from unbounded.core.simplex.lazy_tsallis import REACH, predicted_step
-from unbounded.core.simplex.moments import ROOM, TERMS, constant, exchange, series
 from unbounded.core.simplex.tree import TREE, check_tree, heaviest, weigh
-from unbounded.core.state_validation import ROUNDING, close, require, require_numbers
+from unbounded.core.simplex.tsallis_arms import REACH, predicted_step
 from unbounded.jit.kernel import kernel, subroutine
 
 LEADERS = 64  # at most; then an anchor is due
@@ -35,6 +38,7 @@ ROOM_TO_FALL = 1.25  # times nearer, before an arm becomes a leader
 FASTEST = 2.0  # S grows by no more than this between anchors
 _EXPANDED = 1e-8  # an error of S2 whose square is rounding error
 _MOST_STEPS = 50
+NEAR = 0.25  # up to which z = x sqrt(p_k) / (2 S) is a small change
 _FAR = 256.0  # times S, beside which S has lost 8 of its bits
 
 # Of the picture, before the numbers that `lazy` has: c, g and 1 / g; x now; the bound of proposals;
@@ -248,3 +252,20 @@ def crossed(picture: Vector, before: float, slot: int) -> float:
             h = picture[ROOT + j]
             total += h * h * (picture[GAP] / (picture[LOSS + j] - picture[X]))
     return total
+
+
+@kernel
+def near_gap(z: float, r: float, cubes: float, highest: float) -> float:
+    """Bound the mixability gap of a small change of one arm, in units of 2 S.
+
+    Lemma 1 of docs/theory/ada-inf.md at a good tau, or at 0.
+
+    ``r`` is sqrt(p_k), ``cubes`` the sum of p_i^1.5 over the other arms, ``highest`` the largest
+    sqrt(p).
+    """
+    share = 1.0 / (r * r * r + cubes)
+    tau = z * r * r * share
+    s = z * cubes * share  # z - tau r, of which nothing may be left
+    other = min(highest, math.sqrt(max(0.0, 1.0 - r * r)))  # no other sqrt(p) is larger
+    others = tau * tau * cubes / (1.0 - max(tau, 0.0) * other)
+    return min(r * s * s / (1.0 + s) + others, r * z * z / (1.0 + z))

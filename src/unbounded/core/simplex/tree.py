@@ -12,9 +12,8 @@ import math
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Vector, require, require_numbers
 from unbounded.core.random import Word
-from unbounded.core.state_validation import require, require_numbers
 from unbounded.jit.kernel import kernel, subroutine
 
 TREE = 3  # floats per arm

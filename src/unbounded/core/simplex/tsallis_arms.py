@@ -1,11 +1,24 @@
 """The arms as FTRL with the 1/2-Tsallis entropy sees them, for estimates that mostly grow.
 
 q = (1 - beta) p + beta / n, where p = argmin <L, p> - 4 sum sqrt(p) / eta. Few arms are kept as a
-`Law` that is solved for and drawn from in O(n); from `MANY_ARMS` on, `lazy_tsallis` draws from
-exactly the same law without touching more than a few arms. Callers see no difference.
+`Law` that is solved for and drawn from in O(n); from `MANY_ARMS` on, the ``lazy_`` kernels draw
+from exactly the same law without touching more than a few arms. Callers see no difference.
 
 Whoever has few arms compiles nothing of the other: where ``table`` is None, Numba leaves out what
 only others do. It sees that of arguments, not of fields: hence the kernels with an underscore.
+
+**Many arms.** Estimates L_k only grow, one per round, and eta falls slowly. So a picture of the
+arms is taken now and then, in O(n): an *anchor*. Between anchors
+
+- sums over all arms come from a power series. With g = min L - c at the anchor for a centre c, and
+  u_k = g / (L_k - c) <= 1, sum_k (L_k - x)^-2 = g^-2 sum_j (j + 1) M_j z^j, z = (x - c) / g, where
+  M_j = sum_k u_k^(j+2) is corrected in O(1) when one L_k changes;
+- an arm is drawn by its weight at the anchor and accepted with a probability that makes the law
+  exactly p: the ratio of p_k to that weight is bounded, because no L_k has fallen.
+
+A new anchor is due when |z| > REACH, where the rest of the series is no longer rounding error;
+when less than ACCEPTED of the proposals would be accepted; and after so many changes that their
+rounding errors might be seen. docs/theory/many-arms.md derives it and bounds how often that is.
 """
 
 from __future__ import annotations
@@ -14,19 +27,49 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Vector
-from unbounded.core.simplex import lazy, lazy_tsallis, sampling
+from unbounded.core.arrays import ROUNDING, Vector, close, require, require_growth
+from unbounded.core.random import uniform_at
+from unbounded.core.simplex import lazy, sampling
 from unbounded.core.simplex.ftrl import (
     NO_ANCHOR,
     Anchor,
+    halley_step,
+    tsallis,
     tsallis_cold,
     tsallis_mixed,
     tsallis_moved,
 )
-from unbounded.core.simplex.proposal import LOSS, RECORD
+from unbounded.core.simplex.lazy import (
+    ACCEPTED,
+    CHANGES,
+    ETA_S,
+    FACTOR,
+    FLOOR,
+    LOSS,
+    MOMENTS,
+    MOST_TRIALS,
+    RECORD,
+    TERMS,
+    WEIGHT,
+    check_moments,
+    constant,
+    exchange,
+    explored,
+    gather,
+    grow,
+    is_anchored,
+    new_lazy,
+    propose,
+    quantum,
+    round_up,
+    series,
+    settle,
+    tabulate,
+    taken,
+    usable,
+)
 from unbounded.core.simplex.sampling import Law, new_law
-from unbounded.core.state_validation import require_growth
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 64  # measured: benchmarks/many_arms.py
 
@@ -47,7 +90,7 @@ class Arms(NamedTuple):
             self.law.check()
         else:
             L = self.table[LOSS::RECORD]
-            lazy_tsallis.check(self.picture, self.table)
+            lazy_check(self.picture, self.table)
         self.anchor.check_for(L)
         require_growth(L, t)
 
@@ -58,7 +101,7 @@ def new_arms(n: int, *, growing: bool = True) -> Arms:
     If estimates may be negative (``growing=False``), every arm is touched every round.
     """
     many = growing and n >= MANY_ARMS
-    picture, table = lazy_tsallis.new_tsallis(n) if many else (None, None)
+    picture, table = lazy_new(n) if many else (None, None)
     return Arms(NO_ANCHOR, np.zeros(n), new_law(n), picture, table)
 
 
@@ -72,7 +115,7 @@ def draw(arms: Arms, word: int) -> tuple[int, float]:
 def _draw(law: Law, picture: Any, table: Any, word: int) -> tuple[int, float]:
     if table is None:
         return sampling.draw(law, word)
-    return lazy_tsallis.draw(picture, table, word)
+    return lazy_draw(picture, table, word)
 
 
 @kernel
@@ -87,7 +130,7 @@ def _fill(law: Law, picture: Any, table: Any, q: Vector) -> None:
         sampling.fill(law, q)
     else:
         for k in range(q.size):
-            q[k] = lazy_tsallis.probability(picture, table, k)
+            q[k] = lazy_probability(picture, table, k)
 
 
 @kernel
@@ -112,7 +155,7 @@ def _add(L: Vector, picture: Any, table: Any, k: int, loss: float) -> tuple[floa
         after = before + loss
         L[k] = after
         return before, after
-    return lazy_tsallis.add(picture, table, k, loss)
+    return lazy_add(picture, table, k, loss)
 
 
 @kernel
@@ -154,7 +197,178 @@ def _solve(
         if anchor.S2 == 0.0:
             anchor = tsallis_cold(L, eta)
         return tsallis_mixed(L, eta, anchor, beta, law)
-    fresh, found = lazy_tsallis.solve(picture, L.size, eta, beta, anchor)
+    fresh, found = lazy_solve(picture, L.size, eta, beta, anchor)
     if not fresh:
-        found = lazy_tsallis.anchor(picture, table, eta, beta, anchor, L, law.q, law.room)
+        found = lazy_anchor(picture, table, eta, beta, anchor, L, law.q, law.room)
     return found
+
+
+REACH = 0.2  # the series then leaves out 5e-16 of the sum
+LEAN = 0.1  # the centre stands this far ahead, in z, where x is drifting
+_EXPANDED = 1e-8  # an error of S2 whose square is rounding error
+_NEAR = 0.01  # an error whose fifth power does not matter to the first of two steps
+_MOST_STEPS = 20
+
+# Of the picture: c, g and 1 / g of the series; x and min L - x at the anchor; x now, and the bound
+# of a proposal.
+CENTRE, GAP, PER_GAP, X_S, ROOM_S, X, SQUARE = range(7)
+
+_S2 = constant([j + 1 for j in range(TERMS)])
+_S3 = constant([(j + 1) * (j + 2) / 2 for j in range(12)])  # these two only guide the steps
+_S4 = constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
+
+
+def lazy_new(n: int) -> tuple[Vector, Vector]:
+    """No losses yet."""
+    picture, table = new_lazy(n)
+    picture[X] = -1.0
+    return picture, table
+
+
+def lazy_check(picture: Vector, table: Vector) -> None:
+    """Refuse a picture, and a table, from which the arms would not be drawn by their law."""
+    L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
+    if not is_anchored(picture, table):
+        require(picture[X] == -1.0, "no anchor")
+        return
+    c, g, x, room_s = picture[[CENTRE, GAP, X, ROOM_S]]
+    require(g > 0.0 and close(picture[PER_GAP] * g, 1.0) and room_s > 0.0, "no such anchor")
+    ahead, d = L - c, L - x
+    require(np.all(ahead >= g * (1.0 - ROUNDING)) and np.all(d > 0.0), "losses below the anchor")
+    u = g / ahead
+    check_moments(picture, u * u, u)
+    room = min(room_s, room_s - (x - picture[X_S]))
+    require(close(picture[SQUARE], room * room), "proposals are not accepted as they should be")
+    require(close(weight.sum(), (0.5 * room_s * picture[ETA_S]) ** 2), "weights of another rate")
+    accepted = picture[SQUARE] / (d * d)
+    require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
+    require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
+
+
+@kernel
+def lazy_add(picture: Vector, table: Vector, k: int, amount: float) -> tuple[float, float]:
+    """Let L_k grow by ``amount`` and correct the moments; return L_k before and after."""
+    before, after = grow(table, k, amount)
+    if picture[ETA_S] > 0.0:
+        u = picture[GAP] / (before - picture[CENTRE])
+        v = picture[GAP] / (after - picture[CENTRE])
+        exchange(picture[MOMENTS:], u * u, u, v * v, v)
+        picture[CHANGES] += 1.0
+    return before, after
+
+
+@kernel
+def lazy_solve(
+    picture: Vector, n: int, eta: float, beta: float, now: Anchor
+) -> tuple[bool, Anchor]:
+    """Find x for this ``eta`` by Halley's method, as `ftrl.tsallis` does, on the series.
+
+    ``now`` holds x and its power sums before the step. Returns False if a `lazy_anchor` is due.
+    """
+    M = picture[MOMENTS:]
+    fresh = usable(picture, n)
+    x, S2, S3, S4 = now.x, now.S2, now.S3, now.S4
+    if fresh:
+        i, target = picture[PER_GAP], 4.0 / (eta * eta)
+        x += predicted_step(S2, S3, S4, eta, S2 * target - 1.0)
+        fresh = False
+        for _ in range(_MOST_STEPS):
+            z = (x - picture[CENTRE]) * i
+            if abs(z) > REACH:
+                break
+            S2 = series(M, _S2, z) * (i * i)
+            S3 = series(M[1:], _S3, z) * (i * i * i)
+            S4 = series(M[2:], _S4, z) * (i * i * i * i)
+            error = S2 * target - 1.0
+            if abs(error) <= _EXPANDED:  # one step of Newton's on S2 itself, taken with it
+                x -= 0.5 * error * (S2 / S3)
+                S2 = 0.25 * eta * eta
+                fresh = True
+                break
+            x += predicted_step(S2, S3, S4, eta, error)
+        room = min(picture[ROOM_S], picture[ROOM_S] - (x - picture[X_S]))
+        accepted = eta * room  # its square, in units of that at the anchor
+        whole = picture[ETA_S] * picture[ROOM_S]
+        fresh = fresh and accepted * accepted >= ACCEPTED * (whole * whole)
+        picture[SQUARE] = room * room
+    if fresh:
+        picture[X] = x
+        settle(picture, n, beta, S2)
+    return fresh, Anchor(x, S2, S3, S4)
+
+
+@kernel
+def predicted_step(S2: float, S3: float, S4: float, eta: float, error: float) -> float:
+    """Halley's step of x, given the relative error of S2.
+
+    The error is small from one round to the next: then sqrt(1 + error) can be expanded, and a
+    root and two divisions that wait for each other are saved.
+    """
+    if abs(error) > _NEAR:
+        return halley_step(S2, S3, S4, eta)
+    inverse = 1.0 / (S2 * S3)
+    root = 0.5 * error * ((1.0 - 0.25 * error) + (error * error) * (0.125 - 0.078125 * error))
+    newton = -S2 * S2 * inverse * root
+    return newton * (1.0 - 1.5 * newton * (S2 * S4 - S3 * S3) * inverse)
+
+
+@subroutine
+def lazy_anchor(
+    picture: Vector, table: Vector, eta: float, beta: float, now: Anchor,
+    L: Vector, p: Vector, lanes: Vector,
+) -> Anchor:  # fmt: skip
+    """Solve over all the arms, and take the picture; ``L`` and ``p`` are room for n numbers."""
+    n = L.size
+    smallest = table[LOSS]
+    for k in range(n):
+        L[k] = table[RECORD * k + LOSS]
+        smallest = min(smallest, L[k])
+    falling = picture[ETA_S] == 0.0 or now.x < picture[X_S]
+    warm = now if picture[ETA_S] > 0.0 else tsallis_cold(L, eta)
+    found = tsallis(L, eta, warm, p, lanes)
+    x = found.x
+    room = smallest - x
+    g = room / (1.0 - LEAN if falling else 1.0 + LEAN)
+    c = smallest - g
+    unit = quantum(n)
+    for k in range(n):
+        table[RECORD * k + WEIGHT] = round_up(room * room * p[k], unit)
+    for k in range(n):
+        u = g / (L[k] - c)
+        L[k] = u
+        p[k] = u * u
+    gather(picture[MOMENTS:], p, L, lanes)
+    tabulate(table)
+    picture[CENTRE] = c
+    picture[GAP] = g
+    picture[PER_GAP] = 1.0 / g
+    picture[X_S] = x
+    picture[ROOM_S] = room
+    picture[X] = x
+    picture[SQUARE] = room * room
+    taken(picture, eta)
+    settle(picture, n, beta, found.S2)
+    return found
+
+
+@kernel
+def lazy_draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
+    """An arm drawn from (1 - beta) p + beta / n, and its probability."""
+    k = explored(picture, table.size // RECORD, word)
+    if k < 0:
+        x = picture[X]
+        stream = np.uint64(word)
+        for trial in range(MOST_TRIALS):
+            k = propose(table, stream, 3 * trial)
+            d = table[RECORD * k + LOSS] - x
+            weight = table[RECORD * k + WEIGHT]
+            if uniform_at(stream, 3 * trial + 2) * weight * (d * d) < picture[SQUARE]:
+                break
+    return k, lazy_probability(picture, table, k)
+
+
+@kernel
+def lazy_probability(picture: Vector, table: Vector, k: int) -> float:
+    """Of arm ``k``."""
+    d = 1.0 / (table[RECORD * k + LOSS] - picture[X])
+    return picture[FACTOR] * (d * d) + picture[FLOOR]

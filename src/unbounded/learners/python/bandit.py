@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded.core.arrays import Vector
-from unbounded.core.simplex.partial_sums import LANES
-from unbounded.core.simplex.sampling import Law, draw, new_law
+from unbounded.core.simplex.sampling import LANES, Law, draw, new_law
 from unbounded.jit.interpreter import interpreted
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import EMPTY

@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.arrays import (
+    ROUNDING,
     Count,
     CountsBelowT,
     Exponents,
@@ -48,14 +49,13 @@ from unbounded.core.arrays import (
     Shares,
     Values,
     Vector,
+    require,
 )
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.core.scaled import added, shift_each, widths
 from unbounded.core.simplex.hedge import ada_hedge, hedge
-from unbounded.core.simplex.partial_sums import LANES
-from unbounded.core.simplex.sampling import ROOM, Law
-from unbounded.core.state_validation import ROUNDING, require
+from unbounded.core.simplex.sampling import LANES, ROOM, Law
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel, section, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers

@@ -22,15 +22,14 @@ from unbounded.core.arrays import (
     Scratch,
     Sizes,
     Vector,
+    require_growth,
 )
 from unbounded.core.clipping import LAZY, SCALE, Window, check_windows, clip, rescale
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
 from unbounded.core.scaled import widths
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
-from unbounded.core.simplex.partial_sums import LANES
-from unbounded.core.simplex.sampling import mix
-from unbounded.core.state_validation import require_growth
+from unbounded.core.simplex.sampling import LANES, mix
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed

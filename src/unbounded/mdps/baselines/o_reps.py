@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.scaled import ldexp
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Integers, Scratch, Vector
+from unbounded.core.arrays import ROUNDING, Integers, Scratch, Vector, require
 from unbounded.core.occupancy.confidence import JIN, Bernstein, log_term, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.policies import Markov
@@ -23,7 +23,6 @@ from unbounded.core.occupancy.solver import programs
 from unbounded.core.occupancy.solver.kl import LEAST, uniform_base
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import ldexp
-from unbounded.core.state_validation import ROUNDING, require
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed

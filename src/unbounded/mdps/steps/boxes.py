@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Counts, Integers, IntScratch, Scratch, Vector
+from unbounded.core.arrays import Counts, Integers, IntScratch, Scratch, Vector, require_boxes
 from unbounded.core.occupancy import confidence
 from unbounded.core.occupancy.confidence import Bernstein
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
-from unbounded.core.state_validation import require_boxes
 from unbounded.jit.kernel import assign, subroutine
 
 

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Counts, Integers, Scratch, Vector
+from unbounded.core.arrays import Counts, Integers, Scratch, Vector, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.state_validation import require_numbers
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.mdps import rf_elp
 from unbounded.mdps.rf_elp import Goal, Params, Progress

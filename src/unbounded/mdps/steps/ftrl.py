@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Exponent, Integers, Scratch, Sizes, Values, Vector
+from unbounded.core.arrays import ROUNDING, Exponent, Integers, Scratch, Sizes, Values, Vector
 from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.solver.ftrl import (
     EXPONENT,
@@ -25,7 +25,6 @@ from unbounded.core.occupancy.solver.ftrl import (
 from unbounded.core.occupancy.solver.outcome import FALLBACK, UNSOLVED, Outcome
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import shift_each
-from unbounded.core.state_validation import ROUNDING
 from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.spec import NO_SOLVES, Solves
 from unbounded.mdps.steps.boxes import Boxes

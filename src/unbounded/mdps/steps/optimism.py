@@ -16,9 +16,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import Counts, Integers, Scratch, Sizes, Vector
+from unbounded.core.arrays import Counts, Integers, Scratch, Sizes, Vector, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.state_validation import require_numbers
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, checked_layers
 from unbounded.learners.seeds import Seed

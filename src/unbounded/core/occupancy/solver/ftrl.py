@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Vector
+from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.occupancy.confidence import interior
 from unbounded.core.occupancy.layout import (
     ACTIONS,
@@ -55,7 +55,6 @@ from unbounded.core.occupancy.solver.work import (
     normalize,
     wanted_gap,
 )
-from unbounded.core.state_validation import require
 from unbounded.jit.kernel import assign, borrowed, subroutine
 
 KIND, EXPONENT, BOXES = range(3)  # of WarmStart.head

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbounded.core.simplex.moments import ROOM, TERMS, exchange, gather, series
-from unbounded.core.simplex.partial_sums import LANES
+from unbounded.core.simplex.lazy import ROOM, TERMS, exchange, gather, series
+from unbounded.core.simplex.sampling import LANES
 
 
 @pytest.mark.parametrize("n", [3, 64, 100, 2500])
