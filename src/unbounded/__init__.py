@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from unbounded._version import __version__ as __version__
 from unbounded.bandits.ada_inf import AdaINF
 from unbounded.bandits.baselines.ada_ftrl import AdaFTRL
 from unbounded.bandits.baselines.ada_hedge import AdaHedge
@@ -39,6 +38,8 @@ from unbounded.learners.bandit import Choice, Learner
 from unbounded.learners.python.bandit import PythonLearner
 from unbounded.learners.scale_warning import ScaleWarning
 from unbounded.simulation.bandit import Simulation, simulate
+
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
@@ -115,67 +116,13 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "AHB",
-    "APOMVP",
-    "HTINF",
-    "INF",
-    "MVP",
-    "OREPS",
-    "RFELP",
-    "SCB",
-    "SCBIX",
-    "SCBRL",
-    "SFMAB",
-    "SOLOFTRL",
-    "UCB1",
-    "UCBVI",
-    "UMABG",
-    "UMABNN",
-    "UOBREPS",
-    "AdaFTRL",
-    "AdaHedge",
-    "AdaINF",
-    "AdaTINF",
-    "Banker",
-    "CacheWarning",
-    "Choice",
-    "Comparison",
-    "CostSCB",
-    "CostSCBIX",
-    "CostSCBRL",
-    "DoublingTsallisINF",
-    "EpsilonGreedy",
-    "Exp3",
-    "Exp3Auer",
-    "Exp3IX",
-    "Exp3P",
-    "Exp3S",
-    "ExploreThenCommit",
-    "IndependentSCB",
-    "LayeredMDP",
-    "Learner",
-    "LogThompson",
-    "MDPAdversary",
-    "MDPLearner",
-    "MDPSimulation",
-    "Plan",
-    "PolicyOptimization",
-    "PythonLearner",
-    "PythonMDPLearner",
-    "Recommendation",
-    "RobustUCB",
-    "ScaleWarning",
-    "Simulation",
-    "SolverWarning",
-    "TsallisINF",
-    "TsallisINFRV",
-    "UniINF",
-    "Uniform",
-    "UniformPolicy",
-    "compare",
-    "compare_mdp",
-    "recommend",
-    "simulate",
-    "simulate_mdp",
-    "warm",
-]
+    "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
+    "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
+    "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostSCB", "CostSCBIX",
+    "CostSCBRL", "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P",
+    "Exp3S", "ExploreThenCommit", "IndependentSCB", "LayeredMDP", "Learner", "LogThompson",
+    "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner",
+    "PythonMDPLearner", "Recommendation", "RobustUCB", "ScaleWarning", "Simulation",
+    "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare",
+    "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
+]  # fmt: skip

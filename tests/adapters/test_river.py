@@ -23,7 +23,7 @@ from river import (
 )
 
 from unbounded import AHB, SCB, AdaHedge, Banker, CostSCB
-from unbounded.adapters._bandits import KEPT
+from unbounded.adapters import KEPT
 from unbounded.adapters.river import ScaleFree
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unbounded import AdaHedge, Exp3S
-from unbounded.adapters._bandits import KEPT
+from unbounded.adapters import KEPT
 from unbounded.adapters.teacher import Teacher
 
 

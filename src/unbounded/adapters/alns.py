@@ -12,7 +12,7 @@ from alns.select import OperatorSelectionScheme
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from unbounded.adapters._bandits import checked_bandit
+from unbounded.adapters import checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.learners.bandit import Choice, Learner
 from unbounded.learners.repeatable import Repeatable

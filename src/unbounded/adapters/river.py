@@ -8,7 +8,7 @@ from typing import Any
 
 from river import bandit, base, metrics, proba
 
-from unbounded.adapters._bandits import KEPT, checked_bandit
+from unbounded.adapters import KEPT, checked_bandit
 from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.scb import SCB
 from unbounded.learners.bandit import Choice, Learner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
-from unbounded.adapters._bandits import KEPT, checked_bandit
+from unbounded.adapters import KEPT, checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.core.arrays import Vector
 from unbounded.learners.bandit import Choice, Learner

@@ -86,7 +86,7 @@ def _prepare_streams() -> None:
 def _app() -> App:
     import cyclopts
 
-    from unbounded._version import __version__
+    from unbounded import __version__
     from unbounded.cli import inspect
 
     app = cyclopts.App(

@@ -39,15 +39,6 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
-    "TIMING",
-    "ConfigError",
-    "EngineError",
-    "Experiment",
-    "Job",
-    "Store",
-    "StoreError",
-    "jobs",
-    "opened",
-    "results",
-    "run",
-]
+    "TIMING", "ConfigError", "EngineError", "Experiment", "Job", "Store", "StoreError", "jobs",
+    "opened", "results", "run",
+]  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from bisect import bisect_left
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -129,14 +130,14 @@ def _shortest(values: tuple[Any, ...]) -> Any:
 
 
 _STATEMENT = re.compile(r"[^=]*=|\s*\[\[?[^\[\],]+\]\]?\s*(#.*)?\r?$")  # what one may begin with
-_ATTEMPTS = 200  # to parse a part of the text
+_ATTEMPTS = 50  # to find the end of a statement
 
 
 def line_of(text: str, keys: Keys) -> int | None:
-    """The line on which the statement begins that brings ``keys`` into a TOML document.
+    """Find the line on which the statement begins that brings ``keys`` into a TOML document.
 
-    The text up to some line parses exactly if it cuts no statement in two, so TOML's own parser
-    finds the place: by bisection, for the first such line with the keys above it.
+    The text up to some line parses exactly if it cuts no statement in two: TOML's own parser finds
+    the place, by bisection.
 
     Examples
     --------
@@ -145,32 +146,18 @@ def line_of(text: str, keys: Keys) -> int | None:
     4
     """
     lines = text.split("\n")
-    starts = [i for i, line in enumerate(lines) if _STATEMENT.match(line)]
-    places = [*starts, len(lines)]
-    answers: dict[int, bool | None] = {}
+    places = [i for i, line in enumerate(lines) if _STATEMENT.match(line)] + [len(lines)]
 
-    def holds(place: int) -> bool | None:
-        """Whether the keys are above this place; None if it is inside of a statement."""
-        if place not in answers:
-            answers[place] = _contains("\n".join(lines[: places[place]]), keys)
-        return answers[place]
+    def above(place: int) -> bool:
+        """Whether the keys are above a place, or the end of the statement that it is in."""
+        tried = (_contains("\n".join(lines[:end]), keys) for end in places[place:][:_ATTEMPTS])
+        return next(found for found in tried if found is not None)
 
-    without, within = 0, len(places) - 1
-    if not keys or not starts or not holds(within):
+    try:
+        place = bisect_left(range(len(places)), True, key=above)
+    except StopIteration:  # a statement of very many lines
         return None
-    while within - without > 1 and len(answers) < _ATTEMPTS:
-        middle = (without + within) // 2
-        outward = [*range(middle, without, -1), *range(middle + 1, within)]
-        whole = next(
-            (p for p in outward if len(answers) < _ATTEMPTS and holds(p) is not None), None
-        )
-        if whole is None:
-            break
-        if holds(whole):
-            within = whole
-        else:
-            without = whole
-    return places[without] + 1 if len(answers) < _ATTEMPTS else None
+    return places[place - 1] + 1 if keys and 0 < place < len(places) else None
 
 
 def _contains(text: str, keys: Keys) -> bool | None:

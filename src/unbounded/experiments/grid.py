@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from unbounded._version import __version__
+from unbounded import __version__
 from unbounded.experiments import names
 from unbounded.experiments.experiment import ConfigError, Experiment
 from unbounded.experiments.names import Field

@@ -33,7 +33,7 @@ from unbounded.experiments.names import Kind
 from unbounded.experiments.shards import SHARDS, Shard
 from unbounded.experiments.task import Outcome, Span
 from unbounded.io import PART, read_regular, try_lock, write_atomic
-from unbounded.results.results import BANDITS, MDPS, Shown
+from unbounded.results import BANDITS, MDPS, Shown
 
 _FULL = "free some space and run it again; what was kept before is still there"
 _CLOSED = "make the directory writable, or give another one"

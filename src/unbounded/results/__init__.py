@@ -1,1 +1,203 @@
-"""What a simulation returns: numbers, tables, summaries and plots."""
+"""What a result offers beside its arrays: a line, a summary, a frame, a chart, a file.
+
+How that is done stands in `summary`, `tables` and `drawing`, which are imported when they are
+wanted, and by their names as text: the laboratory keys what it keeps by a hash of all that the
+simulators import, and no number depends on how it is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from unbounded.results.summary import Summary
+
+
+class Shown(NamedTuple):
+    """Which regret is shown, what it is called, and what it is relative to."""
+
+    column: str
+    name: str
+    unit: str
+
+
+BANDITS = Shown("regret", "regret", "range")
+"""Of bandits the realised regret, over the range of the losses."""
+
+MDPS = Shown("pseudo_regret", "pseudo-regret", "Σℓ∞")
+"""Of MDPs the expected one, which is exact and less noisy."""
+
+
+class Results:
+    """Base of `Simulation`, `MDPSimulation` and `Comparison`."""
+
+    def _named(self) -> Mapping[str, Played]:
+        """The learners by the names they go by."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return str(_later("summary").one_line(type(self).__name__, self._named()))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the line and the summary."""
+        return str(_later("summary").html(type(self).__name__, self._named()))
+
+    def summary(self) -> Summary:
+        """Regret at the end, for each learner; of a comparison also against the first learner.
+
+        Returns
+        -------
+        Summary
+            Prints as a table; ``lines`` are the numbers.
+
+        Examples
+        --------
+        >>> from unbounded import Uniform, simulate
+        >>> result = simulate(Uniform(2), lambda t, arm, q, rng: [0.0, 1.0], 100, 4, seed=1)
+        >>> [line] = result.summary().lines
+        >>> line.learner, line.replicates, line.relative - result.regret[:, -1].mean()
+        ('Uniform', 4, np.float64(0.0))
+        """
+        summary: Summary = _later("summary").summary(self._named())
+        return summary
+
+    def to_frame(self, library: Literal["polars", "pandas"] = "polars") -> Any:
+        """A row for each learner, replicate and checkpoint.
+
+        Columns have the names and the meaning of those of the laboratory.
+
+        Parameters
+        ----------
+        library : {"polars", "pandas"}
+            Whose frame it is.
+
+        Examples
+        --------
+        >>> from unbounded import Uniform, simulate
+        >>> result = simulate(Uniform(2), lambda t, arm, q, rng: [0.0, 1.0], 100, 4, seed=1)
+        >>> result.to_frame().select("learner", "replicate", "round").row(-1)
+        ('Uniform', 3, 100)
+        """
+        return _later("tables").frame(self._named(), library)
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        relative: bool = True,
+        log: bool | None = None,
+        interval: bool = True,
+    ) -> Axes:
+        """Mean regret over time, one line for each learner, with a 95% interval of the mean.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; by default in a figure of its own.
+        relative : bool
+            Whether to divide by the range of the losses so far (of MDPs, by the sum over layers of
+            the largest absolute loss so far).
+        log : bool, optional
+            Whether axes are logarithmic; by default if that shows most of the curves.
+        interval : bool
+            Whether to draw the intervals: Student's, over replicates, for each round by itself.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Examples
+        --------
+        >>> import matplotlib
+        >>> matplotlib.use("agg")
+        >>> from unbounded import Uniform, simulate
+        >>> result = simulate(Uniform(2), lambda t, arm, q, rng: [0.0, 1.0], 100, 4, seed=1)
+        >>> result.plot().get_ylabel()
+        'regret / range'
+        """
+        axes: Axes = _later("plot").drawn(
+            self._named(), ax, relative=relative, log=log, interval=interval
+        )
+        return axes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a Parquet file, whole or not at all.
+
+        Others can read it as a table: it has the columns of `to_frame`, and behind them what
+        `load` needs.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from unbounded import Simulation, Uniform, simulate
+        >>> result = simulate(Uniform(2), lambda t, arm, q, rng: [0.0, 1.0], 100, 4, seed=1)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     result.save(f"{directory}/uniform.parquet")
+        ...     again = Simulation.load(f"{directory}/uniform.parquet")
+        >>> bool((again.regret == result.regret).all())
+        True
+        """
+        _later("tables").save(path, type(self).__name__, self._named())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """What `save` has written, bit for bit; a ValueError says what is wrong with a file."""
+        return cls._of(_later("tables").load(path, cls.__name__))
+
+    @classmethod
+    def _of(cls, named: Mapping[str, Any]) -> Self:
+        """The inverse of `_named`."""
+        raise NotImplementedError
+
+
+class Played(Results):
+    """Base of the results of one learner."""
+
+    shown: ClassVar[Shown]
+    length: ClassVar[str]  # what rounds are called
+    learner: str
+    adversary: str
+    checkpoints: NDArray[np.int64]
+    clipped: NDArray[np.int64]
+    _first: int
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        raise NotImplementedError
+
+    def met(self) -> NDArray[np.float64]:
+        """What the best fixed arm or policy lost, of shape (replicates, checkpoints)."""
+        raise NotImplementedError
+
+    def _named(self) -> Mapping[str, Played]:
+        return {self.learner: self}
+
+    @classmethod
+    def _of(cls, named: Mapping[str, Any]) -> Self:
+        [one] = named.values()
+        result: Self = one
+        return result
+
+
+def _later(name: str) -> Any:
+    return import_module(f"unbounded.results.{name}")
+
+
+def name_of(adversary: object) -> str:
+    """What to call an adversary: its class, or the name of a function.
+
+    Examples
+    --------
+    >>> from unbounded.results import name_of
+    >>> name_of(print)
+    'print'
+    """
+    return str(getattr(adversary, "__name__", type(adversary).__name__))

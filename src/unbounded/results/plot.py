@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unbounded.results import Played
 from unbounded.results.intervals import mean_interval
-from unbounded.results.results import Played
 from unbounded.validation import checked_flag
 
 COLOURS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")

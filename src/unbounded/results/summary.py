@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unbounded.results import Played
 from unbounded.results.intervals import mean_interval, standard_error
-from unbounded.results.results import Played
 
 _MOST = 4  # learners that one line names
 _CAPTION = "caption-side: top; text-align: left; white-space: nowrap; padding: 0.2em 0.8em"

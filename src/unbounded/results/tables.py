@@ -21,7 +21,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.io import read_regular, write_atomic
-from unbounded.results.results import Played
+from unbounded.results import Played
 from unbounded.validation import checked_option
 
 _KEY, _FORMAT, _VERSION = "unbounded", b"unbounded.results", 1

@@ -17,7 +17,7 @@ from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import CHOICES, replicate_seed, root_of
-from unbounded.results.results import BANDITS, Played, Shown, name_of
+from unbounded.results import BANDITS, Played, Shown, name_of
 from unbounded.simulation.adversary import Adversary
 from unbounded.simulation.bandit_loops import (
     Play,

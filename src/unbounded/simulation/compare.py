@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import root_of
-from unbounded.results.results import Played, Results
+from unbounded.results import Played, Results
 from unbounded.results.summary import paired
 from unbounded.simulation.adversary import Adversary, MDPAdversary, PythonMDPAdversary
 from unbounded.simulation.bandit import Simulation, simulate
