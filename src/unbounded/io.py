@@ -35,16 +35,6 @@ def write_atomic(
         Its permissions, less the umask; by default those of the file that is replaced.
     sync : bool
         Whether to flush to disk before the file gets its name, so that it survives a power failure.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from unbounded.io import read_regular, write_atomic
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = pathlib.Path(directory, "a.txt")
-    ...     write_atomic(path, b"one ", b"line")
-    ...     read_regular(path)
-    b'one line'
     """
     directory, name = os.path.split(os.path.abspath(path))
     part = os.path.join(directory, f"{name[:40]}.{secrets.token_hex(8)}{PART}")
@@ -69,14 +59,6 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
     """Read a regular file; raise an OSError for anything else, without waiting.
 
     For a pipe, a device or a directory the error is a ValueError as well.
-
-    Examples
-    --------
-    >>> from unbounded.io import read_regular
-    >>> read_regular("/")
-    Traceback (most recent call last):
-        ...
-    io.UnsupportedOperation: [Errno 22] it is not a regular file: '/'
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)  # a named pipe without a writer is opened at once

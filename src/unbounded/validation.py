@@ -26,15 +26,7 @@ _CONSTANTS = 1e-50, 1e50  # of learners
 
 
 class Nested(NamedTuple):
-    """How deep the lists of one value nest, of an annotation that does not say so.
-
-    Examples
-    --------
-    >>> from typing import Annotated
-    >>> from numpy.typing import ArrayLike
-    >>> from unbounded.validation import Nested
-    >>> Matrix = Annotated[ArrayLike, Nested(2)]
-    """
+    """How deep the lists of one value nest, of an annotation that does not say so."""
 
     depth: int
 
@@ -175,15 +167,7 @@ def checked_finite(name: str, value: float) -> float:
 
 
 def checked_loss(name: str, value: object) -> float:
-    """``value`` as the nearest float, a finite one, or a clear error; `checked_real` says of what.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> from unbounded.validation import checked_loss
-    >>> checked_loss("loss", Decimal("0.1"))
-    0.1
-    """
+    """``value`` as the nearest finite float, or a clear error; `checked_real` says of what."""
     remedy = "; if it is not known, forget() it instead"
     return checked_where(name, value, math.isfinite, "finite", remedy=remedy)
 
@@ -365,15 +349,7 @@ def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDAr
 
 
 def check_settings(cls: type, base: type, names: Iterable[str]) -> None:
-    """Refuse, when ``cls`` is made, settings that would hide what its ``base`` has by their names.
-
-    Examples
-    --------
-    >>> from unbounded.simulation.adversary import Adversary
-    >>> check_settings(Adversary, Adversary, ["best", "begin"])
-    Traceback (most recent call last):
-    unbounded.validation.ArgumentTypeError: begin cannot be a setting of Adversary: ...
-    """
+    """Refuse, when ``cls`` is made, settings that would hide what its ``base`` has."""
     for name in names:
         if hasattr(base, name):
             raise ArgumentTypeError(

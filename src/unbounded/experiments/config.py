@@ -43,15 +43,6 @@ def load(path: str | os.PathLike[str], *, quick: bool = False) -> Experiment:
 def loads(text: str, source: str = "experiment", *, quick: bool = False) -> Experiment:
     """Read an experiment from TOML text; ``source`` is named in errors. Files that it names are
     sought from the current directory.
-
-    Examples
-    --------
-    >>> from unbounded.experiments import config
-    >>> config.loads("rounds = 100\\nreplicate = 3")
-    Traceback (most recent call last):
-    unbounded.experiments.experiment.ConfigError: experiment, line 2: unknown key 'replicate'; the
-    nearest valid one is 'replicates' (valid: learners, adversaries, arms, rounds, worlds, episodes,
-    name, title, claim, views, replicates, seed, checkpoints, pseudo_regret, quick)
     """
     return _loads(text, source, quick, Path())
 
@@ -70,20 +61,7 @@ def _loads(text: str, source: str, quick: bool, folder: Path) -> Experiment:
 
 
 def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experiment:
-    """Make an experiment from a dict with the keys of the TOML file.
-
-    Examples
-    --------
-    >>> from unbounded.experiments import config
-    >>> e = config.experiment({
-    ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}],
-    ...     "adversaries": [{"name": "StochasticGap", "scale": [1e-6, 1e6]}],
-    ...     "arms": 5,
-    ...     "rounds": [100, 1000],
-    ... })
-    >>> e.rounds, e.learners[0].variants()
-    ((100, 1000), [{'clip': 'scale'}, {'clip': 'range'}])
-    """
+    """Make an experiment from a dict with the keys of the TOML file."""
     return read(document, "experiment", lambda path: None, quick, Path())
 
 
@@ -106,17 +84,7 @@ def to_dict(e: Experiment) -> dict[str, Any]:
 
 
 def dumps(e: Experiment) -> str:
-    """The TOML text that makes an equal experiment.
-
-    Examples
-    --------
-    >>> from unbounded.experiments import config
-    >>> e = config.experiment({
-    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
-    ...     "arms": 5, "rounds": 100})
-    >>> config.loads(config.dumps(e)) == e
-    True
-    """
+    """The TOML text that makes an equal experiment."""
     import tomli_w
 
     return tomli_w.dumps(to_dict(e))

@@ -120,14 +120,7 @@ def render(progress: Progress, heading: str = "") -> RenderableType:
 
 
 def span_of(seconds: float) -> str:
-    """A span of time in words: ``42 s``, ``3 min 20 s``, ``5 h 12 min``.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.display import span_of
-    >>> span_of(200.4)
-    '3 min 20 s'
-    """
+    """A span of time in words: ``42 s``, ``3 min 20 s``, ``5 h 12 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

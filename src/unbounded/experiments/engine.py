@@ -58,13 +58,6 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
         started with ``dask scheduler --scheduler-file PATH``.
     workers : int, optional
         How many processes; by default one for each core.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.engine import open_engine
-    >>> engine = open_engine("serial")
-    >>> engine.submit(max, 1, 2).result()
-    2
     """
     check_engine(name, workers)
     if name.startswith(_ADDRESS):

@@ -27,14 +27,7 @@ class Entry(msgspec.Struct, frozen=True):
     settings: dict[str, tuple[Any, ...]] = {}
 
     def variants(self) -> list[dict[str, Any]]:
-        """Every combination of the values.
-
-        Examples
-        --------
-        >>> from unbounded.experiments.experiment import Entry
-        >>> Entry("SCB", {"clip": ("scale", "range"), "rate": (2.0,)}).variants()
-        [{'clip': 'scale', 'rate': 2.0}, {'clip': 'range', 'rate': 2.0}]
-        """
+        """Every combination of the values."""
         combinations = itertools.product(*self.settings.values())
         return [dict(zip(self.settings, values, strict=True)) for values in combinations]
 

@@ -29,30 +29,15 @@ from unbounded.experiments.task import Outcome, Settings, code_version
 
 
 class Cell(NamedTuple):
-    """One combination of an experiment.
+    """One combination of an experiment; bandits have no world."""
 
-    Attributes
-    ----------
-    key : str
-        A hash of the settings and of the code: equal keys, equal results.
-    settings : Settings
-        What a worker needs; settings that were not given are left out.
-    code : str
-        The version of the code that the results come from.
-    learner_settings, adversary_settings, world_settings : str
-        All of them, defaults included, as JSON with sorted keys; bandits have no
-        ``world_settings``.
-    states, actions, horizon : int
-        The size of the world; None for bandits.
-    """
-
-    key: str
-    settings: Settings
-    code: str
-    learner_settings: str
+    key: str  # a hash of the settings and of the code: equal keys, equal results
+    settings: Settings  # what a worker needs; settings that were not given are left out
+    code: str  # the version of the code that the results come from
+    learner_settings: str  # all of them, defaults included, as JSON with sorted keys
     adversary_settings: str
     world_settings: str | None = None
-    states: int | None = None
+    states: int | None = None  # the size of the world
     actions: int | None = None
     horizon: int | None = None
 
@@ -99,21 +84,7 @@ class _Size(NamedTuple):
 
 
 def cells(e: Experiment) -> list[Cell]:
-    """The cells of an experiment, each once, in the order of the file.
-
-    Examples
-    --------
-    >>> from unbounded.experiments import config, grid
-    >>> e = config.experiment({
-    ...     "learners": [{"name": "SCB", "clip": ["scale", "range"]}],
-    ...     "adversaries": [{"name": "StochasticGap"}], "arms": 5, "rounds": [100, 1000]})
-    >>> for cell in grid.cells(e):
-    ...     print(cell.label)
-    SCB(clip=scale) · StochasticGap · n=5 · T=100
-    SCB(clip=scale) · StochasticGap · n=5 · T=1000
-    SCB(clip=range) · StochasticGap · n=5 · T=100
-    SCB(clip=range) · StochasticGap · n=5 · T=1000
-    """
+    """The cells of an experiment, each once, in the order of the file."""
     learners = _variants(e, "learners")
     sizes = [_Size(arms, None, {}) for arms in e.arms] or _worlds(e)
     found: dict[str, Cell] = {}

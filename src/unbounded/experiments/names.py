@@ -116,18 +116,7 @@ class Known(Mapping[str, Registered]):
 
 @cache
 def known(kind: Kind, field: Field) -> Known:
-    """What experiments of a kind can name in a field, by name.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import known
-    >>> known("bandits", "learners")["SCB"].parameters["clip"].options
-    ('range', 'scale', 'none')
-    >>> known("bandits", "adversaries")["StochasticGap"].parameters["gap"].default
-    0.1
-    >>> list(known("MDPs", "worlds")["combination_lock"].parameters)
-    ['horizon', 'n_actions', 'slip', 'seed']
-    """
+    """What experiments of a kind can name in a field, by name."""
     return Known(kind, field)
 
 
@@ -227,14 +216,7 @@ def title(kind: Kind, field: Field) -> str:
 
 
 def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
-    """The world that an experiment names.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import world
-    >>> world("dirichlet", {"sizes": [2, 3], "n_actions": 2, "seed": 5})
-    LayeredMDP(sizes=(2, 3), n_actions=2)
-    """
+    """The world that an experiment names."""
     builder, given = known("MDPs", "worlds")[name], dict(settings)
     if "seed" in builder.parameters:
         given["rng"] = np.random.default_rng(given.pop("seed", 0))
@@ -250,13 +232,6 @@ def mdp_learner(
     """The learner that an experiment names, for a world and a number of episodes.
 
     With ``start=False`` its arguments are checked and no more: nothing is compiled for it.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import mdp_learner, world
-    >>> lock = world("combination_lock", {"horizon": 2, "n_actions": 2})
-    >>> mdp_learner("SCBRL", {"reading": {"clip": "scale"}}, lock, 100).phase
-    'exploring'
     """
     learner = known("MDPs", "learners")[name]
     told = None if "episodes" in learner.parameters else episodes  # its own, or those of the run
@@ -281,14 +256,7 @@ def without_true(settings: Mapping[str, Any], told: Any = (0.0, 1.0)) -> dict[st
 
 
 def nearest(word: Any, valid: Iterable[str]) -> str:
-    """The end of a sentence about a wrong ``word``: what is valid, and the most similar of it.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import nearest
-    >>> nearest("rage", ["scale", "range"])
-    "the nearest valid one is 'range' (valid: scale, range)"
-    """
+    """The end of a sentence about a wrong ``word``: what is valid, and the most similar of it."""
     names = list(valid)
     if not names:
         return "it has no settings"

@@ -40,15 +40,7 @@ class Place(NamedTuple):
 
 
 def place_of(field: str, name: str) -> Place | None:
-    """Where ``name`` leads, if it is one from elsewhere; imports nothing.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.plugins import place_of
-    >>> place_of("learners", "mypackage.module:Mine")
-    Place(module='mypackage.module', attribute='Mine')
-    >>> place_of("learners", "SCB")
-    """
+    """Where ``name`` leads, if it is one from elsewhere; imports nothing."""
     if ":" in name:
         if not _NAME.match(name):
             raise ForeignError(f"{name!r} is not of the form 'package.module:Name'")

@@ -7,8 +7,9 @@ import math
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 from msgspec import Meta
@@ -134,7 +135,7 @@ class _Reader:
             )
         e = Experiment(**fields)
         self._check_sizes(e)
-        self._check_settings(e)
+        (self._check_mdps if kind == "MDPs" else self._check_bandits)(e)
         return e
 
     def _entry(self, kind: Kind, field: Field, i: int, table: Any) -> Entry:
@@ -218,12 +219,8 @@ class _Reader:
             except ValueError as error:
                 self._fail(("checkpoints",), str(error))
 
-    def _check_settings(self, e: Experiment) -> None:
-        """Make every learner, adversary and world once: their own checks know what is legal."""
-        check = self._check_mdps if e.kind == "MDPs" else self._check_bandits
-        check(e)
-
     def _check_bandits(self, e: Experiment) -> None:
+        """Make every learner and adversary once: their own checks know what is legal."""
         for learner, settings, blame in self._variants(e, "learners"):
             with blame:
                 for n in e.arms:
@@ -254,48 +251,31 @@ class _Reader:
 
     def _variants(
         self, e: Experiment, field: Field
-    ) -> Iterator[tuple[Registered, dict[str, Any], _Blame]]:
-        """What a field names with all its settings, and who is to blame if that is not legal."""
+    ) -> Iterator[tuple[Registered, dict[str, Any], AbstractContextManager[None]]]:
+        """List what a field names with all its settings, and who is to blame if that is illegal."""
         for i, entry in enumerate(getattr(e, field)):
             registered = known(e.kind, field)[entry.name]
             for settings in entry.variants():
-                yield (
-                    registered,
-                    settings,
-                    _Blame(self._fail, (field, i), settings, registered.package),
-                )
+                yield registered, settings, self._blamed(field, i, settings, registered.package)
+
+    @contextmanager
+    def _blamed(self, field: Field, i: int, given: Iterable[str], package: str) -> Iterator[None]:
+        """Turn an error of a constructor into a `ConfigError` at its ``argument``, if any."""
+        expected: tuple[type[Exception], ...] = (Exception,)  # somebody's code may raise anything
+        if not package:
+            expected = TypeError, ValueError, OverflowError, MemoryError, IndexError
+        try:
+            yield
+        except expected as error:
+            named = [key for key in given if key == getattr(error, "argument", None)]
+            message = str(error) or type(error).__name__
+            if package and not isinstance(error, TypeError | ValueError):
+                message = f"{type(error).__name__}: {error}"
+            self._fail((field, i, *named), f"{field}[{i}]: {message}")
 
 
 def _other(kind: Kind) -> Kind:
     return "bandits" if kind == "MDPs" else "MDPs"
-
-
-class _Blame:
-    """Turns an error of a constructor into a `ConfigError` at its ``argument``, if it has one."""
-
-    def __init__(
-        self,
-        fail: Callable[[Keys, str], NoReturn],
-        path: tuple[str, int],
-        settings: Iterable[str],
-        package: str,
-    ) -> None:
-        self._fail, self._path, self._settings = fail, path, settings
-        self._foreign = bool(package)  # somebody's code may raise anything
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> Literal[False]:
-        usual = TypeError | ValueError | OverflowError | MemoryError | IndexError
-        if isinstance(error, Exception if self._foreign else usual):
-            named = [key for key in self._settings if key == getattr(error, "argument", None)]
-            message = str(error) or type(error).__name__
-            if self._foreign and not isinstance(error, TypeError | ValueError):
-                message = f"{type(error).__name__}: {error}"
-            where = f"{self._path[0]}[{self._path[1]}]"
-            self._fail((*self._path, *named), f"{where}: {message}")
-        return False
 
 
 def _short(value: Any) -> str:

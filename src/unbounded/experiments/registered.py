@@ -22,30 +22,15 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a registered class.
-
-    Attributes
-    ----------
-    name : str
-    annotation : type
-        As in the signature; ``Any`` where that says nothing.
-    default : object
-        ``REQUIRED`` if there is none.
-    text, description : str
-        What the docstring says of its type, and of its meaning.
-    options : tuple of str
-        The valid values, if the annotation is a ``Literal``.
-    depth : int
-        How deep the lists of *one* value nest: 0 for a number, 1 for a pair, 2 for a matrix.
-    """
+    """A parameter of a registered class."""
 
     name: str
-    annotation: Any
-    default: Any
-    text: str
-    description: str
-    options: tuple[str, ...]
-    depth: int
+    annotation: Any  # as in the signature; ``Any`` where that says nothing
+    default: Any  # ``REQUIRED`` if there is none
+    text: str  # what the docstring says of its type
+    description: str  # ... and of its meaning
+    options: tuple[str, ...]  # the valid values, if the annotation is a ``Literal``
+    depth: int  # how deep the lists of *one* value nest: 0 for a number, 2 for a matrix
 
 
 _SEED = Parameter("seed", int, 0, "int", "Of the world; the same in every replicate.", (), 0)
@@ -53,31 +38,15 @@ _SEED = Parameter("seed", int, 0, "int", "Of the world; the same in every replic
 
 @dataclass(frozen=True)
 class Registered:
-    """A class, or a function that builds a world, that an experiment can name.
+    """A class, or a function that builds a world, that an experiment can name."""
 
-    Attributes
-    ----------
-    name : str
-        What experiments call it.
-    cls : type or function
-        Makes one from its settings.
-    summary, reference : str
-        The docstring's first sentence; where it was published, if anywhere.
-    parameters : mapping of str to Parameter
-        Those that an experiment may set.
-    module : str
-        Where it is defined.
-    package : str
-        Where it comes from, if it is not of this package.
-    """
-
-    name: str
-    cls: Any
-    summary: str
-    reference: str
-    parameters: Mapping[str, Parameter]
-    module: str
-    package: str = ""
+    name: str  # what experiments call it
+    cls: Any  # makes one from its settings
+    summary: str  # the docstring's first sentence
+    reference: str  # where it was published, if anywhere
+    parameters: Mapping[str, Parameter]  # those that an experiment may set
+    module: str  # where it is defined
+    package: str = ""  # where it comes from, if it is not of this package
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -112,15 +81,11 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
         text, description = documented.get(name, ("", ""))
         annotation = hints.get(name, Any)
         annotated = "" if annotation is Any else inspect.formatannotation(annotation)
+        depth = _lists_in(parameter.default) if annotation is Any else _nesting(annotation)
         parameters[name] = Parameter(
-            name=name,
-            annotation=annotation,
-            default=parameter.default,
-            text=text or annotated,
-            description=description,
-            options=_options(annotation),
-            depth=_lists_in(parameter.default) if annotation is Any else _nesting(annotation),
-        )
+            name, annotation, parameter.default, text or annotated, description,
+            _options(annotation), depth,
+        )  # fmt: skip
     if "rng" in reserved and "rng" in signature:  # where the builder has a generator
         parameters["seed"] = _SEED
     return Registered(

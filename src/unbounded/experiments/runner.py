@@ -66,17 +66,6 @@ def run_cells(
         See `unbounded.experiments.engine.open_engine`.
     watcher : callable, optional
         Called with the `Progress` several times a second.
-
-    Examples
-    --------
-    >>> from unbounded.experiments import config, grid
-    >>> from unbounded.experiments.runner import run_cells
-    >>> e = config.experiment({
-    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
-    ...     "arms": 3, "rounds": 100})
-    >>> result = run_cells(grid.cells(e), e.replicates, engine="serial")
-    >>> result.frame["replicate"].n_unique(), result.failures
-    (10, [])
     """
     check_engine(engine, workers)
     if store is None:

@@ -46,18 +46,7 @@ class Shard:
 
 
 def shard_of(text: str) -> Shard:
-    """The shard that "7/100" means.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.shards import shard_of
-    >>> shard_of("7/100")
-    Shard(number=7, count=100)
-    >>> shard_of("101/100")
-    Traceback (most recent call last):
-    unbounded.experiments.experiment.ConfigError: there is no shard 101 of 100: they are
-    numbered 1 .. 100
-    """
+    """The shard that "7/100" means."""
     form = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
     if not form:
         raise ConfigError(f"a shard is written as NUMBER/COUNT, such as 7/100; got {text[:60]!r}")
@@ -77,16 +66,6 @@ def share_of(shard: Shard | None, plan: Sequence[Cell], replicates: int) -> list
     every replicate has one shard, and over p, so that two shards differ by at most one replicate
     in any stretch of cells. Cells that should take the same time stand together: every shard has
     its part of what is slow.
-
-    Examples
-    --------
-    >>> from unbounded.experiments import config, grid
-    >>> from unbounded.experiments.shards import Shard, share_of
-    >>> e = config.experiment({
-    ...     "learners": [{"name": "SCB"}], "adversaries": [{"name": "StochasticGap"}],
-    ...     "arms": [3, 5], "rounds": 100})
-    >>> share_of(Shard(2, 4), grid.cells(e), e.replicates)
-    [Span(cell=0, first=2, replicates=3), Span(cell=1, first=3, replicates=2)]
     """
     if shard is None:
         return [Span(i, 0, replicates) for i in range(len(plan))]
@@ -109,15 +88,7 @@ def _likeness(cell: Cell) -> tuple[str, ...]:
 
 
 def of_share(spans: Sequence[Span], share: Sequence[Span]) -> list[Span]:
-    """What of some spans is in a share, which has at most one span of each cell.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.shards import of_share
-    >>> from unbounded.experiments.task import Span
-    >>> of_share([Span(0, 0, 4), Span(0, 6, 9), Span(1, 0, 2)], [Span(0, 3, 5)])
-    [Span(cell=0, first=3, replicates=1), Span(cell=0, first=6, replicates=2)]
-    """
+    """What of some spans is in a share, which has at most one span of each cell."""
     owned = {span.cell: span for span in share}
     found = []
     for span in spans:

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from unbounded.experiments.provenance import (
 from unbounded.jit.schedule import Code
 from unbounded.settings import chosen_jit
 from unbounded.simulation import bandit_loops
-from unbounded.simulation.bandit import Simulation, simulate
+from unbounded.simulation.bandit import simulate
 from unbounded.validation import recorded_rounds
 
 Array = NDArray[Any]
@@ -203,54 +204,32 @@ def failed(span: Span, error: str, trace: str = "", seconds: float = 0.0) -> Out
 
 def play(settings: Settings, first: int, count: int) -> dict[str, Array]:
     """Columns of replicates ``first`` .. ``first + count - 1`` of a cell."""
-    one = _play_bandit if settings.kind == "bandits" else _play_mdp
-    if settings.learner_settings.get("loss_range") != TRUE:
-        return one(settings, first, count)
-    parts = [one(_told(settings, r), r, 1) for r in range(first, first + count)]
+    learner, given = settings.learner, settings.learner_settings
+    if given.get("loss_range") != TRUE:
+        columns: dict[str, Array] = _simulated(settings, learner, given, first, count).columns()
+        return columns
+    parts = [
+        _simulated(settings, learner, _told(settings, r), r, 1).columns()
+        for r in range(first, first + count)
+    ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _play_bandit(settings: Settings, first: int, count: int) -> dict[str, Array]:
-    learner = known("bandits", "learners")[settings.learner].cls
-    made = learner(settings.arms, **settings.learner_settings)
-    return _simulated(settings, made, first, count).columns()
+def _simulated(settings: Settings, name: str, given: Any, first: int, count: int) -> Any:
+    """Play the learner of this name with the settings that it is given."""
+    play: Any
+    if settings.kind == "bandits":
+        play = partial(simulate, pseudo_regret=settings.pseudo_regret)
+        played: Any = (known("bandits", "learners")[name].cls(settings.arms, **given),)
+    else:
+        from unbounded.simulation.mdp import simulate_mdp  # late: bandits need not wait for it
 
-
-def _play_mdp(settings: Settings, first: int, count: int) -> dict[str, Array]:
-    mdp = _world(settings)
-    learner = names.mdp_learner(settings.learner, settings.learner_settings, mdp, settings.rounds)
-    columns: dict[str, Array] = _simulated_mdp(settings, learner, mdp, first, count).columns()
-    return columns
-
-
-def _simulated(settings: Settings, learner: Any, first: int, count: int) -> Simulation:
-    return simulate(
-        learner,
-        _adversary(settings),
-        settings.rounds,
-        count,
-        settings.seed,
-        first_replicate=first,
-        checkpoints=settings.checkpoints,
-        pseudo_regret=settings.pseudo_regret,
-        workers=1,
-    )
-
-
-def _simulated_mdp(settings: Settings, learner: Any, mdp: Any, first: int, count: int) -> Any:
-    from unbounded.simulation.mdp import simulate_mdp  # late: bandits need not wait for it
-
-    return simulate_mdp(
-        learner,
-        mdp,
-        _adversary(settings),
-        settings.rounds,
-        count,
-        settings.seed,
-        first_replicate=first,
-        checkpoints=settings.checkpoints,
-        workers=1,
-    )
+        play, mdp = simulate_mdp, _world(settings)
+        played = names.mdp_learner(name, given, mdp, settings.rounds), mdp
+    return play(
+        *played, _adversary(settings), settings.rounds, count, settings.seed,
+        first_replicate=first, checkpoints=settings.checkpoints, workers=1,
+    )  # fmt: skip
 
 
 def _adversary(settings: Settings) -> Any:
@@ -263,27 +242,21 @@ def _world(settings: Settings) -> Any:
     return names.world(settings.world, settings.world_settings)
 
 
-def _told(settings: Settings, replicate: int) -> Settings:
-    """With the range of the losses of one replicate, as uniform play meets them.
+def _told(settings: Settings, replicate: int) -> dict[str, Any]:
+    """The learner's settings with the range of the losses of one replicate, as uniform play has it.
 
     Losses do not depend on the learner, unless the adversary looks at it; then the range is what
     it did to uniform play, in an MDP for every layer what it did in any.
     """
     last = settings._replace(checkpoints=[settings.rounds], pseudo_regret=False)
-    told: Any
-    if settings.kind == "bandits":
-        uniform = known("bandits", "learners")["Uniform"].cls(settings.arms)
-        met = _simulated(last, uniform, replicate, 1)
-        told = _wide(float(met.low[0, -1]), float(met.high[0, -1]))
-    else:
-        mdp = _world(settings)
-        uniform = names.mdp_learner("UniformPolicy", {}, mdp, settings.rounds)
-        met = _simulated_mdp(last, uniform, mdp, replicate, 1)
-        low, high = met.low[0, -1], met.high[0, -1]
-        if getattr(_adversary(settings), "looks", True):
-            low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
-        told = [_wide(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
-    return settings._replace(learner_settings=names.without_true(settings.learner_settings, told))
+    bandits = settings.kind == "bandits"
+    met = _simulated(last, "Uniform" if bandits else "UniformPolicy", {}, replicate, 1)
+    low, high = met.low[0, -1], met.high[0, -1]
+    if not bandits and getattr(_adversary(settings), "looks", True):
+        low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+    ends = zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
+    told = [_wide(*pair) for pair in ends]
+    return names.without_true(settings.learner_settings, told[0] if bandits else told)
 
 
 def _wide(low: float, high: float) -> tuple[float, float]:

@@ -22,15 +22,6 @@ def short_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]
     """Names for adversaries or worlds: with the settings that others of the class have otherwise,
     where they are not the default. One that has nothing but defaults is named by them, and numbers
     have three digits, where that tells the names apart.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import known
-    >>> from unbounded.report.labels import short_names
-    >>> variants = [("StochasticGap", '{"gap":0.2,"scale":1.0}'),
-    ...             ("StochasticGap", '{"gap":0.2,"scale":8.452712498170644e+270}')]
-    >>> short_names(variants, known("bandits", "adversaries")).values()
-    dict_values(['StochasticGap scale=1', 'StochasticGap scale=8.45e270'])
     """
     rounded, exact = (
         _named(variants, known, _differ, text, default=True) for text in (about, brief)
@@ -46,15 +37,6 @@ def _differ(value: Any, alike: list[Any]) -> bool:
 def learner_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]:
     """Names for the learners of a section: with all settings that are not the default, so that a
     name means the same everywhere. Only switches that a whole class has on are left out.
-
-    Examples
-    --------
-    >>> from unbounded.experiments.names import known
-    >>> from unbounded.report.labels import learner_names
-    >>> variants = [("SCB", '{"profile":"practical"}'), ("Exp3IX", '{"rounds":null}'),
-    ...             ("SCB", '{"profile":"paper","rate":2.0}')]
-    >>> learner_names(variants, known("bandits", "learners")).values()
-    dict_values(['SCB', 'Exp3IX', 'SCB profile=paper, rate=2'])
     """
     return _named(
         variants,

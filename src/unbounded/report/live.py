@@ -57,23 +57,7 @@ def look(path: str | os.PathLike[str]) -> Seen:
 
 
 def lines(seen: Seen) -> list[str]:
-    """For a terminal: what it is, how it stands, and each arm's losses over time.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from unbounded import SCB
-    >>> from unbounded.durable import Durable
-    >>> from unbounded.report.live import lines, look
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     with Durable(f"{directory}/arms.db", SCB(n_arms=2, seed=0), arms=["eu", "us"]) as arms:
-    ...         for _ in range(50):
-    ...             choice = arms.ask()
-    ...             _ = arms.tell(choice.id, loss=1.0 + choice.arm)
-    ...     text = lines(look(f"{directory}/arms.db"))
-    >>> text[1]
-    '50 rounds told in epoch 0, 0 outstanding; scale 1, 1 clipped'
-    """
+    """For a terminal: what it is, how it stands, and each arm's losses over time."""
     s = seen.status
     settings = ", ".join(f"{name}={value!r}" for name, value in s.settings.items())
     what = "rounds" if s.arms else "episodes"

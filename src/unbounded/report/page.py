@@ -236,16 +236,7 @@ _ADDRESS = re.compile(
 
 
 def links(text: str) -> list[tuple[str, str]]:
-    """The pieces of a reference in their order, each with its address, or with nothing.
-
-    Examples
-    --------
-    >>> from unbounded.report.page import links
-    >>> links("Chen & Zhang 2024, Algorithm 1")
-    [('Chen & Zhang 2024', 'https://arxiv.org/abs/2403.00930'), (', Algorithm 1', '')]
-    >>> links("Auer 2002")
-    [('Auer 2002', '')]
-    """
+    """The pieces of a reference in their order, each with its address, or with nothing."""
     pieces, end = [], 0
     for found in _ADDRESS.finditer(text):
         pieces += [(text[end : found.start()], ""), (found[0], _address(found))]

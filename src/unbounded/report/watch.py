@@ -37,24 +37,6 @@ def watch(
         Seconds between two pages.
     ready : callable
         Is given the address as soon as it can be opened.
-
-    Examples
-    --------
-    >>> import tempfile, threading, urllib.request
-    >>> from unbounded import experiments
-    >>> from unbounded.report.watch import watch
-    >>> e = {"learners": [{"name": "SCB"}, {"name": "Uniform"}], "rounds": 100, "arms": 3,
-    ...      "adversaries": [{"name": "StochasticGap"}], "replicates": 2}
-    >>> seen = []
-    >>> def look(address):
-    ...     def get():
-    ...         seen.append(urllib.request.urlopen(address).read().decode()[:15])
-    ...     threading.Thread(target=get).start()
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     frame = experiments.run(e, out=out, engine="serial")
-    ...     watch(out, ready=look)  # nothing is missing: it ends with the first page
-    >>> seen
-    ['<!doctype html>']
     """
     top = Path(directory)
 

@@ -192,12 +192,5 @@ def _later(name: str) -> Any:
 
 
 def name_of(adversary: object) -> str:
-    """What to call an adversary: its class, or the name of a function.
-
-    Examples
-    --------
-    >>> from unbounded.results import name_of
-    >>> name_of(print)
-    'print'
-    """
+    """What to call an adversary: its class, or the name of a function."""
     return str(getattr(adversary, "__name__", type(adversary).__name__))

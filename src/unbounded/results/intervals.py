@@ -13,14 +13,7 @@ Array = NDArray[np.float64]
 
 @cache
 def student(freedom: float, level: float = 0.95) -> float:
-    """Compute the two-sided quantile of Student's t: P(|T| < t) = level.
-
-    Examples
-    --------
-    >>> from unbounded.results.intervals import student
-    >>> round(student(9), 4)
-    2.2622
-    """
+    """Compute the two-sided quantile of Student's t: P(|T| < t) = level."""
     low, high = 0.0, 20.0
     while _outside(high, freedom) > 1.0 - level:
         high *= 2.0
@@ -71,15 +64,7 @@ def mean_interval(values: Array) -> tuple[float, float, float]:
 
 
 def standard_error(values: Array) -> float:
-    """Of the mean of two or more values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded.results.intervals import standard_error
-    >>> standard_error(np.array([1.0, 3.0]))
-    1.0
-    """
+    """Of the mean of two or more values."""
     size = float(np.abs(values).max())
     if not 0.0 < size < math.inf:  # an infinite value has no deviation
         return 0.0 if size == 0.0 else math.nan

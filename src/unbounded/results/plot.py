@@ -22,14 +22,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 
 
 def line(number: int) -> dict[str, Any]:
-    """How matplotlib should draw the line of a learner with this number.
-
-    Examples
-    --------
-    >>> from unbounded.results.plot import line
-    >>> line(1)["color"], line(1)["marker"]
-    ('#903043', 's')
-    """
+    """How matplotlib should draw the line of a learner with this number."""
     return {
         "color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)],
         "marker": MARKERS[number % len(MARKERS)],
@@ -38,14 +31,7 @@ def line(number: int) -> dict[str, Any]:
 
 
 def wants_log(values: Iterable[float | None]) -> bool:
-    """As on the report's page: nearly everything is positive and spans a factor of 8 or more.
-
-    Examples
-    --------
-    >>> from unbounded.results.plot import wants_log
-    >>> wants_log([1.0, None, 10.0]), wants_log([-1.0, 10.0])
-    (True, False)
-    """
+    """As on the report's page: nearly everything is positive and spans a factor of 8 or more."""
     there = [v for v in values if v is not None]
     positive = [v for v in there if v > 0.0]
     if not positive or len(positive) < 0.95 * len(there):
