@@ -10,12 +10,7 @@ from typing import Any
 from unbounded import bandits, mdps
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner
-from unbounded.validation import (
-    checked_count,
-    checked_flag,
-    checked_loss,
-    checked_range,
-)
+from unbounded.validation import checked_count, checked_flag, checked_loss, checked_range
 
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"

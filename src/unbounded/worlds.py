@@ -28,10 +28,7 @@ from unbounded.validation import (
 
 
 def dirichlet(
-    sizes: Sequence[int],
-    n_actions: int,
-    rng: np.random.Generator,
-    concentration: float = 1.0,
+    sizes: Sequence[int], n_actions: int, rng: np.random.Generator, concentration: float = 1.0
 ) -> LayeredMDP:
     """Every distribution is drawn from a symmetric Dirichlet.
 

@@ -60,11 +60,7 @@ def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> i
 
 
 def report(
-    directory: Path,
-    other: Path | None = None,
-    *,
-    output: Path | None = None,
-    figures: bool = True,
+    directory: Path, other: Path | None = None, *, output: Path | None = None, figures: bool = True
 ) -> int:
     """Make one self-contained page, and figures for print, of what is stored.
 

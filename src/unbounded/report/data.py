@@ -43,25 +43,16 @@ _LOSSES = (
 class Data:
     """Rows with the columns ``learner``, ``adversary`` and ``world`` as positions in lists.
 
-    Attributes
-    ----------
-    frame : polars.DataFrame
-        ``relative`` is the regret over the range of the losses (in an MDP, the pseudo-regret over
-        the sum of the layers' largest losses); ``norm`` is sqrt(n t) (in an MDP, S sqrt(A t)).
-    learners : mapping of int to (name, settings)
-        By the position in the page's list.
-    adversaries, worlds : list of (name, settings)
-    kind : {"bandits", "MDPs"}
-    replicates : int
-        How many the experiment asks for.
+    In ``frame``, ``relative`` is the regret over the range of the losses (in an MDP, the
+    pseudo-regret over the sum of the layers' largest losses); ``norm`` is sqrt(n t) (S sqrt(A t)).
     """
 
     frame: pl.DataFrame
-    learners: Mapping[int, Variant]
+    learners: Mapping[int, Variant]  # by the position in the page's list
     adversaries: Sequence[Variant]
     worlds: Sequence[Variant]
     kind: Kind
-    replicates: int
+    replicates: int  # how many the experiment asks for
 
     @property
     def mdp(self) -> bool:

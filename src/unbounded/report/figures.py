@@ -20,8 +20,7 @@ from matplotlib.ticker import MaxNLocator
 
 from unbounded.experiments.store import write_whole, writing
 from unbounded.report.model import Chart, Panel, Report, Section
-from unbounded.results import plot as looks
-from unbounded.results.plot import wants_log
+from unbounded.results.plot import line, wants_log
 
 MOST_PANELS = 6  # of a figure; the page has the others
 WIDTH = 7.0  # inches, of a text column
@@ -48,6 +47,10 @@ _STYLE = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "unbounded",
 }
+
+
+Looks = Sequence[dict[str, Any]]
+"""What each learner looks like, as on the page."""
 
 
 def draw(report: Report, directory: Path) -> list[Path]:
@@ -79,7 +82,7 @@ def _bytes(figure: Figure, form: str) -> bytes:
 
 
 def _figure(report: Report, section: Section, chart: Chart) -> Figure:
-    panels, look = shown(chart), Looks(report.looks)
+    panels, look = shown(chart), [line(number) for number in report.looks]
     columns = len(panels) if len(panels) < 4 else 2 if len(panels) == 4 else 3
     rows = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(WIDTH, rows * _height(chart, panels, columns)), layout="constrained")
@@ -150,27 +153,11 @@ def _common(panels: Sequence[Panel]) -> dict[str, str]:
     return {k: v for k, v in first.items() if all(panel.keys.get(k) == v for panel in panels)}
 
 
-class Looks:
-    """What each learner looks like, as on the page."""
-
-    def __init__(self, looks: Sequence[int]) -> None:
-        self._looks = looks
-
-    def line(self, learner: int) -> dict[str, Any]:
-        return looks.line(self._looks[learner])
-
-    def colour(self, learner: int) -> str:
-        return str(self.line(learner)["color"])
-
-    def marker(self, learner: int) -> str:
-        return str(self.line(learner)["marker"])
-
-
 def _lines(place: Axes, chart: Chart, panel: Panel, look: Looks, *, labelled: bool) -> None:
     assert chart.x is not None
     assert chart.y is not None
     central = [v for s in panel.series for v in s.mean]
-    limits = [v for line in panel.bounds for v in line.y]
+    limits = [v for bound in panel.bounds for v in bound.y]
     log = chart.y.scale == "log" or (chart.y.scale == "auto" and wants_log(central + limits))
     xs = sorted({v for s in panel.series for v in s.x if v is not None})
     x_log = chart.x.scale == "log"
@@ -185,15 +172,15 @@ def _lines(place: Axes, chart: Chart, panel: Panel, look: Looks, *, labelled: bo
     floor = min((v for v in _placed(central, log) if not math.isnan(v)), default=0.0)
     for s in panel.series:
         x = across(s.x)
-        place.plot(x, _placed(s.mean, log), **look.line(s.learner), zorder=3)
+        place.plot(x, _placed(s.mean, log), **look[s.learner], zorder=3)
         low = [floor - 1.0 if log and math.isnan(v) else v for v in _placed(s.low, log)]
         place.fill_between(
-            x, low, _placed(s.high, log), color=look.colour(s.learner), alpha=0.1, linewidth=0
+            x, low, _placed(s.high, log), color=look[s.learner]["color"], alpha=0.1, linewidth=0
         )
         highest = max([highest, *(v for v in s.high if v is not None)])
-    for line in panel.bounds:
-        near = [v if log or (v is not None and v <= 1.6 * highest) else None for v in line.y]
-        place.plot(across(line.x), _placed(near, log), color=look.colour(line.learner),
+    for bound in panel.bounds:
+        near = [v if log or (v is not None and v <= 1.6 * highest) else None for v in bound.y]
+        place.plot(across(bound.x), _placed(near, log), color=look[bound.learner]["color"],
                    linestyle=":", linewidth=0.9)  # fmt: skip
     if log:
         place.set_ylim(bottom=floor - 0.3)
@@ -251,9 +238,9 @@ def _dots(place: Axes, chart: Chart, panel: Panel, look: Looks, names: Sequence[
     log = chart.x.scale == "auto" and wants_log(values)
     for row, s in enumerate(series):
         [low], [middle], [high] = (_placed(part, log) for part in (s.low, s.mean, s.high))
-        place.plot([low, high], [row, row], color=look.colour(s.learner), linewidth=1.6)
-        place.plot([middle], [row], color=look.colour(s.learner), markersize=4.5,
-                   marker=look.marker(s.learner))  # fmt: skip
+        place.plot([low, high], [row, row], color=look[s.learner]["color"], linewidth=1.6)
+        place.plot([middle], [row], color=look[s.learner]["color"], markersize=4.5,
+                   marker=look[s.learner]["marker"])  # fmt: skip
     if panel.reference is not None:
         [at] = _placed([panel.reference], log)
         place.axvline(at, color="#666666", linewidth=0.8, linestyle="--", zorder=1)
@@ -295,7 +282,7 @@ def _heat(place: Axes, panel: Panel, names: Sequence[str]) -> None:
 
 def _legend(figure: Figure, panels: Sequence[Panel], look: Looks, names: Sequence[str]) -> None:
     learners = sorted({s.learner for panel in panels for s in panel.series})
-    handles = [Line2D([], [], label=names[i], **look.line(i)) for i in learners]
+    handles = [Line2D([], [], label=names[i], **look[i]) for i in learners]
     if any(panel.bounds for panel in panels):
         bound = Line2D([], [], color="#333333", linestyle=":", linewidth=0.9, label="its bound")
         handles.append(bound)

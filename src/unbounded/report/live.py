@@ -114,17 +114,12 @@ def live_report(seen: Seen) -> Report:
     section = Section(
         id="live",
         title=f"{seen.status.algorithm} in {seen.path.name}",
-        answer="",
-        claim=[],
         facts=_facts(seen),
-        warnings=[],
         learners=list(range(len(labels))),
-        settings=[],
         charts=[chart for chart in charts if chart.panels[0].series or chart.panels[0].rows],
         command=shlex.join(["unbounded", "inspect", str(seen.path), "--html", "page.html"]),
         experiment=json.dumps(dict(seen.status.settings), indent=1),
         versions=[versions()],
-        code=[],
     )
     return Report(section.title, labels, list(range(len(labels))), [section])
 

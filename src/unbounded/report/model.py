@@ -86,17 +86,17 @@ class Section(msgspec.Struct, omit_defaults=True):
 
     id: str
     title: str
-    answer: str
-    claim: list[str]
-    facts: list[list[str]]
-    warnings: list[str]
     learners: list[int]
-    settings: list[list[str]]
     charts: list[Chart]
     command: str
-    experiment: str
-    versions: list[str]
-    code: list[list[str]]
+    answer: str = ""
+    claim: list[str] = []
+    facts: list[list[str]] = []
+    warnings: list[str] = []
+    settings: list[list[str]] = []
+    experiment: str = ""
+    versions: list[str] = []
+    code: list[list[str]] = []
 
 
 class Report(msgspec.Struct, omit_defaults=True):

@@ -18,20 +18,11 @@ from unbounded.report.labels import learner_names, short_names, thousands
 
 
 class Pivot(NamedTuple):
-    """One table.
-
-    Attributes
-    ----------
-    title : str
-    adversaries : list of str
-        The heads of the columns.
-    rows : dict of str to list of str
-        For each learner, what its cells say.
-    """
+    """One table."""
 
     title: str
-    adversaries: list[str]
-    rows: dict[str, list[str]]
+    adversaries: list[str]  # the heads of the columns
+    rows: dict[str, list[str]]  # for each learner, what its cells say
 
 
 class Mean(NamedTuple):

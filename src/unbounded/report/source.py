@@ -17,25 +17,17 @@ from unbounded.io import read_regular
 
 
 class Results(NamedTuple):
-    """What is stored of one experiment.
-
-    Attributes
-    ----------
-    missing : list of (str, int)
-        Cells that lack replicates, and how many they lack.
-    other_code : int
-        Cells whose rows were made by other code than is installed here.
-    """
+    """What is stored of one experiment."""
 
     directory: Path
     file: Path
     experiment: Experiment
     text: str
     frame: pl.DataFrame
-    missing: list[tuple[str, int]]
+    missing: list[tuple[str, int]]  # cells that lack replicates, and how many they lack
     failures: list[Failure]
     set_aside: list[tuple[Path, str]]
-    other_code: int
+    other_code: int  # cells whose rows were made by other code than is installed here
 
 
 def directories(directory: str | os.PathLike[str]) -> list[Path]:

@@ -13,7 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.random import SeedSequence
 from numpy.typing import NDArray
+
+from unbounded.learners.seeds import CHOICES, replicate_seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,15 +170,44 @@ class Played(Results):
     adversary: str
     checkpoints: NDArray[np.int64]
     clipped: NDArray[np.int64]
+    # Sums times a unit, so that none overflows.
+    _paid: NDArray[np.float64]
+    _best: NDArray[np.float64]
+    _expected: NDArray[np.float64]
+    _unit: NDArray[np.float64]
+    _root: SeedSequence
     _first: int
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """Realised regret: what was paid minus the losses of the best fixed arm or policy."""
+        with np.errstate(over="ignore"):
+            return (self._paid - self._best) / self._unit
+
+    @property
+    def pseudo_regret(self) -> NDArray[np.float64]:
+        """The same with <q_t, l_t> for what was paid: exact, and less noisy."""
+        with np.errstate(over="ignore"):
+            return (self._expected - self._best) / self._unit
+
+    def _regret_over(self, size: NDArray[np.float64], pseudo: bool) -> NDArray[np.float64]:
+        """Regret divided by a size in the same unit: finite at every scale."""
+        regret = (self._expected if pseudo else self._paid) - self._best
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(size > 0.0, regret / size, 0.0)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
         raise NotImplementedError
 
     def met(self) -> NDArray[np.float64]:
-        """What the best fixed arm or policy lost, of shape (replicates, checkpoints)."""
-        raise NotImplementedError
+        """What the best fixed arm or policy lost: equal where losses are."""
+        with np.errstate(over="ignore"):
+            return self._best / self._unit
+
+    def seed(self, replicate: int) -> SeedSequence:
+        """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
+        return replicate_seed(self._root, self._first + replicate, CHOICES)
 
     def _named(self) -> Mapping[str, Played]:
         return {self.learner: self}

@@ -33,13 +33,7 @@ from numba import types
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.jit.kernel import Pointer, counted, counting_kernel
-from unbounded.validation import (
-    check_settings,
-    checked_finite,
-    checked_option,
-    checked_real,
-    shown,
-)
+from unbounded.validation import check_settings, checked_finite, checked_option, checked_real, shown
 
 if TYPE_CHECKING:  # a bandit should not wait for the MDPs
     from unbounded.core.occupancy.layout import Layers

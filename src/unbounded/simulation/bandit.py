@@ -16,7 +16,7 @@ from unbounded.core.scaled import LARGEST
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import CHOICES, replicate_seed, root_of
+from unbounded.learners.seeds import root_of
 from unbounded.results import BANDITS, Played, Shown, name_of
 from unbounded.simulation.adversary import Adversary
 from unbounded.simulation.bandit_loops import (
@@ -68,25 +68,12 @@ class Simulation(Played):
     high: NDArray[np.float64]
     clipped: NDArray[np.int64]
     threshold: NDArray[np.float64]
-    # Sums in units of 1 / unit, so that none overflows.
-    _played: NDArray[np.float64]
+    _paid: NDArray[np.float64]
     _best: NDArray[np.float64]
     _expected: NDArray[np.float64]
     _unit: NDArray[np.float64]
     _root: SeedSequence
     _first: int
-
-    @property
-    def regret(self) -> NDArray[np.float64]:
-        """Realised regret: the loss of the arms played minus that of the best fixed arm."""
-        with np.errstate(over="ignore"):
-            return (self._played - self._best) / self._unit
-
-    @property
-    def pseudo_regret(self) -> NDArray[np.float64]:
-        """The same with <l_t, q_t> for the loss of the arm played; less noisy."""
-        with np.errstate(over="ignore"):
-            return (self._expected - self._best) / self._unit
 
     @property
     def largest_loss(self) -> NDArray[np.float64]:
@@ -112,9 +99,7 @@ class Simulation(Played):
             size = self.high * self._unit - self.low * self._unit
         else:
             raise ValueError(f"to must be 'scale' or 'range', got {to!r}")
-        regret = (self._expected if pseudo else self._played) - self._best
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(size > 0.0, regret / size, 0.0)
+        return self._regret_over(size, pseudo)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
@@ -130,15 +115,6 @@ class Simulation(Played):
             columns["pseudo_regret"] = self.pseudo_regret
             columns["relative_pseudo_regret"] = self.relative_regret("range", pseudo=True)
         return columns
-
-    def met(self) -> NDArray[np.float64]:
-        """The loss of the best arm: equal where losses are."""
-        with np.errstate(over="ignore"):
-            return self._best / self._unit
-
-    def seed(self, replicate: int) -> SeedSequence:
-        """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
-        return replicate_seed(self._root, self._first + replicate, CHOICES)
 
 
 def simulate(
@@ -243,7 +219,7 @@ def simulate(
     return Simulation(
         learner=learner.spec.name, adversary=name_of(adversary),
         checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
-        threshold=threshold, _played=played, _best=best, _expected=expected, _unit=unit,
+        threshold=threshold, _paid=played, _best=best, _expected=expected, _unit=unit,
         _root=root, _first=first_replicate,
     )  # fmt: skip
 

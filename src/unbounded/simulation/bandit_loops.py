@@ -18,13 +18,7 @@ from unbounded.jit.schedule import COMPILED, Code, Pace, Seconds, pointed
 from unbounded.learners.bandit import Learner
 from unbounded.learners.bandit_steps import entries
 from unbounded.learners.python.bandit import PythonLearner
-from unbounded.learners.seeds import (
-    CHOICES,
-    OUTSIDE,
-    bit_generator,
-    replicate_key,
-    replicate_seed,
-)
+from unbounded.learners.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
 from unbounded.learners.spec import BanditSpec
 from unbounded.simulation.adversary import Adversary
 from unbounded.simulation.ledger import (

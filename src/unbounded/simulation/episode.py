@@ -16,15 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    TRIPLE,
-    Layers,
-    draw,
-    horizon,
-)
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, draw, horizon
 from unbounded.core.random import stream_of, word_at
 from unbounded.jit.kernel import counting_subroutine as subroutine
 

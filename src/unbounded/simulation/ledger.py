@@ -10,14 +10,8 @@ import math
 
 import numpy as np
 
-from unbounded.core.arrays import (
-    Matrix,
-    Vector,
-)
-from unbounded.core.simplex.sampling import (
-    LANES,
-    fold,
-)
+from unbounded.core.arrays import Matrix, Vector
+from unbounded.core.simplex.sampling import LANES, fold
 from unbounded.jit.kernel import counting_kernel as kernel
 
 # Slots of the book. EXPECTED holds *half* the sum of <q_t, l_t>: where every loss is the largest

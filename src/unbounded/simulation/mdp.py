@@ -23,7 +23,7 @@ from unbounded.core.occupancy.solver.outcome import SolverWarning
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.mdp import MDPLearner, unsolved
-from unbounded.learners.seeds import CHOICES, replicate_seed, root_of
+from unbounded.learners.seeds import root_of
 from unbounded.results import MDPS, Played, Shown, name_of
 from unbounded.simulation.adversary import MDPAdversary, PythonMDPAdversary
 from unbounded.simulation.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
@@ -81,23 +81,10 @@ class MDPSimulation(Played):
     _actions: int
     _root: SeedSequence
     _first: int
-    # Times a unit, so that none overflows.
     _expected: NDArray[np.float64]
     _paid: NDArray[np.float64]
     _best: NDArray[np.float64]
     _unit: NDArray[np.float64]
-
-    @property
-    def regret(self) -> NDArray[np.float64]:
-        """Realised regret: the losses that were paid minus those of the best fixed policy."""
-        with np.errstate(over="ignore"):
-            return (self._paid - self._best) / self._unit
-
-    @property
-    def pseudo_regret(self) -> NDArray[np.float64]:
-        """The same with <q_t, l_t> for the losses that were paid: exact, and less noisy."""
-        with np.errstate(over="ignore"):
-            return (self._expected - self._best) / self._unit
 
     def relative_regret(self, *, pseudo: bool = False) -> NDArray[np.float64]:
         """Regret over sum_h l_inf,h, the largest absolute losses of the layers added up.
@@ -111,11 +98,9 @@ class MDPSimulation(Played):
         return self._over(self._states * np.sqrt(self._actions * self.checkpoints), pseudo)
 
     def _over(self, rate: NDArray[np.float64], pseudo: bool) -> NDArray[np.float64]:
-        regret = (self._expected if pseudo else self._paid) - self._best
         largest = np.maximum(np.abs(self.low), np.abs(self.high))
         size = (largest * self._unit[:, :, None]).sum(axis=2) * rate
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(size > 0.0, regret / size, 0.0)
+        return self._regret_over(size, pseudo)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
@@ -132,15 +117,6 @@ class MDPSimulation(Played):
             "explored": np.minimum(explored, self.checkpoints),
             "reach": np.where(over, self.reach[:, None], np.nan),
         }
-
-    def met(self) -> NDArray[np.float64]:
-        """The loss of the best policy: equal where losses are."""
-        with np.errstate(over="ignore"):
-            return self._best / self._unit
-
-    def seed(self, replicate: int) -> SeedSequence:
-        """The seed that makes an ask/tell learner repeat this replicate bit for bit."""
-        return replicate_seed(self._root, self._first + replicate, CHOICES)
 
 
 def simulate_mdp(
