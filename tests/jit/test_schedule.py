@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from unbounded.adversaries import Adversary, Growth, StochasticGap
 from unbounded.adversaries.mdps import Negative
 from unbounded.jit import schedule
 from unbounded.jit.kernel import NotCachedError
-from unbounded.jit.schedule import Code, Pace, Worker, said
+from unbounded.jit.schedule import Code, Pace, said
 from unbounded.simulation import bandit_loops
 
 ROUNDS, EPISODES = 500, 100
@@ -164,11 +165,12 @@ def test_a_short_play_starts_nothing(tmp_path):
         learner = SCB(3, seed=0)
         for _ in range(20):
             learner.tell(learner.ask(), 1.0)
-        print(learner._steps._behind.is_alive())
+        from unbounded.jit import schedule
+        print(schedule._children)
         """,
         tmp_path,
     )
-    assert done.stdout.split() == ["False"]
+    assert done.stdout.split() == ["{}"]
     assert not list(tmp_path.iterdir())
 
 
@@ -188,120 +190,272 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
         """,
         tmp_path,
     )
-    assert done.stdout.split() == ["False", "set()"]
+    assert done.stdout.split() == ["False", "{}"]
     assert "compiling Uniform" in done.stderr
 
 
-def test_settings_may_be_too_long_for_a_command(tmp_path):
+def worked(warm_up, program=None, arguments=None):
+    """Code that another process compiles, by this program, and is not cached before."""
+    code = Code("it", warm_up, 1.0, cls=SCB, arguments=arguments or {})
+    code._can_start = lambda: code._cls is not None
+    code.program = program
+    return code
+
+
+@pytest.fixture
+def start(monkeypatch, tmp_path):
+    """Let a learner's code start its program, and wait for it; the cache is an empty directory."""
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path / "cache"))
+
+    def started(code):
+        monkeypatch.setattr(schedule, "_PROGRAM", code.program)
+        code.spend(schedule._BEHIND)
+        code._loader.join()
+        return schedule._children.get(code)
+
+    return started
+
+
+def go_on(code):
+    """Look again, until nothing happens any more."""
+    for _ in range(3):
+        if code in schedule._children:
+            schedule._children[code].process.wait()
+        code._next = 0.0
+        code.spend(0.0)
+        if code._loader.ident is not None:
+            code._loader.join()
+
+
+def not_cached(times):
+    """A warm-up that finds nothing in the cache so many times."""
+    missing = [NotCachedError("it")] * times
+
+    def warm_up():
+        if missing:
+            raise missing.pop()
+
+    return warm_up
+
+
+def test_settings_may_be_too_long_for_a_command(tmp_path, auto, start):
     """A support has an entry per transition; a command may have 128 kB."""
-    code = Code("it", lambda: None, 1.0, worker=Worker(SCB, {"support": [True, False] * 50_000}))
     found = tmp_path / "found"
-    count = "str(len(json.loads(sys.stdin.readlines()[1])['support']))"
-    program = f"import json, sys; open({str(found)!r}, 'w').write({count})"
-    code._compile_behind([sys.executable, "-c", program])
+    program = f"""
+import json, sys
+_, arguments = sys.stdin.readline(), json.loads(sys.stdin.readline())
+open({str(found)!r}, "w").write(str(len(arguments["support"])))
+"""
+    code = worked(not_cached(1), program, {"support": [True, False] * 50_000})
+    start(code)
+    go_on(code)
     assert found.read_text() == "100000"
+    assert code._ready
 
 
 def test_the_current_directory_is_not_imported_from(tmp_path):
     """The other process has the parent's path without its empty entry, and the parent's flags."""
-    (tmp_path / "json.py").write_text("open('stolen', 'w')")
-    (tmp_path / "unbounded.py").write_text("open('stolen', 'w')")
+    for name in ("json", "unbounded", "numba", "signal"):
+        (tmp_path / f"{name}.py").write_text("open('stolen', 'w')")
     script = """
-        import sys, os
+        import sys, os, subprocess, time
         from unbounded import Uniform
         sys.path.insert(0, "")
         os.chdir(sys.argv[1])
-        code = Uniform(3, seed=0)._steps
-        command = code._command()
-        code._compile_behind(command)
-        print(code._ready, os.path.exists("stolen"), *command[1:command.index("-c")])
+        commands, Popen = [], subprocess.Popen
+        subprocess.Popen = lambda command, **kw: commands.append(command) or Popen(command, **kw)
+        learner, end = Uniform(3, seed=0), time.monotonic() + 300
+        while not learner._steps._ready and time.monotonic() < end:
+            learner.tell(learner.ask(), 1.0)
+        [command] = commands
+        print(learner._steps._ready, os.path.exists("stolen"), *command[1:command.index("-c")])
     """
     done = subprocess.run(
-        [sys.executable, "-O", "-s", "-c", textwrap.dedent(script), tmp_path],
+        [
+            sys.executable, "-O", "-s", "-W", "ignore::ImportWarning", "-X", "utf8",
+            "-X", "int_max_str_digits=0", "-c", textwrap.dedent(script), tmp_path,
+        ],
         env=os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path / "cache"), "UNBOUNDED_JIT": "auto"},
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
-    assert done.stdout.split()[:5] == ["True", "False", "-P", "-s", "-O"], done.stderr
-
-
-def worked(warm_up, given=None):
-    return Code("it", warm_up, 1.0, worker=Worker(SCB, given or {}))
+    compiled, stolen, *flags = done.stdout.split()
+    assert (compiled, stolen) == ("True", "False"), done.stderr
+    given = {"-P", "-s", "-O", "-Wignore::ImportWarning", "-Xutf8", "-Xint_max_str_digits=0"}
+    assert given <= set(flags)
 
 
 @pytest.mark.parametrize("failure", ["of the other", "no program", "settings", "load", "threads"])
-def test_where_the_other_process_fails_this_one_compiles(monkeypatch, auto, failure, capfd):
-    """It is told why, if it cannot compile either; what happens behind is silent."""
-    missing = [NotCachedError("it")] if failure == "of the other" else []
-    missing += [ValueError("damaged")] if failure == "load" else []
+def test_where_the_other_process_fails_this_one_compiles(
+    monkeypatch, auto, failure, capfd, caplog, start
+):
+    """A message says so once; if this one cannot compile either, that raises."""
+    warm_up = not_cached(2)
+    if failure == "load":
+        errors = [ValueError("damaged")]
 
-    def warm_up():
-        if missing and threading.current_thread() is not threading.main_thread():
-            raise missing.pop()
+        def warm_up():
+            if errors:
+                raise errors.pop()
 
-    code = worked(warm_up, {"seed": object()} if failure == "settings" else {})
-    program = "/no/such/program" if failure == "no program" else sys.executable
-    monkeypatch.setattr(code, "_command", lambda: code._worker and [program, "-c", ""])
+    code = worked(warm_up, "raise OSError('no memory')")
+    if failure == "settings":
+        code._arguments = {"seed": object()}
+    if failure == "no program":
+        monkeypatch.setattr(sys, "executable", "/no/such/program")
     if failure == "threads":
         monkeypatch.setattr(threading.Thread, "start", _no_thread)
-    code.spend(schedule._BEHIND)
+    start_now = code.spend if failure == "threads" else lambda _: start(code)
+    monkeypatch.setattr(schedule, "_PROGRAM", code.program)
+    start_now(schedule._BEHIND)
     if failure != "threads":
-        code._behind.join()
-    assert (code._worker, code._ready) == (None, False)
+        go_on(code)
+    else:
+        schedule._children[code].process.wait()
+        code._next = 0.0
+        code.spend(0.0)
+    assert (code._cls, code._ready) == (None, False)
+    [said] = caplog.messages
+    reasons = {"no program": "No such file", "settings": "JSON", "load": "damaged"}
+    assert reasons.get(failure, "exit code 1: OSError: no memory") in said
+    assert "unbounded warm" in said
+    assert "UNBOUNDED_JIT=never" in said
+    code._next = 0.0
     code.spend(schedule._AHEAD)
     assert code._ready
-    assert capfd.readouterr().err == ""
+    assert len(caplog.messages) == 1
 
 
 def _no_thread(self):
     raise RuntimeError("can't start new thread")
 
 
+WAITS = "import sys, os; print('here', file=sys.stderr, flush=True)\nwhile os.read(0, 1): pass"
+
+
+def test_of_processes_one_starts_another(tmp_path, auto, start):
+    """The others wait until it has ended, and load what it has compiled."""
+    code, other = worked(not_cached(1), WAITS), worked(not_cached(0))
+    child = start(code)
+    assert child.process.poll() is None
+    other.spend(schedule._BEHIND)  # as in another process: the lock is that process's, not ours
+    assert other._loader.ident is None
+    assert not other._ready
+    child.process.stdin.close()
+    child.process.wait()
+    go_on(other)
+    assert other._ready
+    go_on(code)
+    assert code._ready
+
+
+def test_a_process_that_has_to_wait_starts_none(tmp_path):
+    """Six that begin together: one compiles."""
+    script = """
+        import subprocess, sys, time
+        from unbounded import Uniform
+        started, Popen = [], subprocess.Popen
+        subprocess.Popen = lambda command, **kw: started.append(1) or Popen(command, **kw)
+        learner, end = Uniform(3, seed=0), time.monotonic() + 300
+        while not learner._steps._ready and time.monotonic() < end:
+            learner.tell(learner.ask(), 1.0)
+            if learner._steps.spent > 0.3:
+                time.sleep(0.01)
+        print(len(started), learner._steps._ready)
+    """
+    environment = os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path), "UNBOUNDED_JIT": "auto"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            env=environment, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(6)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=600)[0].split() for process in processes]
+    assert sorted(said) == [["0", "True"]] * 5 + [["1", "True"]]
+
+
+@pytest.mark.parametrize("end", ["kill", "exit"])
+def test_the_other_process_ends_with_its_parent(tmp_path, end):
+    script = f"""
+        import os, signal, time
+        from unbounded import Uniform
+        from unbounded.jit import schedule
+        schedule._PROGRAM = schedule._PROGRAM.replace("main(", "import time; import threading\\n"
+            "from unbounded.jit import worker\\n"
+            "worker.import_module = lambda _: time.sleep(60)\\nmain(", 1)
+        learner = Uniform(3, seed=0)
+        while not schedule._children:
+            learner.tell(learner.ask(), 1.0)
+        [child] = schedule._children.values()
+        print(child.process.pid, flush=True)
+        time.sleep(3.0)
+        {"os.kill(os.getpid(), signal.SIGKILL)" if end == "kill" else ""}
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path), "UNBOUNDED_JIT": "auto"},
+        stdout=subprocess.PIPE, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    pid = int(done.stdout)
+    patience = time.monotonic() + 20.0
+    while _runs(pid) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not _runs(pid)
+
+
+def _runs(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with suppress(OSError):  # one that nobody waits for is over
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    return True
+
+
 def test_an_interrupt_is_for_the_parent(tmp_path):
     """Whoever goes on after it finds compiled code."""
     script = """
-        import os, signal
+        import os, signal, time
         from unbounded import Uniform
         from unbounded.jit import schedule
-        code = Uniform(3, seed=0)._steps
         schedule._PROGRAM = schedule._PROGRAM.replace(
             "sys.path", "import os; os.kill(os.getpid(), signal.SIGINT); sys.path", 1
         )
-        code._compile_behind(code._command())
-        print(code._ready)
+        learner, end = Uniform(3, seed=0), time.monotonic() + 300
+        while not learner._steps._ready and time.monotonic() < end:
+            learner.tell(learner.ask(), 1.0)
+        print(learner._steps._ready, learner._steps._cls is Uniform)
     """
-    assert run(script, tmp_path).stdout.split() == ["True"]
+    assert run(script, tmp_path).stdout.split() == ["True", "True"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_fork_leaves_the_other_process_to_its_parent(auto):
-    """It begins anew: no lock, no thread and no process of the parent is its own."""
-    code = worked(lambda: None)
-    waits = "import sys; sys.stdin.read(); import time; time.sleep(60)"
-    code._command = lambda: [sys.executable, "-c", waits]
-    code.spend(schedule._BEHIND)
-    while not schedule._children:
-        time.sleep(0.01)
-    [child] = schedule._children
-    with code._lock:  # as of another thread
-        code._busy = True
-        forked = os.fork()
-        if forked == 0:
-            alone = not code._behind.is_alive() and not code._busy and not schedule._children
-            thread = threading.Thread(target=code.compile)
-            thread.start()
-            thread.join(10.0)
-            schedule._end_children()  # as at exit
-            os._exit(0 if alone and code._ready else 1)
-        code._busy = False
-    assert os.waitpid(forked, 0)[1] == 0
-    assert child.poll() is None
-    child.kill()
-    code._behind.join()
+def test_a_fork_leaves_the_other_process_to_its_parent(auto, start):
+    """No process of the parent is its own, and none of its pipes: the end of the parent ends it."""
+    code = worked(not_cached(1), WAITS)
+    child = start(code)
+    to_parent, from_child = os.pipe()
+    forked = os.fork()
+    if forked == 0:
+        alone = not schedule._children and child.process.stdin.closed
+        schedule._end_children()  # as at exit
+        os.write(from_child, b"1" if alone else b"0")
+        time.sleep(60.0)
+        os._exit(1)
+    assert os.read(to_parent, 1) == b"1"
+    assert child.process.poll() is None
+    child.process.stdin.close()
+    child.process.wait(timeout=10.0)  # although the forked process lives
+    os.kill(forked, 9)
+    os.waitpid(forked, 0)
+    go_on(code)
     assert code._ready
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_no_fork_while_a_thread_loads(auto):
+@pytest.mark.parametrize("who", ["ours", "a user's", "Numba's"])
+def test_no_fork_while_a_thread_loads(auto, start, who):
     """It holds locks of Numba's: a child would wait for them for ever."""
     loads, loaded = threading.Event(), []
 
@@ -310,32 +464,80 @@ def test_no_fork_while_a_thread_loads(auto):
         time.sleep(0.3)
         loaded.append(True)
 
-    code = worked(warm_up)
-    code._command = lambda: [sys.executable, "-c", ""]
-    code.spend(schedule._BEHIND)
+    def compile_something():
+        with schedule.global_compiler_lock:
+            warm_up()
+
+    code = worked(warm_up, "")
+    thread = threading.Thread(target=compile_something if who == "Numba's" else code.compile)
+    if who == "ours":
+        code.spend(schedule._BEHIND)
+    else:
+        thread.start()
     assert loads.wait(10.0)
     forked = os.fork()
     if forked == 0:
-        os._exit(0 if loaded and schedule._loading.acquire(blocking=False) else 1)
+        free = []
+
+        def try_locks():
+            locks = schedule._lock, schedule.global_compiler_lock._lock
+            free.extend(lock.acquire(blocking=False) for lock in locks)
+
+        other = threading.Thread(target=try_locks)
+        other.start()
+        other.join()
+        os._exit(0 if loaded and free == [True, True] else 1)
     assert os.waitpid(forked, 0)[1] == 0
-    code._behind.join()
-    assert not schedule._loading.locked()
+    for one in (thread, code._loader):
+        if one.ident is not None:
+            one.join()
 
 
-def test_of_threads_one_starts_another_process(auto, monkeypatch):
-    started, go_on = [], threading.Event()
-    monkeypatch.setattr(
-        Code, "_compile_behind", lambda self, command: started.append(go_on.wait(10.0))
-    )
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forks_around_the_change_over(tmp_path):
+    """None hangs, all change over, and one process compiles for all of them."""
+    script = """
+        import os, signal, sys, time, warnings
+        warnings.simplefilter("error")  # Python warns of a fork beside threads
+        from unbounded import Uniform
+        def changes_over(seed):
+            learner, end = Uniform(3, seed=seed), time.monotonic() + 120
+            while not learner._steps._ready and time.monotonic() < end:
+                learner.tell(learner.ask(), 1.0)
+                time.sleep(0.01 if learner._steps.spent > 0.3 else 0.0)
+            return learner._steps._ready
+        learner, children, last = Uniform(3, seed=0), [], 0.0
+        while not learner._steps._ready:
+            learner.tell(learner.ask(), 1.0)
+            near = any(name.endswith(".nbc") for name in os.listdir(sys.argv[1]))
+            if len(children) < 24 and time.monotonic() > last + (0.02 if near else 0.5):
+                children.append(os.fork())
+                if not children[-1]:
+                    signal.alarm(200)
+                    os._exit(0 if changes_over(1) else 1)
+                last = time.monotonic()
+        print({os.waitpid(child, 0)[1] for child in children})
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), tmp_path],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path), "UNBOUNDED_JIT": "auto"},
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("{0}\n", "")
+
+
+def test_of_threads_one_starts_another_process(auto, monkeypatch, tmp_path):
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path))
+    started, go = [], threading.Event()
     code = worked(lambda: None)
-    code._command = lambda: ["it"]
+    code._load_or_start = lambda: started.append(go.wait(10.0))
     threads = [threading.Thread(target=code.spend, args=(1.0,)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    go_on.set()
-    code._behind.join()
+    go.set()
+    code._loader.join()
     assert started == [True]
 
 

@@ -26,6 +26,7 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from unbounded.io import HAS_LOCKS, try_lock, unlock, write_atomic
 
@@ -206,7 +207,7 @@ def _forget_old(directory: Path, kernel: str) -> None:
             path.unlink(missing_ok=True)
 
 
-_held: dict[Path, int] = {}  # descriptors of the locks of this process
+_held: dict[Path, IO[bytes]] = {}  # the locks of this process
 
 
 def take(path: Path) -> bool:
@@ -216,10 +217,12 @@ def take(path: Path) -> bool:
     end = time.monotonic() + _PATIENCE
     while True:
         try:
-            locked = _try(path)
+            _held[path] = lock_file(path)
+        except BlockingIOError:
+            pass
         except OSError:  # a disk without locks, a directory that was deleted
             return False
-        if locked:
+        else:
             return True
         if time.monotonic() >= end:
             warnings.warn(
@@ -232,37 +235,36 @@ def take(path: Path) -> bool:
         time.sleep(_POLL)
 
 
-def _try(path: Path) -> bool:
+def lock_file(path: Path) -> IO[bytes]:
+    """Take the lock at ``path`` without waiting: it is held while what is returned is open.
+
+    Raises BlockingIOError if it is taken. Where there are no locks, nothing is locked.
+    """
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags, 0o600)
+    file = os.fdopen(os.open(path, flags, 0o600), "rb")
     try:
-        if not try_lock(descriptor):
-            raise OSError("no locks here")
+        locked = try_lock(file.fileno())
         # Whoever had it before may have deleted the file that was opened here.
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-            _held[path] = descriptor
-            return True
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    finally:
-        if _held.get(path) != descriptor:
-            os.close(descriptor)
-    return False
+        if locked and not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            raise FileNotFoundError
+    except OSError as error:
+        file.close()
+        raise BlockingIOError from error
+    return file
 
 
 def give_back(path: Path) -> None:
     """Free a lock that was taken."""
-    descriptor = _held.pop(path)
-    with suppress(OSError):
-        path.unlink()
-    unlock(descriptor)  # also for a child that has a copy of it
-    os.close(descriptor)
+    with _held.pop(path) as file:
+        with suppress(OSError):
+            path.unlink()
+        unlock(file.fileno())  # also for a child that has a copy of it
 
 
 def _leave_to_parent() -> None:
     """After a fork: the lock is the parent's, and must end with it."""
-    for descriptor in _held.values():
-        os.close(descriptor)
+    for file in _held.values():
+        file.close()
     _held.clear()
 
 

@@ -2,47 +2,63 @@
 
 Interpreted, a round takes some fifty times as long; compiling takes as long as a hundred thousand
 rounds. A learner whose compiled code is not cached yet plays its steps in Python while another
-process compiles them into the cache; between two calls it changes over. A simulation begins
-interpreted too. As soon as what is left would take longer than compiling, or what was spent has
-taken as long, it compiles, and goes on from where it is.
+process (`worker`) compiles them into the cache; between two calls it changes over. A simulation
+begins interpreted too. As soon as what is left would take longer than compiling, or what was spent
+has taken as long, it compiles, and goes on from where it is.
+
+Of all processes of a machine, one starts a compiling process for a learner's class: it takes a file
+lock, which that process inherits and holds until it ends. The others look at the lock now and then,
+and load when it is free. No thread waits for any of this. One thread loads what was compiled, which
+takes half a second; a fork waits for it, because it holds locks of Numba that a forked process
+could never free.
 """
 
 from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from typing import Any, NamedTuple
-from weakref import WeakSet
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+try:
+    from numba.core.compiler_lock import global_compiler_lock
+except ImportError:  # of another Numba
+    global_compiler_lock = threading.RLock()
 
 import unbounded.settings as settings
+from unbounded.io import HAS_LOCKS
+from unbounded.jit.files import cache_directory, lock_file
 from unbounded.jit.interpreter import quietly
 from unbounded.jit.kernel import NotCachedError, Pointer, cached_only, can_cache
 
 _SAID = 1.0  # seconds of waiting, after which a message says why
 _BEHIND = 0.25  # seconds of interpreting, after which another process begins to compile
 _AHEAD = 2.0  # ... after which this one does, where no other can
+_POLL = 0.1  # seconds, after which a learner looks again whether somebody compiles
 _SLICE = 0.05  # seconds of interpreting, after which a simulation thinks again
 _FIRST = 4  # rounds that are played to learn how long one takes
-# What another process is started with: the parent's flags, among them those that change bytecode,
-# and its path without entries that depend on the current directory. An interrupt from the keyboard
-# is for the parent, which may go on.
+_LOADER = "unbounded: load compiled code"  # the name of threads
+
+# Flags of the interpreter that another process is started with too.
 _FLAGS = {
     "isolated": "I", "ignore_environment": "E", "no_user_site": "s", "no_site": "S",
-    "optimize": "O", "dont_write_bytecode": "B",
+    "optimize": "O", "dont_write_bytecode": "B", "bytes_warning": "b",
 }  # fmt: skip
 _PROGRAM = """
 import json, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the parent, which may go on
 sys.path[:] = json.loads(sys.stdin.readline())
-from unbounded.jit.warm_up import main
+from unbounded.jit.worker import main
 main(*sys.argv[1:])
 """
 
@@ -54,13 +70,6 @@ class Seconds:
     BANDIT = 2.0
     MDP = 3.0
     SOLVER = 20.0  # a learner for MDPs that solves a program in every episode
-
-
-class Worker(NamedTuple):
-    """What another process needs to know to compile the steps of a learner."""
-
-    cls: type
-    settings: Mapping[str, Any]
 
 
 class Code:
@@ -76,8 +85,8 @@ class Code:
         About how long that takes to compile.
     compiled : NamedTuple of kernels, optional
         The entries, for those who ask for ``compiled`` and ``interpreted`` ones.
-    worker : Worker, optional
-        What another process can compile it by.
+    cls, arguments : type and mapping, optional
+        The learner that another process makes to compile it.
     """
 
     def __init__(
@@ -87,18 +96,18 @@ class Code:
         seconds: float,
         *,
         compiled: Any = (),
-        worker: Worker | None = None,
+        cls: type | None = None,
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self.name, self.seconds = name, seconds
         self.compiled = compiled
         self.interpreted: Any = type(compiled)(*map(quietly, compiled)) if compiled else ()
         self._warm_up = warm_up
-        self._worker = worker
+        self._cls, self._arguments = cls, arguments  # no class: this process compiles
         self._ready = self._tried = self._busy = False
-        self._lock = threading.RLock()  # of threads, one compiles
-        self._behind = threading.Thread()  # that waits for another process; not started yet
+        self._loader = threading.Thread()  # not started yet
+        self._next = 0.0  # when to look again
         self.spent = 0.0  # seconds of interpreting
-        _codes.add(self)
 
     @property
     def ready(self) -> bool:
@@ -119,20 +128,20 @@ class Code:
             self._run()
         self._tried = True
 
-    def compile(self) -> None:
+    def compile(self, why: str = "") -> None:
         """Take it from the cache, or compile it, and say so if that takes long."""
-        with self._lock:
+        with _lock:
             if self._ready or self._busy:
                 return
             self.load()
             if self._ready:
                 return
             how_often = "once per machine" if can_cache() else "in each process: nothing is cached"
-            with said(f"compiling {self.name}, about {self.seconds:.0f} s, {how_often}"):
+            with said(f"compiling {self.name}, about {self.seconds:.0f} s, {how_often}{why}"):
                 self._run()
 
     def _run(self) -> None:
-        with self._lock:
+        with _lock:
             if self._ready or self._busy:  # a warm-up makes a learner, which asks for this
                 return
             self._busy = True
@@ -145,83 +154,156 @@ class Code:
     def spend(self, seconds: float) -> None:
         """Note that interpreting took so long; begin to compile when it is worth it."""
         self.spent += seconds
-        if self.spent < _BEHIND or self._behind.is_alive() or settings.chosen_jit() != "auto":
+        now = time.monotonic()
+        if self.spent < _BEHIND or now < self._next or settings.chosen_jit() != "auto":
             return
-        command = self._command()
-        if command is None:
+        self._next = now + _POLL
+        if not self._can_start():
             if self.spent > _AHEAD:
                 self.compile()
-        elif self._lock.acquire(blocking=False):  # of threads, one starts another process
+        elif _lock.acquire(blocking=False):  # else another thread compiles, loads or looks
             try:
-                if not self._behind.is_alive():
-                    self._behind = threading.Thread(
-                        target=self._compile_behind, args=(command,), daemon=True
-                    )
-                    self._behind.start()
-            except RuntimeError:  # there are too many threads, or the program ends
-                self._worker = None
+                self._look()
             finally:
-                self._lock.release()
+                _lock.release()
 
-    def _command(self) -> list[str] | None:
-        """Return what starts another process, if that can import the learner's class."""
-        if self._worker is None or not sys.executable or getattr(sys, "frozen", False):
-            return None  # a program of its own would be started again
-        cls = self._worker.cls
+    def _can_start(self) -> bool:
+        """Return whether another process can import the learner's class and cache its code."""
+        cls = self._cls
+        python = "python" in os.path.basename(sys.executable or "").lower()
+        if cls is None or not python or getattr(sys, "frozen", False) or not can_cache():
+            return False  # a program of its own would be started again
         found = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None)
-        if cls.__module__ == "__main__" or found is not cls or not can_cache():
-            return None
-        flags = ["-" + letter * getattr(sys.flags, name) for name, letter in _FLAGS.items()]
-        flags = [flag for flag in flags if len(flag) > 1]
-        return [sys.executable, "-P", *flags, "-c", _PROGRAM, cls.__module__, cls.__name__]
+        return cls.__module__ != "__main__" and found is cls
 
-    def _compile_behind(self, command: list[str]) -> None:
-        """In a thread: let another process fill the cache, and load from it.
+    def _look(self) -> None:
+        """See whether a process compiles this, started here or elsewhere. If none does, load what
+        is cached in a thread, or start one."""
+        child = _children.get(self)
+        if self._loader.is_alive() or (child is not None and child.process.poll() is None):
+            return
+        try:
+            self._take().close()
+        except BlockingIOError:  # it is compiled for another process
+            return
+        except OSError:  # that will be said
+            pass
+        self._loader = threading.Thread(target=self._load_or_start, name=_LOADER)
+        try:
+            self._loader.start()
+        except RuntimeError:  # there are too many threads, or the program ends
+            self._load_or_start()
 
-        Where that fails, for whatever reason, this process compiles, and says what is wrong.
-        """
-        assert self._worker is not None
-        with suppress(Exception):
-            path = [entry for entry in sys.path if os.path.isabs(entry)]
-            text = f"{json.dumps(path)}\n{json.dumps(self._worker.settings)}"
-            child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, env=os.environ | {"UNBOUNDED_JIT": "always"},
+    def _take(self) -> IO[bytes]:
+        """Take the lock of processes that compile this."""
+        cls: Any = self._cls
+        name = f"{cls.__module__}.{cls.__name__}.worker.lock"
+        return lock_file((cache_directory() or Path()) / name)
+
+    def _load_or_start(self) -> None:
+        """Load what is cached. If it is not there, start a process; if that has failed, give up."""
+        child = _children.pop(self, None)
+        try:
+            failure = "" if child is None else child.end()
+            self.load()
+            if self._ready:
+                return
+            if failure:
+                raise RuntimeError(failure)
+            with suppress(BlockingIOError), self._take() as lock:
+                _children[self] = self._start(lock)
+        except Exception as error:
+            self._cls = None
+            logging.getLogger("unbounded").warning(
+                f"another process was to compile {self.name}, and it failed ({error}): this one "
+                "compiles. 'unbounded warm' does it ahead; UNBOUNDED_JIT=never interprets."
+            )
+
+    def _start(self, lock: IO[bytes]) -> Child:
+        """Start a process that compiles. It inherits the lock, and holds it until it ends."""
+        assert self._cls is not None
+        path = [entry for entry in sys.path if os.path.isabs(entry)]
+        text = f"{json.dumps(path)}\n{json.dumps(self._arguments)}\n"
+        command = [sys.executable, "-P", *_flags(), "-c", _PROGRAM]
+        with ExitStack() as on_error:
+            errors = on_error.enter_context(tempfile.TemporaryFile())
+            process = subprocess.Popen(
+                [*command, self._cls.__module__, self._cls.__name__],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
+                env=os.environ | {"UNBOUNDED_JIT": "always"},
+                pass_fds=[lock.fileno()] if HAS_LOCKS else [],
             )  # fmt: skip
-            _children.add(child)
-            child.communicate(text.encode())
-            _children.discard(child)
-            with _loading:
-                self.load()
-        if not self._ready:
-            self._worker = None
+            on_error.pop_all()
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # it has failed, and will be asked why
+            process.stdin.write(text.encode())
+            process.stdin.flush()  # and it stays open: its end ends the process
+        return Child(process, errors)
 
 
-_codes: WeakSet[Code] = WeakSet()
-_children: set[subprocess.Popen[bytes]] = set()  # processes that compile for this one
-_loading = threading.Lock()  # while a thread loads that the user does not know of
+class Child(NamedTuple):
+    """A process that compiles for this one."""
+
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    def end(self) -> str:
+        """Say how it has ended, and let go of it."""
+        with self.process, self.errors as errors:
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "without a message")
+        return f"exit code {self.process.returncode}: {last}"
+
+
+def _flags() -> list[str]:
+    """Return the options that this interpreter was started with, for another one."""
+    flags = ["-" + letter * getattr(sys.flags, name) for name, letter in _FLAGS.items()]
+    flags = [flag for flag in flags if len(flag) > 1]
+    flags += [f"-W{option}" for option in sys.warnoptions]
+    for name, value in sys._xoptions.items():
+        flags.append(f"-X{name}" if value is True else f"-X{name}={value}")
+    return flags
+
+
+_lock = threading.RLock()  # of threads, one compiles, loads or starts a process
+_children: dict[Code, Child] = {}
 
 
 @atexit.register
 def _end_children() -> None:
-    for child in tuple(_children):
-        child.kill()
+    while _children:
+        _, child = _children.popitem()
+        child.process.kill()
+        child.end()
 
 
-def _begin_after_fork() -> None:
-    """In a forked process: there is one thread, and what others had begun is not under way."""
-    _children.clear()  # they are the parent's
-    _loading.release()
-    for code in tuple(_codes):
-        code._lock, code._busy, code._tried = threading.RLock(), False, False
+def _before_fork() -> None:
+    """Wait until no thread loads or compiles: a forked process could never free its locks."""
+    for thread in threading.enumerate():
+        if thread.name == _LOADER:
+            thread.join()
+    _lock.acquire()
+    global_compiler_lock.acquire()
+
+
+def _after_fork() -> None:
+    global_compiler_lock.release()
+    _lock.release()
+
+
+def _after_fork_in_child() -> None:
+    """Leave the compiling processes to the parent: they end with it, not with this one."""
+    while _children:
+        _, child = _children.popitem()
+        child.process.returncode = 0
+        child.end()
+    _after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    # Not while a thread loads: it holds locks of Numba and LLVM, which nobody would ever free.
     os.register_at_fork(
-        before=_loading.acquire,
-        after_in_parent=_loading.release,
-        after_in_child=_begin_after_fork,
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
     )
 
 _steps: dict[Any, Code] = {}  # by the algorithm's spec
@@ -242,7 +324,7 @@ def steps_of(
 
         _steps[spec] = Code(
             spec.name, warm_up, spec.seconds_to_compile, compiled=entries(spec),
-            worker=Worker(declared, settings),
+            cls=declared, arguments=settings,
         )  # fmt: skip
     return _steps[spec]
 
