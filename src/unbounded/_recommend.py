@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from unbounded import bandits, mdps
 from unbounded.learners.bandit import Learner
@@ -137,8 +137,10 @@ def recommend(
         known["best_reward"] = checked_loss("best_reward", best_reward)
     if len(known) + (range is not None) > 1:
         raise ValueError("lower, best_reward and range say the same in three ways: give one")
+    least: dict[str, float] = {}
     if range is not None:
         range = checked_range("range", range)
+        least["lower"] = range[0]
     many = n_arms is not None and checked_count("n_arms", n_arms) > MANY_ARMS
     if mdp:
         if n_arms is not None:
@@ -147,11 +149,11 @@ def recommend(
             )
         if all_losses:
             return _for_all_losses_of_mdps(outliers, late)
-        return _for_mdps(known or ({} if range is None else {"lower": range[0]}), outliers, late)
+        return _for_mdps(known or least, outliers, late)
     if all_losses and not late:
         return _for_all_losses(outliers)
     if high_probability or outliers:
-        known = known or ({} if range is None else {"lower": range[0]})
+        known = known or least
     late_too = ("nothing is proved of late feedback with these settings",) if late else ()
     if high_probability:
         found = _sure(known, outliers)
@@ -166,57 +168,38 @@ def recommend(
     return Recommendation(found.name, found.settings, found.why, found.mind + late_too)
 
 
+def _take(
+    name: str, settings: Mapping[str, Any], why: tuple[str, ...], *mind: str | Literal[False]
+) -> Recommendation:
+    return Recommendation(name, dict(settings), why, tuple(one for one in mind if one))
+
+
 def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recommendation:
-    mind = (ONE_BY_ONE,) if late else ()
+    state, one_by_one = "choices change a state", late and ONE_BY_ONE
     if known:
-        return Recommendation(
-            "CostSCBRL",
-            dict(known),
-            (
-                "choices change a state",
-                "a least possible loss is known: no exploration, and any number of episodes",
-            ),
-            (UNPROVED, SLOW, *mind, *((COUNTED,) if outliers else ())),
-        )
-    clip = "clip what says nothing about its state and action before you tell it"
-    return Recommendation(
-        "SCBRL",
-        {},
-        ("choices change a state", "nothing is known of the losses"),
-        (
-            "it explores first; say episodes= if their number is known",
-            UNPROVED,
-            SLOW,
-            *((clip,) if outliers else ()),
-            *mind,
-        ),
-    )
+        least = "a least possible loss is known: no exploration, and any number of episodes"
+        counted = outliers and COUNTED
+        return _take("CostSCBRL", known, (state, least), UNPROVED, SLOW, one_by_one, counted)
+    explores = "it explores first; say episodes= if their number is known"
+    clip = outliers and "clip what says nothing about its state and action before you tell it"
+    why = (state, "nothing is known of the losses")
+    return _take("SCBRL", {}, why, explores, UNPROVED, SLOW, clip, one_by_one)
 
 
 def _for_all_losses_of_mdps(outliers: bool, late: bool) -> Recommendation:
-    return Recommendation(
-        "APOMVP",
-        {"bonus": 0.1, "restart": False},
-        (
-            "choices change a state",
-            "the losses of all states and actions are seen: only where they lead is explored",
-            "with these settings it had the least regret against adversaries that watch",
-        ),
-        (
-            "nothing is proved with these settings, nor of what was reconstructed",
-            *((SPOILT,) if outliers else ()),
-            *((ONE_BY_ONE,) if late else ()),
-        ),
+    why = (
+        "choices change a state",
+        "the losses of all states and actions are seen: only where they lead is explored",
+        "with these settings it had the least regret against adversaries that watch",
     )
+    unproved = "nothing is proved with these settings, nor of what was reconstructed"
+    settings = {"bonus": 0.1, "restart": False}
+    return _take("APOMVP", settings, why, unproved, outliers and SPOILT, late and ONE_BY_ONE)
 
 
 def _for_all_losses(outliers: bool) -> Recommendation:
-    return Recommendation(
-        "AdaHedge",
-        {},
-        ("the losses of all arms are seen: nothing has to be explored",),
-        (SPOILT,) if outliers else (),
-    )
+    why = "the losses of all arms are seen: nothing has to be explored"
+    return _take("AdaHedge", {}, (why,), outliers and SPOILT)
 
 
 def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
@@ -224,34 +207,29 @@ def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
     if known:
         why = ("a least possible loss is known: the smaller bound", reason)
         mind = "SCBIX, told nothing, had less regret in most of what was played"
-        more = (COUNTED,) if outliers else ()
-        return Recommendation("CostSCBIX", dict(known), why, (mind, *more))
-    why = ("nothing is known of the losses", reason)
-    return Recommendation("SCBIX", {}, why, (SPOILT,) if outliers else ())
+        return _take("CostSCBIX", known, why, mind, outliers and COUNTED)
+    return _take("SCBIX", {}, ("nothing is known of the losses", reason), outliers and SPOILT)
 
 
 def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation:
     why = "a least possible loss is known: nothing is spent on finding out the scale"
     if not outliers:
         mind = "if losses do not come near the least possible one, take SCB or AdaINF"
-        return Recommendation("CostSCB", dict(known), (why,), (mind,))
-    return Recommendation(
-        "CostSCB",
-        {**known, "outliers": "sqrt"},
-        (why, "outliers='sqrt' works at the scale of the usual losses"),
-        ("an arm whose rare huge losses are what is wrong with it is not recognised",),
-    )
+        return _take("CostSCB", known, (why,), mind)
+    usual = "outliers='sqrt' works at the scale of the usual losses"
+    mind = "an arm whose rare huge losses are what is wrong with it is not recognised"
+    return _take("CostSCB", {**known, "outliers": "sqrt"}, (why, usual), mind)
 
 
 def _for_a_range(known: tuple[float, float], late: bool, many: bool) -> Recommendation:
-    why = "the range is known for certain"
+    why, settings = "the range is known for certain", {"loss_range": known}
     mind = "losses outside of the range are clipped: look at learner.clipped"
     if late or many:
         reason = "it takes feedback late" if late else "a round does not touch every arm"
-        return Recommendation("TsallisINF", {"loss_range": known}, (why, reason), (mind,))
+        return _take("TsallisINF", settings, (why, reason), mind)
     reason = "it has the smallest constant that is proved"
     less = "with ten arms and more AdaINF, told nothing, had less regret"
-    return Recommendation("TsallisINFRV", {"loss_range": known}, (why, reason), (mind, less))
+    return _take("TsallisINFRV", settings, (why, reason), mind, less)
 
 
 def _for_anything(outliers: bool) -> Recommendation:
@@ -263,6 +241,5 @@ def _for_anything(outliers: bool) -> Recommendation:
     )
     if outliers:
         low = "losses far below the others it ignores only if told how many: add trim=3"
-        return Recommendation("AdaINF", {}, (why, "huge losses do it no harm"), (low, rare))
-    reason = "it had less regret than SCB in most comparisons"
-    return Recommendation("AdaINF", {}, (why, reason), (rare,))
+        return _take("AdaINF", {}, (why, "huge losses do it no harm"), low, rare)
+    return _take("AdaINF", {}, (why, "it had less regret than SCB in most comparisons"), rare)

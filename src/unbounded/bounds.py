@@ -21,6 +21,7 @@ DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
 
 _ZIMMERT = "Zimmert & Seldin 2021, Theorem 1"
+_Of = Callable[[int, int, float], float]
 
 
 class Losses(NamedTuple):
@@ -78,7 +79,7 @@ class Bound(NamedTuple):
 
     text: str
     reference: str
-    of: Callable[[int, int, float], float]
+    of: _Of
     unit: Literal["range", "scale", "told", "above"] = "range"
     with_probability: bool = False
     told: tuple[float, float] = (0.0, 1.0)
@@ -97,6 +98,9 @@ class Bound(NamedTuple):
         return self.of(n, T, delta) * factor
 
 
+_Make = Callable[[dict[str, Any]], Bound | None]  # from the settings that are not the default
+
+
 def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
     """The bound of a learner with these settings, if one with constants is known.
 
@@ -111,18 +115,11 @@ def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
     >>> bound_of("SCB", {"profile": "paper", "rate": 3.0}) is None  # for the paper's rate only
     True
     """
-    given = _changed(learner, settings)
-    make = _BOUNDS.get(learner)
-    return None if make is None or given is None else make(given)
-
-
-def _changed(learner: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The settings that differ from the defaults."""
-    if learner not in _learners():
+    make, unset = _BOUNDS.get(learner), object()
+    if make is None:
         return None
-    defaults = _defaults(learner)
-    unset = object()
-    return {k: value for k, value in settings.items() if value != defaults.get(k, unset)}
+    usual = _defaults(learner)
+    return make({k: value for k, value in settings.items() if value != usual.get(k, unset)})
 
 
 @cache
@@ -228,61 +225,46 @@ def _ada_inf(given: dict[str, Any]) -> Bound:
 
 
 def _told(
-    text: str, reference: str, of: Callable[[int, int, float], float], *, with_probability: bool
-) -> Callable[[dict[str, Any]], Bound | None]:
+    given: dict[str, Any], text: str, reference: str, of: _Of, *, with_probability: bool = False
+) -> Bound | None:
     """For a learner that is told the range, and perhaps the number of rounds."""
-
-    def make(given: dict[str, Any]) -> Bound | None:
-        told = given.pop("loss_range", (0.0, 1.0))
-        rounds = given.pop("rounds", None)
-        if given:
-            return None
-        if told == "true":  # what the laboratory told it is not stored
-            return None
-        told = float(told[0]), float(told[1])
-        return Bound(text, reference, of, "told", with_probability, told, rounds)
-
-    return make
+    told, rounds = given.pop("loss_range", (0.0, 1.0)), given.pop("rounds", None)
+    if given or told == "true":  # what the laboratory told it is not stored
+        return None
+    told = float(told[0]), float(told[1])
+    return Bound(text, reference, of, "told", with_probability, told, rounds)
 
 
 def _exp3(given: dict[str, Any]) -> Bound | None:
     reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.1"
     if given.get("rounds") is None:
-        return _told("2 √(nT ln n)", reference, _spec("Exp3"), with_probability=False)(given)
-
-    def of(n: int, T: int, delta: float) -> float:
-        return math.sqrt(2.0 * n * T * math.log(n))
-
-    return _told("√(2 nT ln n)", reference, of, with_probability=False)(given)
+        return _told(given, "2 √(nT ln n)", reference, _spec("Exp3"))
+    return _told(
+        given, "√(2 nT ln n)", reference, lambda n, T, delta: math.sqrt(2.0 * n * T * math.log(n))
+    )
 
 
 def _exp3_s(given: dict[str, Any]) -> Bound | None:
     switches = given.pop("switches", 0)
-
-    def of(n: int, T: int, delta: float) -> float:
-        return exp3_s.bound(n, T, switches)
-
     text = f"2.63 √(nT ({switches + 1} ln(nT) + e))"
-    return _told(text, "Auer et al. 2002, Corollary 8.3", of, with_probability=False)(given)
+    reference = "Auer et al. 2002, Corollary 8.3"
+    return _told(given, text, reference, lambda n, T, delta: exp3_s.bound(n, T, switches))
 
 
 def _exp3_ix(given: dict[str, Any]) -> Bound | None:
+    def anytime(n: int, T: int, delta: float) -> float:
+        root = 2.0 * math.sqrt(n * T / math.log(n))
+        return 4.0 * math.sqrt(n * T * math.log(n)) + (root + 1.0) * math.log(2.0 / delta)
+
+    def tuned(n: int, T: int, delta: float) -> float:
+        root = math.sqrt(2.0 * n * T / math.log(n))
+        spread = (root + 1.0) * math.log(2.0 / delta)
+        return 2.0 * math.sqrt(2.0 * n * T * math.log(n)) + spread
+
+    text, of = "2 √(2 nT ln n) + (√(2 nT/ln n) + 1) ln(2/δ)", tuned
     if given.get("rounds") is None:
-
-        def of(n: int, T: int, delta: float) -> float:
-            root = 2.0 * math.sqrt(n * T / math.log(n))
-            return 4.0 * math.sqrt(n * T * math.log(n)) + (root + 1.0) * math.log(2.0 / delta)
-
-        text = "4 √(nT ln n) + (2 √(nT/ln n) + 1) ln(2/δ)"
-    else:
-
-        def of(n: int, T: int, delta: float) -> float:
-            root = math.sqrt(2.0 * n * T / math.log(n))
-            spread = (root + 1.0) * math.log(2.0 / delta)
-            return 2.0 * math.sqrt(2.0 * n * T * math.log(n)) + spread
-
-        text = "2 √(2 nT ln n) + (√(2 nT/ln n) + 1) ln(2/δ)"
-    return _told(text, "Neu 2015, Theorem 1", of, with_probability=True)(given)
+        text, of = "4 √(nT ln n) + (2 √(nT/ln n) + 1) ln(2/δ)", anytime
+    return _told(given, text, "Neu 2015, Theorem 1", of, with_probability=True)
 
 
 def _exp3_p(given: dict[str, Any]) -> Bound | None:
@@ -290,40 +272,29 @@ def _exp3_p(given: dict[str, Any]) -> Bound | None:
     told = given.pop("delta", _defaults("Exp3P")["delta"])
 
     def of(n: int, T: int, delta: float) -> float:
-        if delta < told:
-            return math.nan
-        return 5.15 * math.sqrt(n * T * math.log(n / told))
+        return math.nan if delta < told else 5.15 * math.sqrt(n * T * math.log(n / told))
 
-    reference = "Bubeck & Cesa-Bianchi 2012, Theorem 3.2"
-    text = f"5.15 √(nT ln(n/{told:g}))"
-    return _told(text, reference, of, with_probability=True)(given)
+    text, reference = f"5.15 √(nT ln(n/{told:g}))", "Bubeck & Cesa-Bianchi 2012, Theorem 3.2"
+    return _told(given, text, reference, of, with_probability=True)
 
 
-def _spec(learner: str) -> Callable[[int, int, float], float]:
+def _spec(learner: str) -> _Of:
     """The bound that the algorithm's own file states."""
-
-    def of(n: int, T: int, delta: float) -> float:
-        return float(_learners()[learner].spec.bound(n, T))
-
-    return of
+    return lambda n, T, delta: float(_learners()[learner].spec.bound(n, T))
 
 
 def _plain(
     learner: str, text: str, reference: str, unit: Literal["range", "scale"] = "range"
-) -> Callable[[dict[str, Any]], Bound | None]:
+) -> _Make:
     """For a learner that is told nothing, with its default settings."""
-
-    def make(given: dict[str, Any]) -> Bound | None:
-        return None if given else Bound(text, reference, _spec(learner), unit)
-
-    return make
+    return lambda given: None if given else Bound(text, reference, _spec(learner), unit)
 
 
-def _simple(learner: str, text: str, reference: str) -> Callable[[dict[str, Any]], Bound | None]:
-    return _told(text, reference, _spec(learner), with_probability=False)
+def _simple(learner: str, text: str, reference: str) -> _Make:
+    return lambda given: _told(given, text, reference, _spec(learner))
 
 
-_BOUNDS: Mapping[str, Callable[[dict[str, Any]], Bound | None]] = {
+_BOUNDS: Mapping[str, _Make] = {
     "AdaINF": _ada_inf,
     "SCB": _scb,
     "SCBIX": _scb_ix,

@@ -10,7 +10,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -68,20 +68,14 @@ def run_cells(
         Called with the `Progress` several times a second.
     """
     check_engine(engine, workers)
-    if store is None:
-        return _run(plan, replicates, None, engine, workers, watcher)
-    with store.locked():
+    with nullcontext() if store is None else store.locked():
         return _run(plan, replicates, store, engine, workers, watcher)
 
 
 def _run(
-    plan: Sequence[Cell],
-    replicates: int,
-    store: Store | None,
-    engine_name: str,
-    workers: int | None,
-    watcher: Watcher | None,
-) -> Result:
+    plan: Sequence[Cell], replicates: int, store: Store | None, engine_name: str,
+    workers: int | None, watcher: Watcher | None,
+) -> Result:  # fmt: skip
     have = frame_of([], plan)
     other_code = 0
     if store is not None:
@@ -111,13 +105,9 @@ def _run(
     if store is not None:
         store.merge()
     return Result(
-        in_order(pl.concat([have, *loop.frames]), plan, replicates),
-        loop.failures,
-        progress.already_stored,
-        loop.task_seconds,
-        progress.compile_seconds,
-        other_code,
-    )
+        in_order(pl.concat([have, *loop.frames]), plan, replicates), loop.failures,
+        progress.already_stored, loop.task_seconds, progress.compile_seconds, other_code,
+    )  # fmt: skip
 
 
 _ahead: list[Future[Any]] = []  # what is compiled for later runs
@@ -129,12 +119,7 @@ def compile_ahead(later: Sequence[tuple[Sequence[Cell], int]], workers: int | No
     Otherwise a run with one learner that takes a minute would have the other workers idle. One
     worker is left for the first run, of which something is to be seen soon.
 
-    Parameters
-    ----------
-    later : sequence
-        Of each run its cells, and the replicates of each.
-    workers : int, optional
-        As for `run_cells`.
+    ``later`` has of each run its cells, and the replicates of each.
     """
     engine = open_engine("local", workers)
     of_learner: dict[str, list[tuple[Settings, int]]] = defaultdict(list)
@@ -143,9 +128,8 @@ def compile_ahead(later: Sequence[tuple[Sequence[Cell], int]], workers: int | No
             if settings.kind == "MDPs":  # the others are soon done
                 of_learner[settings.learner].append((settings, rounds))
     slowest = sorted(of_learner, key=lambda name: -task.seconds_to_compile("MDPs", name))
-    for name in slowest[: engine.workers - 1]:
-        future = _submitted(engine, task.warm, of_learner[name])
-        _ahead.append(future)
+    first = slowest[: engine.workers - 1]
+    _ahead.extend(_submitted(engine, task.warm, of_learner[name]) for name in first)
 
 
 def _rounds_of_each(cells: Sequence[Cell], replicates: int) -> list[tuple[Settings, int]]:
@@ -181,14 +165,9 @@ class _Loop:
     """Keeps an engine busy with what is missing."""
 
     def __init__(
-        self,
-        plan: Sequence[Cell],
-        progress: Progress,
-        store: Store | None,
-        watcher: Watcher | None,
-        *,
-        says: bool,
-    ) -> None:
+        self, plan: Sequence[Cell], progress: Progress, store: Store | None,
+        watcher: Watcher | None, *, says: bool,
+    ) -> None:  # fmt: skip
         self._says = says
         self.frames: list[pl.DataFrame] = []
         self.failures: list[Failure] = []
@@ -199,9 +178,7 @@ class _Loop:
         self._watcher = watcher
         self._queue: deque[Span] = deque()
         self._running: dict[Future[Any], Work] = {}
-        self._cold: deque[tuple[str, list[Span]]] = (
-            deque()
-        )  # learners, the quickest to compile first
+        self._cold: deque[tuple[str, list[Span]]] = deque()  # the quickest to compile first
         self._warming: dict[Future[Any], tuple[str, list[Settings], list[Span]]] = {}
         self._suspects: deque[Span] = deque()  # ran when a worker died: repeated one at a time
         self._deaths: dict[Span, int] = defaultdict(int)

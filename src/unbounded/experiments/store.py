@@ -79,19 +79,16 @@ def locked(directory: Path, *, shared: bool = False) -> Iterator[bool]:
         # Read and write: a named pipe of this name is opened at once, too.
         descriptor = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        yield _lock(directory, descriptor, shared)
+        try:  # without locks, two runs at once would only do work twice
+            there = try_lock(descriptor, shared=shared)
+        except BlockingIOError:
+            raise StoreError(
+                f"another run is writing to {directory}: wait for it, or give another "
+                "directory with --out"
+            ) from None
+        yield there
     finally:
         os.close(descriptor)
-
-
-def _lock(directory: Path, descriptor: int, shared: bool) -> bool:
-    try:  # without locks, two runs at once would only do work twice
-        return try_lock(descriptor, shared=shared)
-    except BlockingIOError:
-        raise StoreError(
-            f"another run is writing to {directory}: wait for it, or give another "
-            "directory with --out"
-        ) from None
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -294,11 +291,11 @@ class Store:
     def _files(self) -> list[Path]:
         """What lies where results are, but for what is being written."""
         places = self._all(_RESULTS)
-        return [path for place in places for path in _listed(place) if path.suffix != PART]
+        return [path for place in places for path in sorted(place.iterdir()) if path.suffix != PART]
 
     def merge(self, most: int = 64) -> None:
         """Write the sound files into one if there are more than ``most``, and room for it."""
-        files = [path for place in self._held(_RESULTS) for path in _listed(place)]
+        files = [path for place in self._held(_RESULTS) for path in sorted(place.iterdir())]
         paths = [path for path in files if _NAME.fullmatch(path.name)]
         if len(paths) <= most:
             return
@@ -338,7 +335,7 @@ class Store:
     def failures(self, *, move: bool = False) -> list[Failure]:
         """All recorded errors."""
         found = []
-        for path in [path for place in self._all(_FAILED) for path in _listed(place)]:
+        for path in [path for place in self._all(_FAILED) for path in sorted(place.iterdir())]:
             if path.suffix == PART:
                 continue
             try:
@@ -352,7 +349,7 @@ class Store:
         """Before trying again."""
         for place in self._held(_FAILED):
             with writing(place):
-                for path in _listed(place):
+                for path in sorted(place.iterdir()):
                     if path.suffix == ".json":
                         path.unlink(missing_ok=True)
 
@@ -384,10 +381,6 @@ def checked_content(path: Path) -> bytes | str:
     except Exception as error:  # not ours after all: polars may raise anything
         return f"not Parquet: {error}"
     return content if dict(schema) == SCHEMA else "its columns are not those of results"
-
-
-def _listed(place: Path) -> list[Path]:
-    return sorted(place.iterdir())
 
 
 def _frame(contents: list[bytes]) -> pl.DataFrame:

@@ -1,12 +1,13 @@
 """Charts of curves: over time, and against n, T, S, A, scale, shift and delta.
 
-Each public function is the view of its name: it makes a chart, or says what it would need.
+Each public name is the view of its name: it makes a chart, or says what it would need.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import polars as pl
 
@@ -63,33 +64,26 @@ def _thinning(data: Data) -> str:
     return f" One checkpoint in {data.every} is shown." if data.every > 1 else ""
 
 
-def arms(data: Data) -> Chart | str:
-    """Normalised regret against the number of arms."""
-    return _against(data, "arms", ["adversary", "rounds"], "arms", "number of arms n")
-
-
-def states(data: Data) -> Chart | str:
-    """Normalised regret against the number of states."""
-    by = ["adversary", "world_name", "actions", "rounds"]
-    return _against(data, "states", by, "states", "number of states S")
-
-
-def actions(data: Data) -> Chart | str:
-    """Normalised regret against the number of actions."""
-    by = ["adversary", "world_name", "states", "rounds"]
-    return _against(data, "actions", by, "actions", "number of actions A")
-
-
-def _against(data: Data, view: str, by: list[str], x: str, label: str) -> Chart | str:
+def _against(x: str, label: str, by: list[str], data: Data) -> Chart | str:
+    """Normalised regret against the column ``x``; the other sizes ``by`` are equal."""
     if data.count(x) < 2:
         return f"needs two values of {x}"
     found = curves(data, data.grouped([*by, x]), by, x, normalised=True)
     return _chart(
-        view, f"{data.regret.capitalize()} against the {label}",
+        x, f"{data.regret.capitalize()} against the {label}",
         f"{data.regret.capitalize()} at the last round, divided by {data.norm}: flat means that "
         f"the theorem's rate is right. Bands hold the middle 80% of replicates. {_DOTTED}",
         Axis(label, "log"), Axis(f"{data.regret} / {data.norm}", "auto"), found,
     )  # fmt: skip
+
+
+arms = partial(_against, "arms", "number of arms n", ["adversary", "rounds"])
+states = partial(
+    _against, "states", "number of states S", ["adversary", "world_name", "actions", "rounds"]
+)
+actions = partial(
+    _against, "actions", "number of actions A", ["adversary", "world_name", "states", "rounds"]
+)
 
 
 def rounds(data: Data) -> Chart | str:
@@ -123,18 +117,8 @@ def rounds(data: Data) -> Chart | str:
     )  # fmt: skip
 
 
-def scale(data: Data) -> Chart | str:
-    """Normalised regret against the scale of the losses."""
-    return _against_setting(data, "scale", "Does a change of units matter?")
-
-
-def shift(data: Data) -> Chart | str:
-    """Normalised regret against a constant that is added to all losses."""
-    return _against_setting(data, "shift", "Does a constant that is added to all losses matter?")
-
-
-def _against_setting(data: Data, setting: str, question: str) -> Chart | str:
-    """Against a number in the settings of adversaries that are equal but for it."""
+def _against_setting(setting: str, question: str, data: Data) -> Chart | str:
+    """Normalised regret against a number that alone tells some adversaries apart."""
     values: dict[int, float] = {}
     members: dict[Variant, list[int]] = {}
     for i, (name, text) in enumerate(data.adversaries):
@@ -164,6 +148,10 @@ def _against_setting(data: Data, setting: str, question: str) -> Chart | str:
         Axis(f"{setting} of the losses", "log" if positive else "steps"),
         Axis(f"{data.regret} / {data.norm}", "auto"), found,
     )  # fmt: skip
+
+
+scale = partial(_against_setting, "scale", "Does a change of units matter?")
+shift = partial(_against_setting, "shift", "Does a constant that is added to all losses matter?")
 
 
 def quantiles(data: Data) -> Chart | str:
