@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from decimal import Decimal
-from functools import wraps
+from functools import lru_cache, wraps
 from inspect import Signature, formatannotation, signature
 from numbers import Real
 from operator import index
@@ -63,9 +63,9 @@ class AskTell(Repeatable, Generic[T]):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "__init__" in vars(cls):
+            parameters = signature(cls).parameters
             for base in cls.__mro__[1:]:
-                methods = (n for n in signature(cls).parameters if callable(vars(base).get(n)))
-                check_settings(cls, base, methods)
+                check_settings(cls, base, (n for n in parameters if callable(vars(base).get(n))))
             cls.__init__ = _noting(vars(cls)["__init__"])  # type: ignore[method-assign] # wrapped
 
     def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
@@ -75,9 +75,10 @@ class AskTell(Repeatable, Generic[T]):
         were left open.
         """
         self._params = params
-        real = {n for n, p in signature(type(self)).parameters.items() if _is_real(p.annotation)}
+        real = _real_arguments(type(self).__init__)
         self._settings = {
-            n: plain(checked.get(n, self._arguments[n]), real=n in real) for n in self._arguments
+            name: plain(checked.get(name, value), real=name in real)
+            for name, value in self._arguments.items()
         }
         self._buffer = self._fresh()
         self._bits = bit_generator(seed)
@@ -453,9 +454,11 @@ def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> Non
     learner._named = tuple(n for n in given if _differs(given[n], init.parameters[n].default))
 
 
-def _is_real(annotation: Any) -> bool:
-    """Whether an argument with this annotation is a float, or one of several things."""
-    return "float" in re.split(r"[\s|']+", formatannotation(annotation))
+@lru_cache(maxsize=256)
+def _real_arguments(init: Any) -> frozenset[str]:
+    """The constructor's arguments whose annotation is ``float``, or has it among others."""
+    annotations = {n: formatannotation(p.annotation) for n, p in signature(init).parameters.items()}
+    return frozenset(n for n, text in annotations.items() if "float" in re.split(r"[\s|']+", text))
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -483,16 +486,14 @@ def plain(value: Any, *, real: bool = False) -> Any:
 
     A number is a float where it may be ``real``.
     """
-    if isinstance(value, np.floating) or (
-        real and isinstance(value, Real) and not isinstance(value, bool)
-    ):
+    if value is None or type(value) in {bool, str}:
+        return value
+    if isinstance(value, np.floating) or (real and isinstance(value, Real)):
         return float(value)
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
-    if isinstance(value, bool):
-        return value
     if isinstance(value, SupportsIndex):
         return index(value)
     return float(value) if isinstance(value, Real | Decimal) else value

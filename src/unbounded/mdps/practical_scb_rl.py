@@ -159,7 +159,7 @@ def update(
             search = rf_elp.explore(lay, params.search, rates.goal, search, states, actions)
         begins = rf_elp.done(lay, search)
     else:  # Alg. 4, lines 4 to 9, and what differs from them
-        center(params, state)
+        center(params.center, state.means, play.C, play.estimates.unit, windows, play.c)
         play = uob_reps_ex.update(
             lay, params.play, rates.play, play, program, search.library, component, states,
             actions, windows,
@@ -194,7 +194,7 @@ def update(
 
 
 @subroutine
-def center(params: Params, state: State) -> None:
+def center(factor: float, means: Means, C: Vector, unit: int, windows: Windows, c: Vector) -> None:
     """Fill c, what the losses of an episode are taken from: the mean of those before it, or W/2.
 
     The lesser of the two. Where most losses are near the low end, as with many actions of which
@@ -202,16 +202,15 @@ def center(params: Params, state: State) -> None:
     estimates are optimistic where u > q~. The mean begins anew when the window has changed, with
     one loss in the middle.
     """
-    means, windows, play = state.means, state.windows, state.play
-    for h in range(play.c.size):
-        W = 2.0 * play.C[h]
-        play.c[h] = 0.0
-        if params.center > 0.0 and W > 0.0:
+    for h in range(c.size):
+        W = 2.0 * C[h]
+        c[h] = 0.0
+        if factor > 0.0 and W > 0.0:
             share = (0.5 + means.paid[h]) / (1.0 + means.times[h])
-            l_plus = math.ldexp(windows.l_plus[h], int(windows.e_before[h]) - play.estimates.unit)
+            l_plus = math.ldexp(windows.l_plus[h], int(windows.e_before[h]) - unit)
             means.paid[h] += l_plus / W
             means.times[h] += 1.0
-            play.c[h] = params.center * min(share, 0.5) * W
+            c[h] = factor * min(share, 0.5) * W
 
 
 @subroutine

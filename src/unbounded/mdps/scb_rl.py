@@ -259,7 +259,6 @@ class SCBRL(MDPLearner):
             params = practical_scb_rl.Params(
                 clip, rule, how.literal, few, c.center, search, play, P, blocks
             )
-        self._defaults = profiles.chosen(profile, Constants(), Reading(), shape)
         settings = {
             "episodes": T, "delta": delta, "profile": profile, "explorer": explorer,
             "tolerance": tolerance, **chosen.settings,
@@ -273,8 +272,9 @@ class SCBRL(MDPLearner):
         self._begin(shape, params, seed, settings)
 
     def _differing(self) -> dict[str, Any]:
-        differing = super()._differing()
-        for name, usual in self._defaults.settings.items():
+        differing, profile = super()._differing(), self._settings["profile"]
+        defaults = profiles.chosen(profile, Constants(), Reading(), self.layers)
+        for name, usual in defaults.settings.items():
             group = {k: v for k, v in differing.pop(name, {}).items() if v != usual[k]}
             differing |= {name: group} if group else {}
         return differing

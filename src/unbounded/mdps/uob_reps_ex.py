@@ -27,7 +27,7 @@ from unbounded.core.occupancy.confidence import Bernstein
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.solver.sparse import Lists, only_listed
 from unbounded.core.simplex.sampling import uniform
-from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.mdp_defaults import OWN
 from unbounded.learners.spec import Cache
 from unbounded.mdps.steps import boxes as confidence_set
@@ -159,7 +159,7 @@ def _with(state: State, epoch: int, estimates: Estimates, solver: Solver) -> Sta
     )
 
 
-@subroutine
+@kernel
 def bound_visited(
     lay: Integers, params: Params, state: State, library: Library, states: Integers
 ) -> None:
@@ -174,7 +174,7 @@ def bound_visited(
         )  # fmt: skip
 
 
-@subroutine
+@kernel
 def estimate(
     lay: Integers, params: Params, rates: Rates, state: State, component: int, states: Integers,
     actions: Integers, windows: Windows,
@@ -199,7 +199,7 @@ def estimate(
     return due
 
 
-@subroutine
+@kernel
 def weigh(params: Params, rates: Rates, state: State, windows: Windows) -> tuple[Estimates, bool]:
     """Move the unit to the largest window and the weights with the windows; return the estimates,
     and whether any weight moved."""
@@ -211,7 +211,7 @@ def weigh(params: Params, rates: Rates, state: State, windows: Windows) -> tuple
     return ftrl.weigh(state.estimates, memory, unit, state.C, rates.eta, params.kappa)
 
 
-@subroutine
+@kernel
 def new_epoch(lay: Integers, params: Params, rates: Rates, state: State) -> bool:
     """Line 9, in `core.occupancy.confidence`: make boxes from the counts so far, and forget the
     explorers' bounds; return whether any box changed."""

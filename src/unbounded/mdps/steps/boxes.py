@@ -14,7 +14,7 @@ from unbounded.core.occupancy import confidence
 from unbounded.core.occupancy.confidence import Bernstein
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
-from unbounded.jit.kernel import assign, subroutine
+from unbounded.jit.kernel import assign, kernel, subroutine
 
 
 class Boxes(NamedTuple):
@@ -56,7 +56,7 @@ def _boxes(layers: Layers, N: Vector, M: Vector, lo: Vector, hi: Vector) -> Boxe
 # Kernels
 
 
-@subroutine
+@kernel
 def count_episode(lay: Integers, boxes: Boxes, states: Integers, actions: Integers) -> bool:
     """Count an episode; return whether some visited pair has doubled its visits."""
     return confidence.count(lay, states, actions, boxes.N, boxes.M, boxes.N_before)
@@ -96,7 +96,7 @@ def rebuild(lay: Integers, boxes: Boxes, ln_: float, width: Bernstein) -> None:
     spare_mass(lay, boxes.lo, boxes.spare)
 
 
-@subroutine
+@kernel
 def bound_visited(lay: Integers, boxes: Boxes, pi: Vector, states: Integers, u: Vector) -> None:
     """Comp-UOB: fill ``u`` of the visited states, where it is -1, with how often ``pi`` can reach
     them under any transitions in the boxes."""

@@ -25,7 +25,7 @@ from unbounded.core.occupancy.solver.ftrl import (
 from unbounded.core.occupancy.solver.outcome import FALLBACK, UNSOLVED, Outcome
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import shift_each
-from unbounded.jit.kernel import assign, kernel, subroutine
+from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.spec import NO_SOLVES, Solves
 from unbounded.mdps.steps.boxes import Boxes
 
@@ -75,7 +75,7 @@ def new_solver(layers: Layers, boxes: Boxes) -> Solver:
 # Kernels
 
 
-@subroutine
+@kernel
 def estimate(
     lay: Integers, estimates: Estimates, q: Vector, h: int, p: int, l: float, c: float, u: float,
     own: float, gamma: float, limit: float,
@@ -109,7 +109,7 @@ def largest_exponent(widths: Vector, exponents: Vector, otherwise: int) -> int:
     return otherwise if largest == _NONE else largest
 
 
-@subroutine
+@kernel
 def weigh(
     estimates: Estimates, memory: WarmStart, unit: int, C: Vector, eta: float, kappa: float
 ) -> tuple[Estimates, bool]:

@@ -254,14 +254,11 @@ def chosen(profile: str, constants: Constants, reading: Reading, layers: Layers)
     """
     checked_option("profile", profile, tuple(PROFILES))
     all_: Any = constants.otherwise(PROFILES[profile])
-    if all_.renewal is None:
-        large = layers.n_transitions >= LARGE
-        all_ = replace(all_, renewal="lazy" if large else "epoch")
-    if all_.renewal == "lazy" and constants.skip is None:
-        all_ = replace(all_, skip=4.0 * all_.skip)
+    renewal = all_.renewal or ("lazy" if layers.n_transitions >= LARGE else "epoch")
+    skip = all_.skip * (4.0 if renewal == "lazy" and constants.skip is None else 1.0)
     few = all_.few and all_.share_counts and bool(all_.early_stop) and not reading.literal
     reading = reading.otherwise(Reading(clip=CLIPS[profile]))
-    return Chosen(replace(all_, few=bool(few)), reading)
+    return Chosen(replace(all_, renewal=renewal, skip=skip, few=bool(few)), reading)
 
 
 class Span(NamedTuple):
