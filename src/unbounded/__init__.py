@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from unbounded._warm import warm
     from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.core.occupancy.solver.outcome import SolverWarning
+    from unbounded.learners.episodes import Plan
     from unbounded.learners.mdp import MDPLearner
-    from unbounded.learners.plan import Plan
     from unbounded.learners.python.mdp import PythonMDPLearner
     from unbounded.mdps.baselines.apo_mvp import APOMVP
     from unbounded.mdps.baselines.explore_then_commit import ExploreThenCommit
@@ -78,7 +78,7 @@ _LATER = {
     "MDPSimulation": "unbounded.simulation.mdp",
     "MVP": "unbounded.mdps.mvp",
     "OREPS": "unbounded.mdps.baselines.o_reps",
-    "Plan": "unbounded.learners.plan",
+    "Plan": "unbounded.learners.episodes",
     "PythonMDPLearner": "unbounded.learners.python.mdp",
     "PolicyOptimization": "unbounded.mdps.policy_optimization",
     "RFELP": "unbounded.mdps.rf_elp",

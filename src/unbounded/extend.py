@@ -107,7 +107,7 @@ from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.kernel import counting_subroutine as subroutine
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.mdp_defaults import markov_act, markov_distribution
+from unbounded.learners.mdp_steps import markov_act, markov_distribution
 from unbounded.learners.python.bandit import PythonLearner
 from unbounded.learners.python.mdp import PythonMDPLearner
 from unbounded.learners.seeds import Seed

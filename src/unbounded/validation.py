@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import field, fields
 from decimal import Decimal
 from numbers import Real
 from operator import index
@@ -357,3 +358,33 @@ def check_settings(cls: type, base: type, names: Iterable[str]) -> None:
                 f"cannot be a setting of {cls.__name__}: {base.__name__}.{name} is used otherwise; "
                 "call it something else",
             )
+
+
+def setting(default: Any, check: Callable[..., Any], *bounds: Any) -> Any:
+    """Declare a field of a dataclass whose values `check_fields` checks.
+
+    Parameters
+    ----------
+    default : object
+        The value if none is given.
+    check : function
+        ``check(name, value, *bounds)`` of `unbounded.validation`: returns the value, or raises.
+    *bounds
+        More arguments of ``check``.
+    """
+    return field(default=default, metadata={"check": (check, bounds)})
+
+
+def one_of(name: str, value: str, options: tuple[str, ...]) -> str:
+    """Check that a setting is one of the options of its ``Literal``."""
+    checked_option(name, value, options)
+    return value
+
+
+def check_fields(group: Any) -> None:
+    """Replace the fields of a dataclass by their checked values; None as a default is legal."""
+    for one in fields(group):
+        value = getattr(group, one.name)
+        if "check" in one.metadata and not (value is None is one.default):
+            check, bounds = one.metadata["check"]
+            object.__setattr__(group, one.name, check(one.name, value, *bounds))

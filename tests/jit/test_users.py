@@ -80,7 +80,8 @@ from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.policies import Markov
 from unbounded.learners.spec import MDPSpec
-from unbounded.learners.mdp import checked_layers, entries
+from unbounded.learners.mdp import checked_layers
+from unbounded.learners.mdp_steps import entries
 class Params(NamedTuple):
     n: int
 class State(NamedTuple):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from unbounded.learners.discovery import discovered
+from unbounded.learners import discovered
 
 FILES = {
     "__init__": "class Base: pass",

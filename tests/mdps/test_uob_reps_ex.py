@@ -27,7 +27,7 @@ from unbounded.core.occupancy.layout import PAIR, STATE
 from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
 from unbounded.core.occupancy.solver.ftrl import EXPONENT
 from unbounded.core.occupancy.upper import spare_mass
-from unbounded.learners.mdp_defaults import OWN
+from unbounded.learners.mdp_steps import OWN
 from unbounded.mdps import practical_scb_rl, uob_reps_ex
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from unbounded.adapters import checked_bandit
 from unbounded.bandits.scb import SCB
+from unbounded.learners.arguments import Repeatable
 from unbounded.learners.bandit import Choice, Learner
-from unbounded.learners.repeatable import Repeatable
 from unbounded.validation import checked_option
 
 LOSSES = ("delta", "gain")

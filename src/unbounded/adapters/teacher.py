@@ -8,8 +8,8 @@ from typing import Any, SupportsIndex
 from unbounded.adapters import KEPT, checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.core.arrays import Vector
+from unbounded.learners.arguments import Repeatable
 from unbounded.learners.bandit import Choice, Learner
-from unbounded.learners.repeatable import Repeatable
 from unbounded.validation import checked_count
 
 

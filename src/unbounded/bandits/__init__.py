@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from unbounded.learners import discovered
 from unbounded.learners.bandit import Learner
-from unbounded.learners.discovery import discovered
 
 
 def algorithms() -> dict[str, type[Learner]]:

@@ -33,9 +33,7 @@ from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_flag, checked_positive
 
 WARM = 8  # rounds before there is a center; 1 if not ``robust``

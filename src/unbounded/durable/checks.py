@@ -11,7 +11,7 @@ from unbounded.durable.replica import Choice, Replica
 from unbounded.durable.store import Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
-from unbounded.learners.plan import Plan
+from unbounded.learners.episodes import Plan
 from unbounded.validation import shown
 
 LONGEST_KEY = 500

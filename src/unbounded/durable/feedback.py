@@ -46,7 +46,7 @@ def _episode(learner: Any, said: dict[str, ArrayLike]) -> Feedback:
         raise TypeError(
             f"tell() of {learner.spec.name} needs states, actions, and losses or rewards"
         )
-    from unbounded.learners.early_ends import (  # late: bandits need not wait for it
+    from unbounded.learners.episodes import (  # late: bandits need not wait for it
         check_end,
         completed,
     )

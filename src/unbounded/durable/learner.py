@@ -20,7 +20,7 @@ from unbounded.durable.session import Session, now, verified, versions
 from unbounded.durable.status import Status, status_of
 from unbounded.durable.store import DurableError, Store
 from unbounded.learners.base import AskTell
-from unbounded.learners.plan import Plan
+from unbounded.learners.episodes import Plan
 from unbounded.validation import (
     checked_flag,
     checked_loss,

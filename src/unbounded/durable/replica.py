@@ -19,7 +19,7 @@ from unbounded.durable.journal import ARMS, ASK, Row, Snapshot
 from unbounded.durable.store import DurableError, Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
-from unbounded.learners.plan import Plan
+from unbounded.learners.episodes import Plan
 
 _TAG = 20  # bits of an id that come from the digest of its row
 

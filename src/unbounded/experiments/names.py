@@ -20,8 +20,8 @@ import numpy as np
 
 from unbounded.experiments.plugins import ForeignError, Place, loaded, offered, package_of, place_of
 from unbounded.experiments.registered import Registered, registered
+from unbounded.learners.arguments import arguments_for
 from unbounded.learners.bandit import Learner
-from unbounded.learners.learner_kwargs import arguments_for
 from unbounded.simulation.adversary import Adversary, MDPAdversary
 
 if TYPE_CHECKING:

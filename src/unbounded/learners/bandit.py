@@ -22,43 +22,15 @@ from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.scale_warning import SETTLED, ScaleWarning
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
-from unbounded.learners.tickets import Ticket
+from unbounded.learners.tickets import Choice
 from unbounded.validation import checked_loss, checked_losses
+
+__all__ = ["BanditSpec", "Choice", "Learner", "Seed"]  # what an algorithm's file needs
 
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
 _LEAST = 2.0**-200  # a probability that is never drawn
 _MOST_MEMO = 2.0**200
 _ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
-
-
-class Choice(Ticket):
-    """A ticket for one decision: what was chosen, with what probability.
-
-    It can be used as an index: ``servers[choice]``.
-
-    Examples
-    --------
-    >>> from unbounded import SCB
-    >>> choice = SCB(n_arms=4, seed=0).ask()
-    >>> choice
-    Choice(arm=0, probability=0.25, id=0)
-    >>> ["north", "east", "south", "west"][choice]
-    'north'
-    """
-
-    __slots__ = ("arm", "probability")
-
-    def __init__(self, arm: int, probability: float, number: int, learner: str) -> None:
-        self.arm = arm
-        self.probability = probability
-        self.id = number
-        self._learner = learner
-
-    def __index__(self) -> int:
-        return self.arm
-
-    def __repr__(self) -> str:
-        return f"Choice(arm={self.arm}, probability={self.probability:.4g}, id={self.id})"
 
 
 class Learner(AskTell[Choice]):

@@ -1,11 +1,22 @@
-"""What a bandit learner runs: an algorithm's steps over its buffer."""
+"""What a bandit learner runs: an algorithm's steps over its buffer, and steps that are usual.
+
+A bandit's file need not define ``distribution``, ``act`` and ``scale``. If the state has a field
+``law``, the arm is drawn from it; else, if it has a field ``best``, that arm is played. The scale
+is high - low, if the params have these fields, and 0 otherwise. A file that defines a step of its
+own overrides the default.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any, NamedTuple
 
-from unbounded.jit.kernel import borrowed, words
+from unbounded.core.arrays import Vector
+from unbounded.core.scaled import LARGEST
+from unbounded.core.simplex.sampling import draw, fill
+from unbounded.jit.kernel import borrowed, kernel, words
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 
 
@@ -59,3 +70,53 @@ def entries(spec: BanditSpec) -> Entries:
 
     others = (spec.entry(step) for step in (tell, look, scale, ask_and_count))
     return Entries(ask_only, *others)
+
+
+def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..., Any]]:
+    """Make ``distribution``, ``act`` and ``scale`` for these records, as kernels of ``module``."""
+    held, given = (set(getattr(record, "_fields", ())) for record in (State, Params))
+    steps: dict[str, Any] = {"scale": _given_range if {"low", "high"} <= given else _no_scale}
+    if "law" in held:
+        steps |= {"distribution": _law_distribution, "act": _law_act}
+    elif "best" in held:
+        steps |= {"distribution": _best_distribution, "act": _best_act}
+    return {name: _own(step, name, module) for name, step in steps.items()}
+
+
+def _own(step: Any, name: str, module: str) -> Callable[..., Any]:
+    """Make a separate kernel for each algorithm, so that each is compiled on its own."""
+    copy = FunctionType(step.__code__, step.__globals__, name)
+    copy.__module__, copy.__doc__ = module, step.__doc__
+    return kernel(copy)
+
+
+def _law_distribution(params: Any, state: Any, q: Vector) -> None:
+    """Fill ``q`` with the law."""
+    fill(state.law, q)
+
+
+def _law_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
+    """Draw an arm from the law; the memo is its probability."""
+    arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
+
+
+def _best_distribution(params: Any, state: Any, q: Vector) -> None:
+    """Put all probability on the best arm."""
+    q[:] = 0.0
+    q[state.best] = 1.0
+
+
+def _best_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
+    """Play the best arm."""
+    return state.best, 1.0, 1.0
+
+
+def _given_range(params: Any, state: Any) -> float:
+    """Return the width of the range that it was given, at most the largest float."""
+    return min(params.high - params.low, LARGEST)
+
+
+def _no_scale(params: Any, state: Any) -> float:
+    """Return 0: it has no scale."""
+    return 0.0

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import threading
 import warnings
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
 from copy import deepcopy
-from decimal import Decimal
-from functools import lru_cache, wraps
-from inspect import Signature, formatannotation, signature
-from numbers import Real
-from operator import index
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, SupportsIndex
 
-import numpy as np
 from numpy.random import PCG64, SeedSequence
 
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
 from unbounded.learners import persistence as documents
-from unbounded.learners.repeatable import Repeatable
+from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.tickets import Outstanding, T
 from unbounded.validation import check_settings, checked_count, shown
@@ -66,7 +59,7 @@ class AskTell(Repeatable, Generic[T]):
             parameters = signature(cls).parameters
             for base in cls.__mro__[1:]:
                 check_settings(cls, base, (n for n in parameters if callable(vars(base).get(n))))
-            cls.__init__ = _noting(vars(cls)["__init__"])  # type: ignore[method-assign] # wrapped
+            cls.__init__ = noting(vars(cls)["__init__"])  # type: ignore[method-assign] # wrapped
 
     def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
         """Begin with ``params``; the last line of a constructor.
@@ -75,7 +68,7 @@ class AskTell(Repeatable, Generic[T]):
         were left open.
         """
         self._params = params
-        real = _real_arguments(type(self).__init__)
+        real = real_arguments(type(self).__init__)
         self._settings = {
             name: plain(checked.get(name, value), real=name in real)
             for name, value in self._arguments.items()
@@ -442,58 +435,3 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> None:
-    """Let a learner know the arguments of its constructor, and which differ from their defaults."""
-    bound = init.bind(learner, *args, **kwargs)
-    bound.apply_defaults()
-    given = dict(list(bound.arguments.items())[1:])
-    given.pop("seed", None)
-    learner._arguments = given
-    learner._named = tuple(n for n in given if _differs(given[n], init.parameters[n].default))
-
-
-@lru_cache(maxsize=256)
-def _real_arguments(init: Any) -> frozenset[str]:
-    """The constructor's arguments whose annotation is ``float``, or has it among others."""
-    annotations = {n: formatannotation(p.annotation) for n, p in signature(init).parameters.items()}
-    return frozenset(n for n, text in annotations.items() if "float" in re.split(r"[\s|']+", text))
-
-
-def _differs(value: Any, default: Any) -> bool:
-    same = value is default or (type(value) is type(default) and np.array_equal(value, default))
-    return not same
-
-
-def _noting(init: Any) -> Any:
-    """A constructor that notes its arguments, if it is that of the algorithm's own class."""
-    takes = signature(init)
-
-    @wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
-        own: Any = next((c for c in type(self).__mro__ if "spec" in vars(c)), None)
-        if own is not None and own.__init__ is __init__:
-            with suppress(TypeError):  # which Python says better
-                note_arguments(self, takes, args, kwargs)
-        init(self, *args, **kwargs)
-
-    return __init__
-
-
-def plain(value: Any, *, real: bool = False) -> Any:
-    """Return a setting as `save` has it: JSON knows neither tuples nor NumPy's numbers.
-
-    A number is a float where it may be ``real``.
-    """
-    if value is None or type(value) in {bool, str}:
-        return value
-    if isinstance(value, np.floating) or (real and isinstance(value, Real)):
-        return float(value)
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, SupportsIndex):
-        return index(value)
-    return float(value) if isinstance(value, Real | Decimal) else value

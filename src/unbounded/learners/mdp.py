@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +16,14 @@ from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.policies import Markov, Mixture
 from unbounded.core.occupancy.solver.outcome import SolverWarning
 from unbounded.jit.interpreter import interpreted, interpreted_pointer
-from unbounded.jit.kernel import borrowed
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
+from unbounded.learners.arguments import arguments_for
 from unbounded.learners.base import EMPTY, AskTell
-from unbounded.learners.early_ends import check_end, completed
-from unbounded.learners.full_information import all_losses, is_tables
-from unbounded.learners.learner_kwargs import arguments_for
-from unbounded.learners.plan import Plan
+from unbounded.learners.episodes import Plan, all_losses, check_end, completed, is_tables
+from unbounded.learners.mdp_steps import entries
 from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import NO_SOLVES, MDPSpec, Solves
+from unbounded.learners.spec import NO_SOLVES, Cache, MDPSpec, Solves
 from unbounded.validation import (
     checked_count,
     checked_flag,
@@ -38,41 +35,13 @@ from unbounded.validation import (
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
 
-
-class Entries(NamedTuple):
-    """An algorithm's steps over its buffer, compiled."""
-
-    look: Any  # buffer, lay, P, cache, q
-    ask: Any  # buffer, lay, word, pi -> memo
-    tell: Any  # buffer, lay, solver, memo, states, actions, losses -> told, room for another
-
-
-@cache
-def entries(spec: MDPSpec) -> Entries:
-    """The compiled entries of an algorithm; made on first use."""
-    params_of, state_of, pack = spec.packing.compiled
-    distribution, act, update, room = spec.distribution, spec.act, spec.update, spec.room
-
-    def look(owner: Any, lay: Any, P: Any, cache: Any, q: Any) -> None:
-        buffer = borrowed(owner)
-        distribution(lay, params_of(buffer), state_of(buffer), P, cache, q)
-
-    def ask(owner: Any, lay: Any, word: Any, pi: Any) -> int:
-        buffer = borrowed(owner)
-        return act(lay, params_of(buffer), state_of(buffer), word, pi)
-
-    def tell(
-        owner: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
-    ) -> tuple[bool, bool]:
-        buffer = borrowed(owner)
-        params, state = params_of(buffer), state_of(buffer)
-        if not room(state):
-            return False, False
-        state = update(lay, params, state, solver, memo, states, actions, losses)
-        pack(buffer, state)
-        return True, room(state)
-
-    return Entries(*(spec.entry(step) for step in (look, ask, tell)))
+__all__ = [
+    "Cache",
+    "MDPLearner",
+    "MDPSpec",
+    "Seed",
+    "checked_layers",
+]  # what an algorithm's file needs
 
 
 class MDPLearner(AskTell[Plan]):

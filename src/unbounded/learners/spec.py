@@ -12,7 +12,7 @@ act           word -> arm, probability, memo                     word -> policy,
 update        arm, memo, loss -> State                           episode, memo -> State
 ============  =================================================  ==========================
 
-`defaults` and `mdp_defaults` have the usual ``distribution`` and ``act``, and ``scale``.
+`bandit_steps` and `mdp_steps` have the usual ``distribution`` and ``act``, and ``scale``.
 ``act`` changes nothing; ``update`` is the only place where t advances. Scalars of the state change
 by returning a new ``State``, vectors in place. The interactive learner and the simulator run these
 same steps.
@@ -35,7 +35,6 @@ from unbounded.core.arrays import Vector
 from unbounded.jit.kernel import counted, kernel
 from unbounded.jit.schedule import Seconds
 from unbounded.learners.buffer import Packing
-from unbounded.learners.defaults import default_steps
 
 WORDS = 256  # random words that the buffer of a bandit holds
 # Slots at the front of a bandit's buffer: how often it was asked, which is the position in the
@@ -204,6 +203,8 @@ class BanditSpec(Spec):
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:
+        from unbounded.learners.bandit_steps import default_steps  # which imports this file
+
         defined = vars(sys.modules[module])
         records = [defined.get(name) for name in ("Params", "State")]
         return default_steps(module, *records) if all(records) else {}
@@ -302,7 +303,7 @@ class MDPSpec(Spec):
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:
-        from unbounded.learners.mdp_defaults import default_mdp_steps  # bandits need not load it
+        from unbounded.learners.mdp_steps import default_mdp_steps  # bandits need not load it
 
         return default_mdp_steps(vars(sys.modules[module]).get("State"))
 

@@ -27,6 +27,36 @@ class Ticket:
         return hash((self.id, self._learner))
 
 
+class Choice(Ticket):
+    """A ticket for one decision: what was chosen, with what probability.
+
+    It can be used as an index: ``servers[choice]``.
+
+    Examples
+    --------
+    >>> from unbounded import SCB
+    >>> choice = SCB(n_arms=4, seed=0).ask()
+    >>> choice
+    Choice(arm=0, probability=0.25, id=0)
+    >>> ["north", "east", "south", "west"][choice]
+    'north'
+    """
+
+    __slots__ = ("arm", "probability")
+
+    def __init__(self, arm: int, probability: float, number: int, learner: str) -> None:
+        self.arm = arm
+        self.probability = probability
+        self.id = number
+        self._learner = learner
+
+    def __index__(self) -> int:
+        return self.arm
+
+    def __repr__(self) -> str:
+        return f"Choice(arm={self.arm}, probability={self.probability:.4g}, id={self.id})"
+
+
 T = TypeVar("T", bound=Ticket)
 
 

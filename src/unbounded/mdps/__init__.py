@@ -20,7 +20,7 @@ def algorithms() -> dict[str, type[MDPLearner]]:
     >>> algorithms()["UOBREPS"].spec.reference
     'Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2'
     """
-    from unbounded.learners.discovery import discovered
+    from unbounded.learners import discovered
     from unbounded.learners.mdp import MDPLearner  # who wants one learner need not load this
 
     found = discovered(__name__, MDPLearner) | discovered(f"{__name__}.baselines", MDPLearner)

@@ -38,9 +38,7 @@ from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.scaled import shift_each, widths
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import ftrl
 from unbounded.mdps.steps.boxes import Boxes, new_boxes

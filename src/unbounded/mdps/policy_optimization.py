@@ -49,9 +49,7 @@ from unbounded.core.occupancy.seen import Seen, expected, fits, mean, nothing_se
 from unbounded.core.scaled import added, widths
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners import persistence as documents
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.validation import checked_option, checked_within
 
 _LIMITS = 1e-9, 1e6  # of the constants: no product of them overflows

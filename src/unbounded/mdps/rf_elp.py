@@ -38,9 +38,7 @@ from unbounded.core.occupancy.reach import reachable
 from unbounded.core.simplex.sampling import uniform
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import assign, kernel, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import Cache, MDPSpec
+from unbounded.learners.mdp import Cache, MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.mdps import mvp, ucbvi
 from unbounded.mdps.steps import explorers, optimism
 from unbounded.mdps.steps.explorers import Library

@@ -25,9 +25,7 @@ from unbounded.core.occupancy.solver.sparse import told_lists
 from unbounded.core.scaled import widths
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import Cache, MDPSpec
+from unbounded.learners.mdp import Cache, MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.mdps import practical_scb_rl, rf_elp, uob_reps_ex
 from unbounded.mdps.steps import explorers, profiles
 from unbounded.mdps.steps.blocks import block_rates, blocks_of, spans_of

@@ -28,7 +28,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizo
 from unbounded.core.occupancy.solver.sparse import Lists, only_listed
 from unbounded.core.simplex.sampling import uniform
 from unbounded.jit.kernel import assign, kernel
-from unbounded.learners.mdp_defaults import OWN
+from unbounded.learners.mdp_steps import OWN
 from unbounded.learners.spec import Cache
 from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import explorer_bounds, explorers, ftrl

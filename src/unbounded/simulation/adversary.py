@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations, signature
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -33,7 +33,14 @@ from numba import types
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.jit.kernel import Pointer, counted, counting_kernel
-from unbounded.validation import check_settings, checked_finite, checked_option, checked_real, shown
+from unbounded.validation import (
+    check_fields,
+    check_settings,
+    checked_finite,
+    checked_real,
+    setting,
+    shown,
+)
 
 if TYPE_CHECKING:  # a bandit should not wait for the MDPs
     from unbounded.core.occupancy.layout import Layers
@@ -45,27 +52,6 @@ _V = types.float64[::1]
 _ENTRY = types.float64(_V, _V, types.int64, types.int64)
 _FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
 _FILL_PAIRS = types.void(_V, types.int64, _V, types.int64[:, ::1], _V)
-
-
-def setting(default: Any, check: Callable[..., Any], *bounds: Any) -> Any:
-    """Declare a setting of an adversary that is a dataclass.
-
-    Parameters
-    ----------
-    default : object
-        The value if none is given.
-    check : function
-        ``check(name, value, *bounds)`` of `unbounded.validation`: returns the value, or raises.
-    *bounds
-        More arguments of ``check``.
-    """
-    return field(default=default, metadata={"check": (check, bounds)})
-
-
-def one_of(name: str, value: str, options: tuple[str, ...]) -> str:
-    """Check that a setting is one of the options of its ``Literal``."""
-    checked_option(name, value, options)
-    return value
 
 
 class _Settings:
@@ -83,10 +69,7 @@ class _Settings:
         check_settings(cls, base, (name for name in declared if callable(getattr(base, name, 0))))
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
-            if "check" in one.metadata:
-                check, bounds = one.metadata["check"]
-                setattr(self, one.name, check(one.name, getattr(self, one.name), *bounds))
+        check_fields(self)
 
     def __repr__(self) -> str:
         names = [name for name in vars(self) if name[0] != "_"]

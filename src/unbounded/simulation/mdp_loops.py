@@ -19,7 +19,8 @@ from unbounded.jit.interpreter import interpreted_pointer, quietly
 from unbounded.jit.kernel import borrowed
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.schedule import COMPILED, Code, Pace, Seconds, pointed
-from unbounded.learners.mdp import MDPLearner, entries
+from unbounded.learners.mdp import MDPLearner
+from unbounded.learners.mdp_steps import entries
 from unbounded.learners.python.mdp import PythonMDPLearner
 from unbounded.learners.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
 from unbounded.learners.spec import Cache, MDPSpec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unbounded.learners.discovery import discovered
+from unbounded.learners import discovered
 from unbounded.simulation.adversary import Adversary
 
 

@@ -11,8 +11,14 @@ import numpy as np
 from unbounded.adversaries.bandits.stochastic import loses
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary, setting
-from unbounded.validation import checked_finite, checked_positive, checked_share, checked_within
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import (
+    checked_finite,
+    checked_positive,
+    checked_share,
+    checked_within,
+    setting,
+)
 
 
 @kernel

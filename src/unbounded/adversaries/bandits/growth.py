@@ -9,8 +9,8 @@ from typing import Any
 from unbounded.adversaries.bandits.stochastic import loses, toss
 from unbounded.core.random import stream_of
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary, setting
-from unbounded.validation import checked_part, checked_whole, checked_within
+from unbounded.simulation.adversary import Adversary
+from unbounded.validation import checked_part, checked_whole, checked_within, setting
 
 
 @kernel

@@ -8,13 +8,15 @@ from typing import Any, Literal
 from unbounded.adversaries.bandits.stochastic import loses, toss
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary, one_of, setting
+from unbounded.simulation.adversary import Adversary
 from unbounded.validation import (
     checked_count,
     checked_finite,
     checked_share,
     checked_whole,
     checked_within,
+    one_of,
+    setting,
 )
 
 _SIGNS = {"positive": 1.0, "negative": 0.0, "both": 0.5}
@@ -148,10 +150,6 @@ def _one_outliers(params: Any, state: Any, t: int, k: int) -> float:
     return 1.0 if loses(stream_of(state[0], t), k, int(params[1]), params[0]) else 0.0
 
 
-def _checked_count(name: str, value: int) -> int:
-    return checked_count(name, value, least=0)
-
-
 @dataclass(repr=False, eq=False)
 class Outliers(Adversary):
     """Losses 0 or 1, one arm better; in some rounds every arm has the same huge loss.
@@ -176,7 +174,7 @@ class Outliers(Adversary):
     10000.0
     """
 
-    count: int = setting(1, _checked_count)
+    count: int = setting(1, checked_count, 0)
     height: float = setting(1e4, checked_finite)
     gap: float = setting(0.2, checked_within, 0.0, 0.5)
     best: int = setting(0, checked_whole)

@@ -14,7 +14,7 @@ import numpy as np
 from unbounded.core.arrays import Vector
 from unbounded.core.random import Word, stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary, one_of, setting
+from unbounded.simulation.adversary import Adversary
 from unbounded.validation import (
     checked_at_least,
     checked_finite,
@@ -22,6 +22,8 @@ from unbounded.validation import (
     checked_share,
     checked_whole,
     checked_within,
+    one_of,
+    setting,
 )
 
 # ------------------------------------------------------------------ coins
@@ -402,10 +404,6 @@ def _one_latency(params: Any, state: Any, t: int, k: int) -> float:
     return _latency(params, stream_of(state[0], t), k)
 
 
-def _share_or_none(name: str, value: float | None) -> float | None:
-    return None if value is None else checked_share(name, value)
-
-
 @dataclass(repr=False, eq=False)
 class Latencies(Adversary):
     """Log-normal losses with medians from 1 to ``spread``, and now and then a time-out.
@@ -439,7 +437,7 @@ class Latencies(Adversary):
     sigma: float = setting(0.5, checked_within, 0.0, 80.0)  # exp(9 sigma) must be finite
     spread: float = setting(3.0, checked_at_least, 1.0)
     rate: float = setting(0.0, checked_share)
-    fastest_rate: float | None = setting(None, _share_or_none)
+    fastest_rate: float | None = setting(None, checked_share)
     timeout: float = setting(750.0, checked_positive)
     fastest: int = setting(0, checked_whole)
 

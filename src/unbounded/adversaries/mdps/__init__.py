@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unbounded.learners.discovery import discovered
+from unbounded.learners import discovered
 from unbounded.simulation.adversary import MDPAdversary
 
 

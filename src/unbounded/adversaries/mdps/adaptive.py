@@ -12,8 +12,8 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary, setting
-from unbounded.validation import checked_positive
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.validation import checked_positive, setting
 
 
 @kernel

@@ -14,8 +14,8 @@ from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary, setting
-from unbounded.validation import checked_positive, checked_share
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.validation import checked_positive, checked_share, setting
 
 # Slots of the params: the losses that are no spikes, the spike, its chance, the last episode
 # without one, and the pairs that get it. From _PATH on, for the lures: 1 for the pairs that lead to

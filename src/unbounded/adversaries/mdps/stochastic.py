@@ -14,8 +14,8 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import EPISODES, KEY, OWN, SCALE, MDPAdversary, setting
-from unbounded.validation import checked_share, checked_within
+from unbounded.simulation.adversary import EPISODES, KEY, OWN, SCALE, MDPAdversary
+from unbounded.validation import checked_share, checked_within, setting
 
 
 @kernel

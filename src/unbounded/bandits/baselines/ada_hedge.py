@@ -15,9 +15,7 @@ from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import ada_hedge
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
 
 

@@ -19,9 +19,7 @@ from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
 from unbounded.core.simplex.ftrl import power_entropy
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
 
 _THETA = 1.0 - 2.0 ** (-1.0 / 3.0)

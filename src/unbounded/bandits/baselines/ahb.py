@@ -29,9 +29,7 @@ from unbounded.core.scaled import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, new_law, put_all_on
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_constant, checked_count
 
 _MOST = 2.0**200  # of estimates in units of 2^e

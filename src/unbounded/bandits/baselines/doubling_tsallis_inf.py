@@ -23,9 +23,7 @@ from unbounded.core.simplex.ftrl import (
 )
 from unbounded.core.simplex.sampling import Law, make_uniform, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
 
 _MOST = 2.0**200  # of estimates of losses in [0, 1]

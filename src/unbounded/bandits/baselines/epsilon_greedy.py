@@ -14,9 +14,7 @@ import numpy as np
 from unbounded.core.arrays import Count, CountsBelowT, Round, Vector
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_part
 
 

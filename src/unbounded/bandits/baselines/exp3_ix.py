@@ -23,9 +23,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import ArgumentTypeError, checked_constant, checked_count, checked_range
 
 

@@ -20,9 +20,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import assign, kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_range
 
 

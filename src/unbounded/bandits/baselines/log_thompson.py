@@ -24,9 +24,7 @@ import numpy as np
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector, require
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
 
 _MOST_BITS = 2200.0  # between the logarithms of two losses

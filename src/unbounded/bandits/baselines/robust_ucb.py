@@ -18,9 +18,7 @@ import numpy as np
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Scratch, Vector
 from unbounded.core.simplex.ftrl import power
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_within
 
 

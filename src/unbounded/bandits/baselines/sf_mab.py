@@ -17,9 +17,7 @@ from unbounded.core.arrays import Count, Distribution, Round, Scratch, Size, Vec
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_option
 
 FIXED, ADAPTIVE = 0, 1

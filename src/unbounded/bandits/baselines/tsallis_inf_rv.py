@@ -17,9 +17,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_range
 
 

@@ -15,9 +15,7 @@ import numpy as np
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, require
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_range
 
 

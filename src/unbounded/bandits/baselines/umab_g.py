@@ -20,9 +20,7 @@ from unbounded.core.arrays import Arm, Count, Flags, Round, Size, Vector, requir
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import BanditSpec
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import ArgumentTypeError, checked_count, checked_option, checked_positive
 
 _EXPLORATIONS = ("adaptive", "fixed", "capped")

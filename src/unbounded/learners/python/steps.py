@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unbounded.core.arrays import Vector
-from unbounded.learners.base import note_arguments
-from unbounded.learners.json_codec import from_json, to_json
+from unbounded.learners.arguments import note_arguments
+from unbounded.learners.persistence import from_json, to_json
 from unbounded.validation import checked_function, shown
 
 _NOTED = ("_given", "_arguments", "_named")  # before the constructor began

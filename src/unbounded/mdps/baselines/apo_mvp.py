@@ -58,9 +58,7 @@ from unbounded.core.simplex.hedge import ada_hedge, hedge
 from unbounded.core.simplex.sampling import LANES, ROOM, Law
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel, section, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.validation import checked_constant, checked_flag, checked_within
 
 _LIMITS = 1e-9, 1e6  # of the bonus

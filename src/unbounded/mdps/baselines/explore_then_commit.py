@@ -21,9 +21,7 @@ from unbounded.core.occupancy.layout import (
 )
 from unbounded.core.occupancy.policies import Markov
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.validation import checked_count
 
 _HUGE = 2.0**900

@@ -31,9 +31,7 @@ from unbounded.core.scaled import widths
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
 from unbounded.core.simplex.sampling import LANES, mix
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.validation import checked_option
 
 _LARGEST = sys.float_info.max

@@ -11,9 +11,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Markov
 from unbounded.jit.kernel import kernel
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 
 
 class Params(NamedTuple):

@@ -24,8 +24,7 @@ from unbounded.core.occupancy.solver.kl import LEAST, uniform_base
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import ldexp
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
+from unbounded.learners.mdp import MDPLearner, Seed, checked_layers
 from unbounded.learners.spec import NO_SOLVES, MDPSpec, Solves
 from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps.boxes import Boxes, new_boxes

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from unbounded.core.arrays import Counts, Integers, Scratch, Sizes, Vector, require_numbers
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.learners.mdp import MDPLearner, checked_layers
-from unbounded.learners.seeds import Seed
+from unbounded.learners.mdp import MDPLearner, Seed, checked_layers
 from unbounded.mdps.steps.explorers import fill_policy, place
 from unbounded.validation import checked_constant, checked_count, checked_positive
 

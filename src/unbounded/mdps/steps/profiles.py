@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy.typing as npt
@@ -18,12 +18,15 @@ from unbounded.core.occupancy.layout import Layers
 from unbounded.mdps import mvp, ucbvi
 from unbounded.mdps.steps.optimism import Bonus
 from unbounded.validation import (
+    check_fields,
     checked_constant,
     checked_count,
     checked_factor,
     checked_flag,
     checked_option,
     checked_share,
+    one_of,
+    setting,
 )
 
 
@@ -33,33 +36,15 @@ def _bonus(name: str, value: float | str) -> float | str:
     return value if isinstance(value, str) else checked_constant(name, value)
 
 
-def _option(*options: str) -> Any:
-    def check(name: str, value: str) -> str:
-        return options[checked_option(name, value, options)]
-
-    return check
-
-
-def _count(name: str, value: Any) -> int:
-    return checked_count(name, value, least=0)
-
-
 def _fraction(name: str, value: float) -> float:
     return checked_constant(name, value, below=1.0)
-
-
-def _setting(check: Any, default: Any = None) -> Any:
-    return field(default=default, metadata={"check": check})
 
 
 class _Checked:
     """A group of settings, each of which is checked if it is given."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type]  # the subclasses are dataclasses
-            value = getattr(self, one.name)
-            if value is not None and "check" in one.metadata:
-                object.__setattr__(self, one.name, one.metadata["check"](one.name, value))
+        check_fields(self)
 
     def otherwise(self, defaults: Self) -> Self:
         """Take what is not given from ``defaults``."""
@@ -112,20 +97,20 @@ class Constants(_Checked):
     0
     """
 
-    rate: float | None = _setting(checked_constant)
-    mixing: float | None = _setting(checked_factor)
-    implicit: float | None = _setting(checked_constant)
-    exploration: float | None = _setting(checked_constant)
-    width: float | None = _setting(checked_constant)
-    bonus: float | str | None = _setting(_bonus)
-    early_stop: int | None = _setting(_count)
-    share_counts: bool | None = _setting(checked_flag)
-    skip: float | None = _setting(checked_factor)
-    exploration_cap: float | None = _setting(_fraction)
-    few: bool | None = _setting(checked_flag)
-    center: float | None = _setting(checked_share)
-    renewal: Literal["epoch", "lazy"] | None = _setting(_option("epoch", "lazy"))
-    kappa: float | None = _setting(checked_constant)
+    rate: float | None = setting(None, checked_constant)
+    mixing: float | None = setting(None, checked_factor)
+    implicit: float | None = setting(None, checked_constant)
+    exploration: float | None = setting(None, checked_constant)
+    width: float | None = setting(None, checked_constant)
+    bonus: float | str | None = setting(None, _bonus)
+    early_stop: int | None = setting(None, checked_count, 0)
+    share_counts: bool | None = setting(None, checked_flag)
+    skip: float | None = setting(None, checked_factor)
+    exploration_cap: float | None = setting(None, _fraction)
+    few: bool | None = setting(None, checked_flag)
+    center: float | None = setting(None, checked_share)
+    renewal: Literal["epoch", "lazy"] | None = setting(None, one_of, ("epoch", "lazy"))
+    kappa: float | None = setting(None, checked_constant)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,14 +140,14 @@ class Reading(_Checked):
     'lazy'
     """
 
-    literal: bool = _setting(checked_flag, False)
-    clip: Literal["range", "scale"] | None = _setting(_option("range", "scale"))
-    threshold: Literal["lazy", "largest"] = _setting(_option("lazy", "largest"), "lazy")
-    estimator: Literal["mixture", "ftrl_only"] = _setting(
-        _option("mixture", "ftrl_only"), "mixture"
+    literal: bool = setting(False, checked_flag)
+    clip: Literal["range", "scale"] | None = setting(None, one_of, ("range", "scale"))
+    threshold: Literal["lazy", "largest"] = setting("lazy", one_of, ("lazy", "largest"))
+    estimator: Literal["mixture", "ftrl_only"] = setting(
+        "mixture", one_of, ("mixture", "ftrl_only")
     )
-    tight: bool = _setting(checked_flag, False)
-    ablation: bool = _setting(checked_flag, False)
+    tight: bool = setting(False, checked_flag)
+    ablation: bool = setting(False, checked_flag)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,7 +175,7 @@ class Known(_Checked):
     transitions: npt.ArrayLike | None = None
     support: npt.ArrayLike | None = None
     allowed: Sequence[npt.ArrayLike] | None = None
-    ends: bool = _setting(checked_flag, False)
+    ends: bool = setting(False, checked_flag)
 
 
 G = TypeVar("G", Constants, Reading, Known)

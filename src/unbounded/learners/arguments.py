@@ -1,0 +1,125 @@
+"""The arguments of a learner's constructor: noted, kept as settings, and given again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from decimal import Decimal
+from functools import lru_cache, wraps
+from inspect import Parameter, Signature, formatannotation, signature
+from numbers import Real
+from operator import index
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from unbounded.core.occupancy.mdp import LayeredMDP
+
+
+class Repeatable:
+    """What says by which arguments it was made; `sklearn.base.clone` takes it, too."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that make an equal fresh one, the seed included.
+
+        Parameters
+        ----------
+        deep : bool
+            Of no effect: no argument has parameters of its own.
+        """
+        raise NotImplementedError
+
+    def clone(self) -> Self:
+        """A fresh one, made by the same arguments."""
+        return type(self)(**self.get_params())
+
+    def __sklearn_clone__(self) -> Self:
+        return self.clone()
+
+
+def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> None:
+    """Let a learner know the arguments of its constructor, and which differ from their defaults."""
+    bound = init.bind(learner, *args, **kwargs)
+    bound.apply_defaults()
+    given = dict(list(bound.arguments.items())[1:])
+    given.pop("seed", None)
+    learner._arguments = given
+    learner._named = tuple(n for n in given if _differs(given[n], init.parameters[n].default))
+
+
+@lru_cache(maxsize=256)
+def real_arguments(init: Any) -> frozenset[str]:
+    """The constructor's arguments whose annotation is ``float``, or has it among others."""
+    annotations = {n: formatannotation(p.annotation) for n, p in signature(init).parameters.items()}
+    return frozenset(n for n, text in annotations.items() if "float" in re.split(r"[\s|']+", text))
+
+
+def _differs(value: Any, default: Any) -> bool:
+    same = value is default or (type(value) is type(default) and np.array_equal(value, default))
+    return not same
+
+
+def noting(init: Any) -> Any:
+    """A constructor that notes its arguments, if it is that of the algorithm's own class."""
+    takes = signature(init)
+
+    @wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
+        own: Any = next((c for c in type(self).__mro__ if "spec" in vars(c)), None)
+        if own is not None and own.__init__ is __init__:
+            with suppress(TypeError):  # which Python says better
+                note_arguments(self, takes, args, kwargs)
+        init(self, *args, **kwargs)
+
+    return __init__
+
+
+def plain(value: Any, *, real: bool = False) -> Any:
+    """Return a setting as `save` has it: JSON knows neither tuples nor NumPy's numbers.
+
+    A number is a float where it may be ``real``.
+    """
+    if value is None or type(value) in {bool, str}:
+        return value
+    if isinstance(value, np.floating) or (real and isinstance(value, Real)):
+        return float(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, SupportsIndex):
+        return index(value)
+    return float(value) if isinstance(value, Real | Decimal) else value
+
+
+def arguments_for(
+    cls: type, mdp: LayeredMDP, episodes: SupportsIndex | None, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """``settings`` of a class of learners, with what an MDP adds to them; or a clear error."""
+    layers, taken = mdp.layers, signature(cls).parameters
+    given: dict[str, Any] = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
+    allowed = [table.tolist() for table in layers.allowed] if layers.n_forbidden else None
+    if "known" in taken:
+        known: dict[str, Any] = {"allowed": allowed, "ends": layers.ends}
+        if settings.get("explorer") == "oracle":
+            known["transitions"] = mdp.P
+        given["known"] = known | dict(settings.get("known") or {})
+        settings = {name: value for name, value in settings.items() if name != "known"}
+    for name, value in {"allowed": allowed, "ends": layers.ends}.items():
+        if name in taken:
+            given[name] = value
+        elif value and "known" not in taken:
+            raise TypeError(
+                f"{cls.__name__} takes no {name}=, and cannot play where episodes end early or "
+                "where some actions are not allowed: choose one that takes allowed= and ends=, "
+                "as CostSCBRL does"
+            )
+    if episodes is not None and "episodes" in taken:
+        given["episodes"] = episodes
+    if "transitions" in taken and (
+        taken["transitions"].default is Parameter.empty or settings.get("explorer") == "oracle"
+    ):
+        given["transitions"] = mdp.P
+    return {**given, **settings}
