@@ -25,6 +25,7 @@ from unbounded.core.occupancy.layout import Layers
 from unbounded.core.simplex.lazy import ALIAS, BETA, CUT, ETA_S, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.signed_picture import COUNT, GAP, LIST
 from unbounded.learners import persistence as saved
+from unbounded.learners.persistence import from_json, to_json
 
 
 def played(learner, rounds=40):
@@ -216,3 +217,14 @@ def test_a_large_world_is_kept_small(monkeypatch):
     for wrong in (b"[1]", b"{", b'{"layers": 1}'):
         with pytest.raises(ValueError, match="this is not a saved SCBRL"):
             SCBRL.load(changed(text, settings=saved._compressed(wrong)))
+
+
+def test_values_of_python_learners_come_back_as_they_were():
+    value = {"L": np.array([1, 2]), "window": (0.5, None), "k": np.float32(0.1)}
+    found = from_json(to_json(value, "state"))
+    assert found["window"] == (0.5, None)
+    assert (found["L"].tolist(), found["L"].dtype) == ([1, 2], value["L"].dtype)
+    assert type(found["k"]) is np.float32
+    assert found["k"] == value["k"]
+    with pytest.raises(TypeError, match=r"state\['seen'\] is of type set"):
+        to_json({"seen": {1, 2}}, "state")

@@ -9,7 +9,7 @@ import pytest
 from mdp_play import constants_of, grouped, params_of, play, random_losses, state_of
 from slow_scb_rl import SlowSCBRL
 from unbounded import SCBRL, worlds
-from unbounded.mdps.steps.blocks import spans_of
+from unbounded.mdps.steps.profiles import spans_of
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

@@ -7,13 +7,6 @@ from unbounded.learners.bandit import Learner
 
 
 def algorithms() -> dict[str, type[Learner]]:
-    """Every bandit learner in this package, by name.
-
-    Examples
-    --------
-    >>> from unbounded.bandits import algorithms
-    >>> algorithms()["SCB"].spec.reference
-    'Chen & Zhang 2024, Algorithm 1'
-    """
+    """Every bandit learner in this package, by name."""
     found = discovered(__name__, Learner) | discovered(f"{__name__}.baselines", Learner)
     return dict(sorted(found.items()))

@@ -20,14 +20,7 @@ LARGEST = sys.float_info.max
 
 
 def ldexp(x: float, e: int) -> float:
-    """x 2^e, infinite where that is beyond the largest float.
-
-    Examples
-    --------
-    >>> from unbounded.core.scaled import ldexp
-    >>> ldexp(0.5, 3), ldexp(-0.5, 2000)
-    (4.0, -inf)
-    """
+    """x 2^e, infinite where that is beyond the largest float."""
     try:
         return math.ldexp(x, e)
     except OverflowError:

@@ -13,13 +13,6 @@ def discovered(package: str, base: type[T]) -> dict[str, type[T]]:
     """The classes below ``base`` that the public modules of a package define publicly, by name.
 
     Imports them all.
-
-    Examples
-    --------
-    >>> from unbounded.simulation.adversary import Adversary
-    >>> from unbounded.learners import discovered
-    >>> discovered("unbounded.adversaries.bandits", Adversary)["Chaser"].looks
-    True
     """
     found: dict[str, type[T]] = {}
     for module in pkgutil.iter_modules(import_module(package).__path__):

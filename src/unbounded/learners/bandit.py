@@ -18,7 +18,7 @@ from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
-from unbounded.learners.base import EMPTY, AskTell
+from unbounded.learners.base import BELOW, EMPTY, AskTell
 from unbounded.learners.scale_warning import SETTLED, ScaleWarning
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
@@ -149,11 +149,8 @@ class Learner(AskTell[Choice]):
     def ask(self) -> Choice:
         """Choose an arm.
 
-        Returns
-        -------
-        Choice
-            The ticket to give back with the loss. Several may be outstanding, unless the
-            algorithm says otherwise.
+        The ticket goes back with the loss. Several may be outstanding, unless the algorithm says
+        otherwise.
         """
         if not self._delayed:
             return self._ask_alone()
@@ -203,12 +200,10 @@ class Learner(AskTell[Choice]):
         ----------
         choice : Choice
             What `ask` returned.
-        loss : float
-            Any finite number; lower is better.
-        reward : float
-            Instead of ``loss``: higher is better.
+        loss, reward : float
+            One of the two, any finite number.
         losses : array_like of shape (n_arms,)
-            Instead of ``loss``, for full-information learners: the losses of all the arms.
+            Instead, for full-information learners: the losses of all the arms.
         """
         value: Any
         if type(loss) is float and self._low <= loss <= self._high and reward is losses is None:
@@ -260,25 +255,19 @@ class Learner(AskTell[Choice]):
         """Warn of a loss below the least possible one, and of one that spoils the scale."""
         if loss < self._least:
             if self._scalar("below") == 0.0:
-                self._warn(
-                    f"a loss of {loss:g} is below the least possible one, {self._least:g}, and is "
-                    "taken as that: tell the learner a lower one (said once; learner.below counts)",
-                    UserWarning,
-                    stacklevel=4,
-                )
+                self._warn(BELOW.format(loss, self._least), UserWarning, stacklevel=4)
             return
         low, high = self._tenfold()
         if self.rounds < SETTLED or self.scale == 0.0 or low <= loss <= high:
             self._watch()  # the scale has grown since
             return
         self._low, self._high = self._least, self._limit
-        self._warn(
+        said = (
             f"a loss of {loss:g} makes the scale of {self.spec.name}, {self.scale:g} after "
             f"{self.rounds} rounds, more than ten times that, and losses of the usual size will "
-            f"hardly count any more: {self._remedy} (said once)",
-            ScaleWarning,
-            stacklevel=4,
+            f"hardly count any more: {self._remedy} (said once)"
         )
+        self._warn(said, ScaleWarning, stacklevel=4)
 
     def _watch(self) -> None:
         """Look twice at losses that would make the scale more than ten times what it is now."""
@@ -342,9 +331,9 @@ class Learner(AskTell[Choice]):
         return Choice(arm, probability, number, issuer)
 
     def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
-        """Asks and tells take no lock, so a copy may show one of them half done. Then something is
-        missing. It is what this thread was telling when a signal came, and has not been learned; or
-        what another thread will have finished in a moment; or an ask that an interrupt ended."""
+        """Asks and tells take no lock, so that a copy may show one of them half done. What is then
+        missing is what this thread was telling when a signal came, and has not been learned; or
+        what another thread will finish in a moment; or an ask that an interrupt ended."""
         counters = [ASKED, self.spec.packing.slot("t")]
         patience = time.monotonic() + (_PATIENCE if threading.active_count() > 1 else 0.0)
         while True:

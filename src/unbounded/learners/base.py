@@ -25,12 +25,14 @@ from unbounded.validation import check_settings, checked_count, shown
 
 _MOST = 2**53  # counts are kept in floats
 EMPTY: Mapping[str, Any] = MappingProxyType({})
+BELOW = (
+    "a loss of {:g} is below the least possible one, {:g}, and is taken as that: tell the learner "
+    "a lower one (said once; learner.below counts)"
+)
 
 
 class AskTell(Repeatable, Generic[T]):
     """Base of the learners: tickets, settings, seed, copies, save and load.
-
-    A subclass of this adds what is asked and told, and an algorithm's class adds its settings.
 
     What `tell` learns from is the record that `ask` kept, not the ticket in the user's hands. A
     ticket bears the identity of the learner that issued it. A copy has a new identity and inherits
@@ -48,10 +50,8 @@ class AskTell(Repeatable, Generic[T]):
     _named: tuple[str, ...]  # those of them that differ from their defaults
 
     def __init__(self, *, seed: Seed = None, **settings: Any) -> None:
-        raise TypeError(
-            f"{type(self).__name__} is the base of the learners: make an {self._example}, "
-            "for example"
-        )
+        base, example = type(self).__name__, self._example
+        raise TypeError(f"{base} is the base of the learners: make an {example}, for example")
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -185,20 +185,9 @@ class AskTell(Repeatable, Generic[T]):
             self._drop(number)
 
     def expire(self, older_than: SupportsIndex) -> int:
-        """Forget the outstanding tickets that were followed by so many newer ones.
+        """Forget the outstanding tickets but for those of the last ``older_than`` asks; how many.
 
-        A service whose feedback sometimes never comes calls this now and then, so that what is
-        outstanding does not grow for ever.
-
-        Parameters
-        ----------
-        older_than : int
-            Tickets are kept that are among the last so many asks.
-
-        Returns
-        -------
-        int
-            How many were forgotten.
+        Call it now and then where feedback sometimes never comes.
 
         Examples
         --------
@@ -251,8 +240,7 @@ class AskTell(Repeatable, Generic[T]):
 
     @property
     def clipped(self) -> int:
-        """How many losses were clipped, because they exceeded what had been seen before them
-        (or, for a learner with a fixed range, because they were outside it)."""
+        """How many losses were clipped: they exceeded what had been seen, or a fixed range."""
         return int(self._scalar("clipped"))
 
     def _scalar(self, field: str) -> float:
@@ -275,19 +263,11 @@ class AskTell(Repeatable, Generic[T]):
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Everything that the learner knows, its generator and outstanding tickets included.
+        """Return everything that the learner knows, as JSON for `load`.
 
-        Parameters
-        ----------
-        path : path, optional
-            A file to write it to as well, all or nothing.
-
-        Returns
-        -------
-        str
-            JSON, for `load`: the algorithm and its settings, the buffer (base64 of little-endian
-            float64, compressed by zlib if it is long), the generator, the outstanding tickets by
-            who issued them, and a digest.
+        That is the algorithm and its settings, the buffer (base64 of little-endian float64,
+        compressed by zlib if it is long), the generator, the outstanding tickets by who issued
+        them, and a digest. With a ``path``, write it to that file as well, all or nothing.
         """
         with self._lock:
             buffer, records = self._snapshot()
@@ -299,19 +279,12 @@ class AskTell(Repeatable, Generic[T]):
             issuer = inherited.get(number, self._identity)
             outstanding.setdefault(issuer, []).append([number, *self._kept(record)])
         self.spec.packing.clear_scratch(buffer)
-        text = documents.written(
-            self.spec.name,
-            {
-                "settings": documents.shortened(self._settings),
-                "named": list(self._named),
-                "buffer": documents.encoded(buffer),
-                "asked": self._asked_at(buffer),
-                "generator": generator,
-                "spawned": self._spawned,
-                "outstanding": outstanding,
-                **more,
-            },
-        )
+        fields = {
+            "settings": documents.shortened(self._settings), "named": list(self._named),
+            "buffer": documents.encoded(buffer), "asked": self._asked_at(buffer),
+            "generator": generator, "spawned": self._spawned, "outstanding": outstanding, **more,
+        }  # fmt: skip
+        text = documents.written(self.spec.name, fields)
         if path is not None:
             write_atomic(os.path.realpath(path), text.encode())  # a link stays one
         return text
@@ -324,9 +297,8 @@ class AskTell(Repeatable, Generic[T]):
     def load(cls, saved: str | os.PathLike[str]) -> Self:
         """Restore a learner from what `save` returned, or from the file that it wrote.
 
-        The restored learner continues exactly where the saved one stood, and takes the tickets
-        that were outstanding then: ``learner.outstanding``. Whatever else is wrong with a file that
-        can be opened, the error is a ValueError.
+        It continues exactly where the saved one stood, and takes the tickets that were outstanding
+        then. Whatever is wrong with a file that can be opened, the error is a ValueError.
         """
         try:
             text = documents.text_of(saved)
@@ -374,21 +346,17 @@ class AskTell(Repeatable, Generic[T]):
     # ------------------------------------------------------------------ copies
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """pickle, copy and deepcopy: an independent learner with the same future.
-
-        Public attributes that a user gave it go along.
-        """
+        """pickle, copy and deepcopy: with the same future, and with a user's public attributes."""
         own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         own.pop("layers", None)
         own |= {"_seed": self._seed} if self._seed is not None else {}
         return type(self).load, (self.save(),), own or None
 
     def spawn(self, n: SupportsIndex) -> list[Self]:
-        """Copies for ``n`` workers: they know what this learner knows, and draw independently.
+        """Make copies for ``n`` workers, which know what this learner knows and draw independently.
 
-        A plain copy (``copy``, ``pickle``, `load`) has the same future as the original: the same
-        choices, if it is told the same. Those of `spawn` have streams of random numbers of their
-        own, which follow from this learner's seed, and nothing outstanding.
+        A plain copy (``copy``, ``pickle``, `load`) makes the same choices as the original. These
+        have random numbers of their own, from this learner's seed, and nothing outstanding.
 
         Examples
         --------

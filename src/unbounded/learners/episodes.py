@@ -78,11 +78,6 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
     """What was told of an episode, with the end for the layers that it did not see.
 
     Where the losses of all pairs are told, ``losses`` is None, and stays so.
-
-    Examples
-    --------
-    >>> completed(Layers([1, 3, 3], n_actions=2, ends=True), [0], [1], [7.0])
-    ([0, 2, 2], [1, 0, 0], [7.0, 0.0, 0.0])
     """
     told = [states, actions] if losses is None else [states, actions, losses]
     if not all(map(_is_list, told)):  # what checks the values says what is wrong
@@ -147,11 +142,6 @@ def all_losses(layers: Layers, learner: str, name: str, tables: Any) -> Vector:
 
     What is said of actions that are not allowed, and of the end, does not count and need not be
     finite; the row of the end may be left out.
-
-    Examples
-    --------
-    >>> all_losses(Layers([1, 2], n_actions=2), "APOMVP", "losses", [[[1, 2]], [[3, 4], [5, 6]]])
-    array([0., 1., 2., 3., 4., 5., 6.])
     """
     shapes = [(n, layers.n_actions) for n in layers.sizes]
     try:

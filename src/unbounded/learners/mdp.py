@@ -19,7 +19,7 @@ from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import arguments_for
-from unbounded.learners.base import EMPTY, AskTell
+from unbounded.learners.base import BELOW, EMPTY, AskTell
 from unbounded.learners.episodes import Plan, all_losses, check_end, completed, is_tables
 from unbounded.learners.mdp_steps import entries
 from unbounded.learners.seeds import Seed
@@ -115,25 +115,13 @@ class MDPLearner(AskTell[Plan]):
 
     @classmethod
     def for_mdp(
-        cls,
-        mdp: LayeredMDP,
-        episodes: SupportsIndex | None = None,
-        *,
-        seed: Seed = None,
+        cls, mdp: LayeredMDP, episodes: SupportsIndex | None = None, *, seed: Seed = None,
         **settings: Any,
-    ) -> Self:
-        """A learner for the shape of an MDP: its layers, its actions, and whether episodes end.
+    ) -> Self:  # fmt: skip
+        """Make a learner for the shape of an MDP: its layers, its actions, whether episodes end.
 
-        Transitions stay unknown, but to learners that need to be told (``transitions``).
-
-        Parameters
-        ----------
-        mdp : LayeredMDP
-        episodes : int, optional
-            As the learner's own argument ``episodes``, if it has one.
-        seed : int or SeedSequence, optional
-        **settings
-            Others of the learner's own arguments.
+        Transitions stay unknown, but to learners that need them (``transitions``). ``episodes``, if
+        the learner takes it, ``seed`` and ``settings`` are its own arguments.
 
         Examples
         --------
@@ -163,12 +151,8 @@ class MDPLearner(AskTell[Plan]):
     def _warn_if_over(self, episodes: int) -> None:
         T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
         if T is not None and episodes > T:
-            self._warn(
-                f"{self.spec.name} was made for {T} episodes: it goes on, but its rates and its "
-                "guarantee are for that many",
-                UserWarning,
-                stacklevel=3,
-            )
+            said = f"{self.spec.name} was made for {T} episodes: it goes on, but its rates and its "
+            self._warn(said + "guarantee are for that many", UserWarning, stacklevel=3)
 
     def _planned(self, words: Any) -> tuple[Any, ...]:
         """What is kept of a plan: memo, policy, random words, and the episodes told before it."""
@@ -212,13 +196,11 @@ class MDPLearner(AskTell[Plan]):
         plan : Plan
             What `ask` returned.
         states, actions : array_like of int, shape (H,)
-            Visited states, numbered within their layers, and actions. Of a learner that was told
-            that episodes may end early (``ends=True``): as many as there were, at most H.
-        losses : array_like of float, shape (H,)
-            Any finite numbers; lower is better. As many as states. For full-information learners:
-            the losses of all pairs, one table of shape (n_h, A) per layer.
-        rewards : array_like of float, shape (H,)
-            Instead of ``losses``: higher is better.
+            Visited states, numbered within their layers, and actions. With ``ends=True``: as many
+            as there were.
+        losses, rewards : array_like of float, shape (H,)
+            One of the two, any finite numbers, as many as states. For full-information learners:
+            those of all pairs, one table of shape (n_h, A) per layer.
         """
         if (losses is None) == (rewards is None):
             raise TypeError("tell() needs either losses= or rewards=")
@@ -228,10 +210,7 @@ class MDPLearner(AskTell[Plan]):
         s = checked_numbers("states", states, self.layers.sizes)
         a = checked_numbers("actions", actions, (self.layers.n_actions,) * self.layers.horizon)
         name = "losses" if losses is not None else "rewards"
-        if full:
-            values = self._checked_tables(name, said)
-        else:
-            values = self._checked(name, paid)
+        values = self._checked_tables(name, said) if full else self._checked(name, paid)
         if losses is None:
             values = 0.0 - values  # 0, never -0
         if self.layers.ends:
@@ -253,13 +232,8 @@ class MDPLearner(AskTell[Plan]):
         """Once, when a loss is below what was said to be the least possible one."""
         low = np.flatnonzero(losses < least)
         if low.size and self._scalar("below") == 0.0:
-            h = low[0]
-            self._warn(
-                f"a loss of {losses[h]:g} is below the least possible one, {least[h]:g}, and is "
-                "taken as that: tell the learner a lower one (said once; learner.below counts)",
-                UserWarning,
-                stacklevel=3,
-            )
+            loss, bound = losses[low[0]], least[low[0]]
+            self._warn(BELOW.format(loss, bound), UserWarning, stacklevel=3)
 
     def _warn_if_unsolved(self) -> None:
         """Once, when a solve has failed."""
@@ -268,9 +242,8 @@ class MDPLearner(AskTell[Plan]):
             return
         self._said_unsolved = True
         tally = self.certificate
-        self._warn(
-            unsolved(self.spec.name, tally.unsolved, tally.solves), SolverWarning, stacklevel=3
-        )
+        said = unsolved(self.spec.name, tally.unsolved, tally.solves)
+        self._warn(said, SolverWarning, stacklevel=3)
 
     def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         """Run the algorithm's update; False if there is no room for it."""

@@ -147,19 +147,7 @@ def whole_number(value: object, below: int) -> int:
 
 
 def to_json(value: Any, where: str) -> Any:
-    """``value`` for `from_json`; ``where`` it stands is named if it cannot be kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbounded.learners.persistence import from_json, to_json
-    >>> from_json(to_json({"L": np.array([1, 2]), "window": (0.5, None)}, "state"))
-    {'L': array([1, 2]), 'window': (0.5, None)}
-    >>> to_json({"seen": {1, 2}}, "state")
-    Traceback (most recent call last):
-    TypeError: state['seen'] is of type set, which cannot be kept as JSON: state() may return
-    numbers, texts, lists, tuples, dicts with texts as keys, and arrays of numbers
-    """
+    """``value`` for `from_json`; ``where`` it stands is named if it cannot be kept."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) in (list, tuple):

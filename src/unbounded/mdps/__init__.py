@@ -12,14 +12,7 @@ if TYPE_CHECKING:
 
 
 def algorithms() -> dict[str, type[MDPLearner]]:
-    """Every learner for MDPs in this package, by name; imports them all.
-
-    Examples
-    --------
-    >>> from unbounded.mdps import algorithms
-    >>> algorithms()["UOBREPS"].spec.reference
-    'Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2'
-    """
+    """Every learner for MDPs in this package, by name; imports them all."""
     from unbounded.learners import discovered
     from unbounded.learners.mdp import MDPLearner  # who wants one learner need not load this
 

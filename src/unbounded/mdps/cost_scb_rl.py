@@ -23,7 +23,7 @@ loss, and a common factor 2^k changes that one number and nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
@@ -215,10 +215,10 @@ PRACTICAL = Constants(0.8, 0.2, 0.4, 0.9, 1.0)
 PROFILES = {"paper": PAPER, "practical": PRACTICAL}
 
 
-def _chosen(profile: str, arguments: Mapping[str, Any]) -> Constants:
-    """A profile's constants with those ``arguments`` that are not None instead, checked."""
+def _chosen(profile: str, **constants: float | None) -> Constants:
+    """A profile's constants with those that are given instead, checked."""
     checked_option("profile", profile, tuple(PROFILES))
-    given = {name: arguments[name] for name in Constants._fields if arguments[name] is not None}
+    given: Any = {name: value for name, value in constants.items() if value is not None}
     rate, implicit, width, skip, center = PROFILES[profile]._replace(**given)
     return Constants(
         checked_constant("rate", rate), checked_constant("implicit", implicit),
@@ -322,14 +322,15 @@ class CostSCBRL(MDPLearner):
         ends: bool = False,
         seed: Seed = None,
     ) -> None:
-        arguments = locals()
         shape = checked_layers(layers, n_actions, allowed, ends)
         H, A = shape.horizon, shape.n_actions
         T = 0 if episodes is None else checked_count("episodes", episodes)
         delta = checked_constant("delta", delta, below=1.0)
         least = checked_least(lower, best_reward, shape)
         outliers = checked_count("outliers", outliers, least=0)
-        constants = _chosen(profile, arguments)
+        constants = _chosen(
+            profile, rate=rate, implicit=implicit, width=width, skip=skip, center=center
+        )
         possible = told_support(shape, support)
         sizes = np.array(within_reach(shape, possible))
         S = int(sizes.sum())
@@ -348,7 +349,7 @@ class CostSCBRL(MDPLearner):
             "lower": as_given(lower, least), "best_reward": as_given(best_reward, 0.0 - least),
             "tolerance": params.tolerance, **constants._asdict(),
         }  # fmt: skip
-        self._begin(shape, params, seed, arguments | kept)
+        self._begin(shape, params, seed, kept)
         self._least = params.lower
 
     def _differing(self) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.spec import Cache, MDPSpec
 from unbounded.mdps import rf_elp, uob_reps_ex
 from unbounded.mdps.steps import explorers, few_explorers
-from unbounded.mdps.steps.blocks import BlockRates, Blocks, rates_of
 from unbounded.mdps.steps.boxes import count_episode
+from unbounded.mdps.steps.profiles import BlockRates, Blocks, rates_of
 
 
 class Params(NamedTuple):

@@ -28,7 +28,6 @@ from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import Cache, MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.mdps import practical_scb_rl, rf_elp, uob_reps_ex
 from unbounded.mdps.steps import explorers, profiles
-from unbounded.mdps.steps.blocks import block_rates, blocks_of, spans_of
 from unbounded.mdps.steps.boxes import count_episode
 from unbounded.mdps.steps.profiles import Constants, Known, Reading
 from unbounded.validation import checked_ablation, checked_constant, checked_count, checked_option
@@ -229,10 +228,10 @@ class SCBRL(MDPLearner):
                 f"of exploration; got {T}"
             )
         few, lazy = c.few and P.size == 0, c.renewal == "lazy"
-        spans = spans_of(T, delta, S, few)
+        spans = profiles.spans_of(T, delta, S, few)
         self._rates = [profiles.rates(shape, span, c, how.tight, S) for span in spans]
         every = [
-            block_rates(shape, span, rates, c, explorer, S)
+            profiles.block_rates(shape, span, rates, c, explorer, S)
             for span, rates in zip(spans, self._rates, strict=True)
         ]
         search = rf_elp.Params(
@@ -253,7 +252,7 @@ class SCBRL(MDPLearner):
             self.spec = self._published
             params = Params(clip, rule, how.literal, search, play, every[0].play, P)
         else:
-            blocks = blocks_of(every)
+            blocks = profiles.blocks_of(every)
             params = practical_scb_rl.Params(
                 clip, rule, how.literal, few, c.center, search, play, P, blocks
             )

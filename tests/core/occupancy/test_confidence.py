@@ -16,8 +16,10 @@ from unbounded.core.occupancy.confidence import (
     narrow,
     rebuild,
     renew,
+    told_support,
 )
 from unbounded.core.occupancy.layout import PAIR, TRIPLE, Layers
+from unbounded.core.occupancy.reach import within_reach
 
 
 def width(M, N, ln_, c1, c2):
@@ -193,6 +195,22 @@ def test_boxes_that_hold_no_distribution_are_refused():
         check_boxes(layers, [0.0, 0.0, 0.0, 0.1, 0.0, 0.1], [1.0, 1.0, 1.0, 0.4, 1.0, 0.5])
     with pytest.raises(ValueError, match=r"layer 0, pair 0 holds no distribution: sum\(lo\) = 1.2"):
         check_boxes(layers, [0.6, 0.6, 0.0, 0.0, 0.0, 0.0], np.ones(6))
+
+
+def test_a_support_leaves_every_pair_a_next_state():
+    assert first_upper(Layers([3], n_actions=1), [True, False, True]).tolist() == [1.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match="next state; pair 0 of layer 0 has none"):
+        first_upper(Layers([2], n_actions=1), [False, False])
+    assert told_support(Layers([1, 2], n_actions=1), None).size == 0
+    ends = told_support(Layers([1, 2, 2], n_actions=1, ends=True), None)
+    assert ends.tolist()[-4:] == [1.0, 0.0, 1.0, 1.0]  # nothing leads away from the end
+
+
+def test_states_within_reach_of_a_support():
+    layers = Layers([2, 2], n_actions=1)
+    possible = layers.pack_transitions([1.0, 0.0], [[[[1.0, 1.0]], [[0.0, 1.0]]]])
+    assert within_reach(layers, possible) == [1, 2]
+    assert within_reach(layers, np.empty(0)) == [2, 2]
 
 
 def test_boxes_of_pairs_that_doubled_are_those_of_rebuild():

@@ -142,7 +142,9 @@ def test_other_mistakes():
 
 def test_the_explorers_bonus():
     def bonus(explorer, c):
-        return profiles.bonus(LAYERS, explorer, replace(PAPER, bonus=c), 300, 0.01)
+        found, constants = of(100_000)._replace(N=300), replace(PAPER, bonus=c)
+        span = Span(100_000, 100_000, 100_000, 0.01)
+        return profiles.block_rates(LAYERS, span, found, constants, explorer, S=1).goal.bonus
 
     assert bonus("mvp", "paper") == mvp.paper_bonus(LAYERS, 300, 0.01)
     assert bonus("mvp", 0.4) == mvp.practical_bonus(LAYERS, 300, 0.01, 0.4)

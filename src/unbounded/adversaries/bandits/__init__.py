@@ -7,12 +7,5 @@ from unbounded.simulation.adversary import Adversary
 
 
 def adversaries() -> dict[str, type[Adversary]]:
-    """Every adversary for bandits in this package, by name; imports them all.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.bandits import adversaries
-    >>> adversaries()["Chaser"].looks
-    True
-    """
+    """Every adversary for bandits in this package, by name; imports them all."""
     return discovered(__name__, Adversary)

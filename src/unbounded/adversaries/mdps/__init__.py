@@ -14,14 +14,7 @@ from unbounded.simulation.adversary import MDPAdversary
 
 
 def adversaries() -> dict[str, type[MDPAdversary]]:
-    """Every adversary for MDPs in this package, by name; imports them all.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import adversaries
-    >>> adversaries()["Punish"].looks
-    True
-    """
+    """Every adversary for MDPs in this package, by name; imports them all."""
     return discovered(__name__, MDPAdversary)
 
 

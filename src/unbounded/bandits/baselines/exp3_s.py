@@ -62,12 +62,6 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     return State(state.t + 1, state.clipped + clipped, w, law)
 
 
-@kernel
-def scale(params: Params, state: State) -> float:
-    """Return the width of the range that it was given."""
-    return params.high - params.low
-
-
 def bound(n: int, T: int, switches: int = 0) -> float:
     """Auer et al. 2002, Corollary 8.3, for gains in [0, 1]."""
     hardness = (switches + 1) * math.log(n * T) + math.e

@@ -40,7 +40,6 @@ class State(NamedTuple):
     Q: Size  # sum of squared clipped losses
     G: float
     lam: float  # the normaliser of p_t: where the next solve starts
-    lift: float  # 1 / rho of round t, for `check` only; 0 in round 1
     lifted: Count  # how many arms were lifted in round t
     top: Arm  # the likeliest arm of p_t, which paid for it
     L_hat: Vector  # (n,) cumulative loss estimates
@@ -52,7 +51,6 @@ class State(NamedTuple):
         n = params.n
         require(self.C >= params.C_1, "losses have no such sizes")
         require(params.G_1 <= self.G <= params.G_most, "exploration has no such cost")
-        require(0.0 <= self.lift <= 0.5 / n**2, "arms are not lifted so far")
         require(self.lifted <= n, "there are no such arms")
         check_lambda(self.lam, n)
 
@@ -61,7 +59,7 @@ def init(params: Params) -> State:
     """p_1 uniform: no arm is below 1 / rho."""
     n = params.n
     return State(
-        t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, lam=1.0, lift=0.0, lifted=0, top=0,
+        t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, lam=1.0, lifted=0, top=0,
         L_hat=np.zeros(n), was_lifted=np.zeros(n), law=new_law(n),
     )  # fmt: skip
 
@@ -71,7 +69,6 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n, L_hat, q = params.n, state.L_hat, state.law.q
     C, Q, G, lam, lifted, top = state.C, state.Q, state.G, state.lam, state.lifted, state.top
-    lift = state.lift
     clipped = loss < -2.0 * C
     l_c = max(loss, -2.0 * C)
     C = max(C, -l_c)
@@ -98,7 +95,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         q[top] -= lift * lifted  # at most 1 / (2 n), half of its p
         blend(state.law, 1.0, 0.0)
     return State(
-        state.t + 1, state.clipped + clipped, C, Q, G, lam, lift, lifted, top,
+        state.t + 1, state.clipped + clipped, C, Q, G, lam, lifted, top,
         L_hat, state.was_lifted, state.law,
     )  # fmt: skip
 

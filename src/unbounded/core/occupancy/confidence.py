@@ -44,28 +44,12 @@ JIN = Bernstein(2.0, 14.0 / 3.0)
 
 
 def log_term(layers: Layers, episodes: int, delta: float) -> float:
-    """Return ``ln(T S A/delta)``, where s_0 is not counted in S.
-
-    Examples
-    --------
-    >>> round(log_term(Layers([2, 3], 2), episodes=100, delta=0.1), 3)
-    9.21
-    """
+    """Return ``ln(T S A/delta)``, where s_0 is not counted in S."""
     return math.log(episodes * sum(layers.sizes) * layers.n_actions / delta)
 
 
 def first_upper(layers: Layers, support: npt.ArrayLike | None) -> Vector:
-    """Return hi before any visit: 1 where a transition is possible, everywhere by default.
-
-    Examples
-    --------
-    >>> first_upper(Layers([3], n_actions=1), [True, False, True]).tolist()
-    [1.0, 0.0, 1.0]
-    >>> first_upper(Layers([2], n_actions=1), [False, False])
-    Traceback (most recent call last):
-    ...
-    ValueError: support must leave every pair a next state; pair 0 of layer 0 has none
-    """
+    """Return hi before any visit: 1 where a transition is possible, everywhere by default."""
     if support is None:
         return np.ones(layers.n_transitions)
     given = np.asarray(support)
@@ -90,13 +74,6 @@ def told_support(layers: Layers, support: npt.ArrayLike | None) -> Vector:
     """Return hi before any visit, as `first_upper`; empty if every transition is possible.
 
     Where episodes may end early, it is known that nothing leads away from the end.
-
-    Examples
-    --------
-    >>> told_support(Layers([1, 2], n_actions=1), None).size
-    0
-    >>> told_support(Layers([1, 2, 2], n_actions=1, ends=True), None).tolist()[-4:]
-    [1.0, 0.0, 1.0, 1.0]
     """
     if support is None and not layers.ends:
         return np.empty(0)
@@ -110,16 +87,7 @@ def told_support(layers: Layers, support: npt.ArrayLike | None) -> Vector:
 
 
 def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """Return flat boxes as contiguous arrays; raise if some pair's box holds no distribution.
-
-    Examples
-    --------
-    >>> layers = Layers([2], n_actions=1)
-    >>> check_boxes(layers, [0.6, 0.6], [1.0, 1.0])
-    Traceback (most recent call last):
-    ...
-    ValueError: the box of layer 0, pair 0 holds no distribution: sum(lo) = 1.2, sum(hi) = 2
-    """
+    """Return flat boxes as contiguous arrays; raise if some pair's box holds no distribution."""
     lo = checked_vector("lo", lo, layers.n_transitions)
     hi = checked_vector("hi", hi, layers.n_transitions)
     fine = (lo >= 0) & (lo <= hi) & (hi <= 1)

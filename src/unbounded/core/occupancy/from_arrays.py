@@ -35,13 +35,7 @@ class Given(NamedTuple):
 
 
 def with_end(sizes: Sequence[int]) -> list[int]:
-    """Return the sizes of the layers when each but the first has the end as one more state.
-
-    Examples
-    --------
-    >>> with_end([16, 16, 16])
-    [16, 17, 17]
-    """
+    """Return the sizes of the layers when each but the first has the end as one more state."""
     return [sizes[0], *(n + 1 for n in sizes[1:])]
 
 

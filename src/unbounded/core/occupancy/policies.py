@@ -106,59 +106,25 @@ class Mixture:
 
 
 def occupancy(mdp: LayeredMDP, policy: Markov | Mixture) -> Vector:
-    """Exact occupancy measure q(s, a), flat, shape (n_pairs,); entry 0 is ``s_0``'s and one.
-
-    Examples
-    --------
-    >>> mdp = LayeredMDP([0.25, 0.75], [], n_actions=2)
-    >>> occupancy(mdp, Markov.uniform(mdp.layers)).tolist()
-    [1.0, 0.125, 0.125, 0.375, 0.375]
-    """
+    """Exact occupancy measure q(s, a), flat, shape (n_pairs,); entry 0 is ``s_0``'s and one."""
     if policy.layers != mdp.layers:
         raise ValueError(f"policy is for {policy.layers}, the MDP has {mdp.layers}")
     if isinstance(policy, Mixture):
-        parts = [
-            w * occupancy(mdp, p) for w, p in zip(policy.weights, policy.policies, strict=True)
-        ]
-        return np.sum(parts, axis=0)
+        weighted = zip(policy.weights, policy.policies, strict=True)
+        return np.sum([w * occupancy(mdp, p) for w, p in weighted], axis=0)
     q = np.empty(mdp.layers.n_pairs)
     roll_forward(mdp.layers.table, mdp.P, policy.pi, np.empty(mdp.layers.n_states), q)
     return q
 
 
 def best_policy(mdp: LayeredMDP, losses: npt.ArrayLike) -> tuple[float, Markov]:
-    """Best fixed policy in hindsight for (cumulative) ``losses``, by backward induction.
+    """Return the least expected total loss, and the best fixed policy for ``losses`` (n_pairs,).
 
-    Parameters
-    ----------
-    mdp : LayeredMDP
-    losses : array_like, shape (n_pairs,)
-        Entry 0, the dummy pair's, is ignored, and so are those of actions that are not allowed.
-
-    Returns
-    -------
-    value : float
-        Its expected total loss.
-    policy : Markov
-        Deterministic; the first of equally good actions.
-
-    Examples
-    --------
-    >>> mdp = LayeredMDP([0.5, 0.5], [], n_actions=2)
-    >>> value, policy = best_policy(mdp, [0.0, 1.0, 2.0, 5.0, 3.0])
-    >>> value, policy.tables[0].tolist()
-    (2.0, [[1.0, 0.0], [0.0, 1.0]])
+    By backward induction: deterministic, the first of equally good actions. The losses of the dummy
+    pair and of actions that are not allowed are ignored.
     """
-    losses = _legal(mdp.layers, checked_vector("losses", losses, mdp.layers.n_pairs))
+    losses = checked_vector("losses", losses, mdp.layers.n_pairs).copy()
+    losses[list(mdp.layers.forbidden)] = np.inf
     pi = np.empty(mdp.layers.n_pairs)
     value = backward_induction(mdp.layers.table, mdp.P, losses, np.empty(mdp.layers.n_states), pi)
     return float(value), Markov(mdp.layers, pi)
-
-
-def _legal(layers: Layers, losses: Vector) -> Vector:
-    """``losses`` with +infinity for what is not allowed."""
-    if not layers.forbidden:
-        return losses
-    losses = losses.copy()
-    losses[list(layers.forbidden)] = np.inf
-    return losses

@@ -29,44 +29,19 @@ _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 
 
 def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Tell which states some policy of allowed actions reaches under transitions in the boxes.
+    """Tell which states (n_states,) some policy of allowed actions reaches under the boxes.
 
-    Parameters
-    ----------
-    layers : Layers
-    lo, hi : array_like, shape (n_transitions,)
-        For known transitions both are `LayeredMDP.P`.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_states,)
-        Entry 0 is s_0's.
-
-    Examples
-    --------
-    >>> layers = Layers([2, 2], n_actions=1)
-    >>> P = layers.pack_transitions([1.0, 0.0], [[[[1.0, 0.0]], [[0.0, 1.0]]]])
-    >>> reachable(layers, P, P).tolist()
-    [True, True, False, True, False]
+    For known transitions ``lo`` and ``hi`` are both `LayeredMDP.P`.
     """
     lo, hi = check_boxes(layers, lo, hi)
     pairs, room = np.zeros(layers.n_pairs), np.empty(max(layers.sizes) * layers.n_actions)
     mark(layers.table, lo, hi, layers.barred, room, pairs)
-    alive = np.isfinite(pairs)
-    return (
-        np.concatenate([[True], *[table.any(axis=1) for table in layers.unpack_pairs(alive)]]) > 0
-    )
+    tables = layers.unpack_pairs(np.isfinite(pairs))
+    return np.concatenate([[True], *[table.any(axis=1) for table in tables]]) > 0
 
 
 def within_reach(layers: Layers, possible: Vector) -> list[int]:
-    """Count the states of layers 1..H that ``possible`` transitions (1, 0; empty: all) can reach.
-
-    Examples
-    --------
-    >>> layers = Layers([2, 2], n_actions=1)
-    >>> within_reach(layers, layers.pack_transitions([1.0, 0.0], [[[[1.0, 1.0]], [[0.0, 1.0]]]]))
-    [1, 2]
-    """
+    """Count the states of each layer that ``possible`` transitions (1, 0; empty: all) can reach."""
     if possible.size == 0:
         return list(layers.sizes)
     found = reachable(layers, np.zeros_like(possible), possible)

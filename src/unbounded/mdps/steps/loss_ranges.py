@@ -44,13 +44,7 @@ def checked_least(
     best_reward: float | Sequence[float] | None,
     layers: Layers,
 ) -> Vector:
-    """The least possible loss of each layer, from the two ways of saying it, or a clear error.
-
-    Examples
-    --------
-    >>> checked_least(None, [2.0, 0.5], Layers([1, 2], 2)).tolist()
-    [-2.0, -0.5]
-    """
+    """The least possible loss of each layer, from the two ways of saying it, or a clear error."""
     if lower is not None and best_reward is not None:
         raise TypeError("pass either lower or best_reward, not both: lower is -best_reward")
     given = zip(

@@ -1,4 +1,5 @@
-"""The settings of SCB-RL: two profiles of constants, readings of the paper, what is known; rates.
+"""The settings of SCB-RL: two profiles of constants, readings of the paper, what is known; rates,
+and blocks of episodes, whose number doubles, with the rates of each.
 
 With S states, A actions, T episodes: eta = gamma = sqrt(H ln(S A T/delta)/(S A T)) and
 xi = beta = sqrt(S A/T), each times a factor; N = ceil(xi T) episodes of exploration per state, at
@@ -12,10 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
+from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.confidence import log_term
 from unbounded.core.occupancy.layout import Layers
-from unbounded.mdps import mvp, ucbvi
+from unbounded.jit.kernel import kernel
+from unbounded.mdps import mvp, ucbvi, uob_reps_ex
+from unbounded.mdps.rf_elp import Goal
 from unbounded.mdps.steps.optimism import Bonus
 from unbounded.validation import (
     check_fields,
@@ -182,13 +188,7 @@ G = TypeVar("G", Constants, Reading, Known)
 
 
 def group(kind: type[G], name: str, value: G | Mapping[str, Any] | None) -> G:
-    """A group of settings from the argument ``name``: as it is, or from a mapping (a TOML table).
-
-    Examples
-    --------
-    >>> group(Reading, "reading", {"clip": "scale"}).clip
-    'scale'
-    """
+    """A group of settings from the argument ``name``: as it is, or from a mapping, a TOML table."""
     if isinstance(value, kind):
         return value
     if value is not None and not isinstance(value, Mapping):
@@ -229,14 +229,7 @@ class Chosen(NamedTuple):
 
 
 def chosen(profile: str, constants: Constants, reading: Reading, layers: Layers) -> Chosen:
-    """A profile's constants and readings with those that are given instead.
-
-    Examples
-    --------
-    >>> layers = Layers([10] * 5, 4)
-    >>> chosen("practical", Constants(), Reading(), layers).constants.renewal
-    'epoch'
-    """
+    """A profile's constants and readings with those that are given instead."""
     checked_option("profile", profile, tuple(PROFILES))
     all_: Any = constants.otherwise(PROFILES[profile])
     renewal = all_.renewal or ("lazy" if layers.n_transitions >= LARGE else "epoch")
@@ -270,12 +263,6 @@ def rates(layers: Layers, span: Span, constants: Any, tight: bool, S: int) -> Ra
     """The paper's rates times the profile's factors, for ``S`` states that may be reached.
 
     ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
-
-    Examples
-    --------
-    >>> span = Span(10_000, 10_000, 10_000, 0.1)
-    >>> rates(Layers([3, 3], 2), span, PAPER, tight=False, S=6).N
-    347
     """
     A, H = layers.n_actions, layers.horizon
     last, new, T, delta = span
@@ -290,13 +277,76 @@ def rates(layers: Layers, span: Span, constants: Any, tight: bool, S: int) -> Ra
     return Rates(constants.rate * eta, constants.implicit * eta, beta, N, capped, max(1, budget))
 
 
-def bonus(layers: Layers, explorer: str, constants: Any, N: int, delta: float) -> Bonus:
-    """The bonus of the explorer, for ``N`` episodes per state."""
-    c = constants.bonus
-    if explorer == "ucbvi":
-        if isinstance(c, str):
-            return ucbvi.hoeffding_bonus(layers, N, delta)
-        return ucbvi.hoeffding_bonus(layers, N, delta, c)
-    if isinstance(c, str):
-        return mvp.paper_bonus(layers, N, delta)
-    return mvp.practical_bonus(layers, N, delta, c)
+def spans_of(episodes: int | None, delta: float, S: int, few: bool) -> list[Span]:
+    """Blocks of all episodes; after each, states that were not met are sought again.
+
+    Their number doubles from block to block. If it is not known how many there will be, so does
+    what rates are for; if it is, and policies are not ``few``, there is one block.
+    """
+    most = 1 << 52 if episodes is None else episodes
+    first = 1 << max(6, S.bit_length())  # more than the states
+    lasts = [first << k for k in range(60) if first << k <= most]
+    if episodes is not None:
+        lasts = [last for last in lasts if few and last < episodes] + [episodes]
+    out, before = [], 0
+    for k, last in enumerate(lasts):
+        T = last if episodes is None else episodes
+        out.append(Span(last, last - before, T, delta if episodes else delta / 2.0 ** (k + 1)))
+        before = last
+    return out
+
+
+class BlockRates(NamedTuple):
+    """What depends on the number of episodes, in one block of them."""
+
+    last: int  # T_k, the block's last episode
+    budget: int  # episodes of exploration in all, if there are few policies
+    goal: Goal
+    play: uob_reps_ex.Rates
+
+
+def block_rates(
+    layers: Layers, span: Span, rates: Rates, constants: Any, explorer: str, S: int
+) -> BlockRates:
+    """The rates of a block, for RF-ELP, with delta/S for each state (E33), and UOB-REPS-EX."""
+    paper, of = constants.bonus == "paper", ucbvi if explorer == "ucbvi" else mvp
+    bonus = of.chosen_bonus(
+        layers, "paper" if paper else "practical", constants.bonus, rates.N, span.delta / S
+    )
+    skip, ln_ = 2.0 * rates.eta * constants.skip, log_term(layers, span.T, span.delta)
+    play = uob_reps_ex.Rates(rates.eta, rates.gamma, rates.beta, skip, ln_)
+    return BlockRates(span.last, rates.budget, Goal(rates.N, bonus), play)
+
+
+class Blocks(NamedTuple):
+    """The same for each block."""
+
+    last: Vector
+    budget: Vector
+    N: Vector
+    log_bonus: Vector
+    eta: Vector
+    gamma: Vector
+    beta: Vector
+    skip: Vector
+    log_term: Vector
+
+
+def blocks_of(every: Sequence[BlockRates]) -> Blocks:
+    """The rates of all blocks, column by column."""
+    rows = [(one.last, one.budget, one.goal.N, one.goal.bonus.log_term, *one.play) for one in every]
+    return Blocks(*[np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)])
+
+
+@kernel
+def rates_of(blocks: Blocks, k: int, bonus: Bonus) -> BlockRates:
+    """The rates of block ``k``; ``bonus`` is that of any other."""
+    log_bonus = blocks.log_bonus[k]
+    return BlockRates(
+        int(blocks.last[k]),
+        int(blocks.budget[k]),
+        Goal(int(blocks.N[k]), Bonus(bonus.c1, bonus.c2, bonus.c3, log_bonus, bonus.B)),
+        uob_reps_ex.Rates(
+            blocks.eta[k], blocks.gamma[k], blocks.beta[k], blocks.skip[k], blocks.log_term[k]
+        ),
+    )

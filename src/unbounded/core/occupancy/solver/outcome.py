@@ -24,14 +24,7 @@ class SolverWarning(RuntimeWarning):
 
 
 class Outcome(NamedTuple):
-    """Hold what the kernels `ftrl.solve` and `kl.kl_step` return.
-
-    Examples
-    --------
-    >>> outcome = Outcome(2e-9, 2e-9, 1e-9, 3, 1, 0, WARM, SOLVED, 1e-9, 0.0)
-    >>> METHODS[outcome.method], STATUSES[outcome.status]
-    ('warm', 'solved')
-    """
+    """Hold what the kernels `ftrl.solve` and `kl.kl_step` return."""
 
     gap: float  # F(q) - min F <= gap, in the units of the losses
     gap_over_least: float  # the gap over the smallest weight

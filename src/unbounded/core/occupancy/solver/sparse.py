@@ -29,15 +29,7 @@ class Lists(NamedTuple):
 
 
 def told_lists(layers: Layers, possible: Vector) -> Lists:
-    """List ``possible`` transitions (1 or 0; empty: all), if they are `sparse`.
-
-    Examples
-    --------
-    >>> layers = Layers([1, 16], n_actions=1)
-    >>> lists = told_lists(layers, layers.pack_transitions([1.0], [np.eye(16)[None, 4:5]]))
-    >>> lists.begin.tolist()[:4], lists.to.tolist()  # s_0 leads to state 1, that to 2 + 4
-    ([0, 1, 2, 2], [1, 6])
-    """
+    """List ``possible`` transitions (1 or 0; empty: all), if they are `sparse`."""
     none = np.empty(0, np.int64)
     if possible.size == 0 or FEW * np.count_nonzero(possible) > possible.size:
         return Lists(none, none)
