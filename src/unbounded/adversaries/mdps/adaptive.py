@@ -36,13 +36,9 @@ class Punish(MDPAdversary):
 
     Examples
     --------
-    >>> from numpy.random import default_rng
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Punish
-    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Punish(), 100, seed=1)
-    >>> float(result.low.min()), float(result.high.max())
-    (0.0, 1.0)
+    >>> Punish()
+    Punish(scale=1.0)
     """
 
     fill = _fill_punish
@@ -71,13 +67,9 @@ class Hide(MDPAdversary):
 
     Examples
     --------
-    >>> from numpy.random import default_rng
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Hide
-    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Hide(height=4), 100, seed=1)
-    >>> float(result.low.min())
-    -4.0
+    >>> Hide(height=4)
+    Hide(height=4.0, scale=1.0)
     """
 
     height: float = setting(8.0, checked_positive)

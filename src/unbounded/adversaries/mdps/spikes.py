@@ -91,13 +91,9 @@ class BadSpike(MDPAdversary):
 
     Examples
     --------
-    >>> from numpy.random import default_rng
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import BadSpike
-    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, BadSpike(height=32), 100, seed=1)
-    >>> float(result.high.max())
-    32.0
+    >>> BadSpike(height=32)
+    BadSpike(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     height: float = setting(64.0, checked_positive)
@@ -130,13 +126,9 @@ class GoodSpike(BadSpike):
 
     Examples
     --------
-    >>> from numpy.random import default_rng
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import GoodSpike
-    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, GoodSpike(height=32), 100, seed=1)
-    >>> float(result.low.min())
-    -32.0
+    >>> GoodSpike(height=32)
+    GoodSpike(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     _sign = -1.0
@@ -153,13 +145,9 @@ class Lure(GoodSpike):
 
     Examples
     --------
-    >>> from numpy.random import default_rng
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Lure
-    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Lure(height=32), 100, seed=1)
-    >>> float(result.low.min())
-    -32.0
+    >>> Lure(height=32)
+    Lure(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     _usual = _LURE
@@ -176,13 +164,9 @@ class QuietLure(Lure):
 
     Examples
     --------
-    >>> from numpy.random import default_rng
-    >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import QuietLure
-    >>> mdp = worlds.dirichlet([2, 2], 2, default_rng(0))
-    >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, QuietLure(height=32), 100, seed=1)
-    >>> float(result.low.min())
-    -32.0
+    >>> QuietLure(height=32)
+    QuietLure(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     _usual = _QUIET_LURE

@@ -98,11 +98,7 @@ class Banker(Learner):
     --------
     >>> from unbounded import Banker
     >>> learner = Banker(n_arms=3, rounds=1000, seed=0)
-    >>> for _ in range(1000):
-    ...     choice = learner.ask()
-    ...     learner.tell(choice, loss=[5.0, -1.0, 4.0][choice])
-    >>> int(learner.probabilities().argmax())
-    1
+    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(

@@ -106,11 +106,7 @@ class Exp3P(Learner):
     --------
     >>> from unbounded import Exp3P
     >>> learner = Exp3P(n_arms=3, rounds=5000, seed=0)
-    >>> for _ in range(5000):
-    ...     choice = learner.ask()
-    ...     learner.tell(choice, loss=[0.9, 0.1, 0.8][choice])
-    >>> int(learner.probabilities().argmax())
-    1
+    >>> learner.tell(learner.ask(), loss=0.9)
     """
 
     spec = BanditSpec.of(

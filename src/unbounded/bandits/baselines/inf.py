@@ -82,11 +82,7 @@ class INF(Learner):
     --------
     >>> from unbounded import INF
     >>> learner = INF(n_arms=3, rounds=1000, seed=0)
-    >>> for _ in range(1000):
-    ...     choice = learner.ask()
-    ...     learner.tell(choice, loss=[0.9, 0.1, 0.8][choice])
-    >>> int(learner.probabilities().argmax())
-    1
+    >>> learner.tell(learner.ask(), loss=0.9)
     """
 
     spec = BanditSpec.of(

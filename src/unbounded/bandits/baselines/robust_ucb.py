@@ -109,11 +109,7 @@ class RobustUCB(Learner):
     --------
     >>> from unbounded import RobustUCB
     >>> learner = RobustUCB(n_arms=3, rounds=1000, moment=0.01)
-    >>> for _ in range(1000):
-    ...     choice = learner.ask()
-    ...     learner.tell(choice, loss=[5.0, 1.0, 4.0][choice])
-    >>> int(learner.probabilities().argmax())
-    1
+    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(

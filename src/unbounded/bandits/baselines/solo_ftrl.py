@@ -83,11 +83,7 @@ class SOLOFTRL(Learner):
     --------
     >>> from unbounded import SOLOFTRL
     >>> learner = SOLOFTRL(n_arms=3, seed=0)
-    >>> for _ in range(100):
-    ...     choice = learner.ask()
-    ...     learner.tell(choice, losses=[5e9, 1e9, 4e9])
-    >>> int(learner.probabilities().argmax())
-    1
+    >>> learner.tell(learner.ask(), losses=[5e9, 1e9, 4e9])
     """
 
     spec = BanditSpec.of(

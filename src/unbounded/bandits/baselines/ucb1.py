@@ -77,11 +77,7 @@ class UCB1(Learner):
     --------
     >>> from unbounded import UCB1
     >>> learner = UCB1(n_arms=3)
-    >>> for _ in range(100):
-    ...     choice = learner.ask()
-    ...     learner.tell(choice, loss=[0.9, 0.1, 0.8][choice])
-    >>> int(learner.probabilities().argmax())
-    1
+    >>> learner.tell(learner.ask(), loss=0.9)
     """
 
     spec = BanditSpec.of(
