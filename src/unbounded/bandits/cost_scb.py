@@ -79,16 +79,9 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """Start with C_1 = 0 and uniform p_1."""
     return State(
-        t=1,
-        clipped=0,
-        below=0,
-        ceiling=new_ceiling(params.lower, params.K),
-        V=0.0,
-        V_asked=0.0,
-        waiting=0,
-        Z=0.0,
-        arms=tsallis_arms.new_arms(params.n, growing=not params.counts),
-    )
+        t=1, clipped=0, below=0, ceiling=new_ceiling(params.lower, params.K), V=0.0, V_asked=0.0,
+        waiting=0, Z=0.0, arms=tsallis_arms.new_arms(params.n, growing=not params.counts),
+    )  # fmt: skip
 
 
 @kernel

@@ -50,13 +50,8 @@ class State(NamedTuple):
 
 def init(params: Params) -> State:
     """Start with C_1 = 0 and uniform p_1."""
-    return State(
-        t=1,
-        clipped=0,
-        below=0,
-        ceiling=new_ceiling(params.lower, params.m),
-        arms=shannon_arms.new_arms(params.n),
-    )
+    ceiling, arms = new_ceiling(params.lower, params.m), shannon_arms.new_arms(params.n)
+    return State(t=1, clipped=0, below=0, ceiling=ceiling, arms=arms)
 
 
 @kernel
@@ -112,10 +107,7 @@ class CostSCBIX(Learner):
     Parameters
     ----------
     n_arms, seed : see `Learner`
-    lower : float, optional
-        As in `CostSCB`.
-    best_reward : float, optional
-        As in `CostSCB`.
+    lower, best_reward : see `CostSCB`
     outliers : int
         As in `CostSCB`; a number, as the theorem needs a fixed one.
     delta : float, optional

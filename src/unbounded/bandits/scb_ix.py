@@ -130,10 +130,7 @@ class SCBIX(Learner):
     profile : {"practical", "paper"}
         Defaults of ``clip`` and ``mixing``: "range" and 1/2, or what Chen & Zhang published,
         "scale" and 1.
-    clip : {"range", "scale", "none"}
-        As in `SCB`.
-    threshold : {"lazy", "largest"}
-        As in `SCB`.
+    clip, threshold, mixing, ablation : see `SCB`
     delta : float, optional
         Tunes the rates for regret that holds with probability 1 - delta for this delta. Without
         it, as in the paper's algorithm, one run serves all delta.
@@ -141,10 +138,6 @@ class SCBIX(Learner):
         The largest share of uniform exploration. By default there is no cap with
         ``clip="scale"``, as printed in the paper, and 1/2 with ``clip="range"``, which the proofs
         need (erratum E9). ``mixing`` multiplies what it leaves.
-    mixing : float
-        As in `SCB`.
-    ablation : bool
-        As in `SCB`.
 
     Examples
     --------

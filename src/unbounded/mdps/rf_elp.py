@@ -316,16 +316,11 @@ class RFELP(MDPLearner):
         Go on to the next state after so many visits (RF-ELP-ES); 0: never.
     share_counts : bool, default True
         One transition model for all states.
-    constants : {"practical", "paper"}
-        As for `MVP`.
-    bonus : float, default 0.3
-        As for `MVP`.
+    constants, bonus : see `MVP`
     explorer : {"mvp", "ucbvi"}
         Who seeks a state.
-    support : array_like of bool, shape (n_transitions,), optional
-        Which transitions are possible, flat as ``LayeredMDP.P > 0``, if that is known: states that
-        these cannot reach are not sought. By default all are possible.
-    allowed, ends, seed : optional, see `MDPLearner`
+    support, allowed, ends, seed : optional, see `MDPLearner`
+        States that the ``support`` cannot reach are not sought.
 
     Examples
     --------
@@ -376,15 +371,12 @@ class RFELP(MDPLearner):
         sought = sought_states(shape, possible)
         S = int(sought.sum()) if sought.size else sum(shape.sizes)
         params = Params(
-            m=checked_count("early_stop", early_stop, least=0),
-            n_sought=S,
-            share=checked_flag("share_counts", share_counts),
-            explorer=who,
+            m=checked_count("early_stop", early_stop, least=0), n_sought=S,
+            share=checked_flag("share_counts", share_counts), explorer=who,
             # erratum E33: delta for each state
             goal=Goal(episodes, of.chosen_bonus(shape, constants, bonus, episodes, delta / S)),
-            sought=sought,
-            even=shape.even,
-        )
+            sought=sought, even=shape.even,
+        )  # fmt: skip
         self._begin(shape, params, seed)
 
     @property
