@@ -272,12 +272,7 @@ class AdaINF(Learner):
         scale_free=True,
         shift_free=True,
         bound=bound,
-        examples=(
-            {},
-            {"robust": False},
-            {"robust": False, "exploration": 1.0},
-            {"trim": 2},
-        ),
+        examples=({}, {"robust": False}, {"robust": False, "exploration": 1.0}, {"trim": 2}),
     )
 
     _remedy = "where such losses say nothing about their arms, make the learner with trim=1 or more"

@@ -145,11 +145,7 @@ class Program(Adversary):
     looks = True
 
     def __init__(
-        self,
-        phases: Sequence[Phase | Mapping[str, Any]],
-        *,
-        scale: float = 1.0,
-        shift: float = 0.0,
+        self, phases: Sequence[Phase | Mapping[str, Any]], *, scale: float = 1.0, shift: float = 0.0
     ) -> None:
         super().__init__(scale=scale, shift=shift)
         self.phases = tuple(

@@ -98,12 +98,7 @@ class HTINF(Learner):
     )
 
     def __init__(
-        self,
-        n_arms: SupportsIndex,
-        *,
-        sigma: float = 1.0,
-        order: float = 2.0,
-        seed: Seed = None,
+        self, n_arms: SupportsIndex, *, sigma: float = 1.0, order: float = 2.0, seed: Seed = None
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         sigma = checked_within("sigma", sigma, 1e-150, 1e150)

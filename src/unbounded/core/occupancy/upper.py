@@ -22,15 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    STATE,
-    TRIPLE,
-    Layers,
-    horizon,
-)
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.jit.kernel import borrowed, kernel, subroutine
 
 
