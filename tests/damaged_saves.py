@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from unbounded.learners.spec import FIRST_WORD, TOLD
 
 _SECONDS = 600  # after which a child that says nothing is stuck; a solver, interpreted, takes 30
 _ROUNDS, _EPISODES = 12, 6  # played with a learner that could be loaded
+_SAVES = 8  # of each example, damaged again and again
 _NUMBERS = [
     0.0, -0.0, 1.0, -1.0, 2.0, 3.0, 0.5, 0.7, -0.3, 63.0, 64.0, 255.0, 1e3, 1e9, -1e9, 2.0**31,
     2.0**53, 2.0**63, -(2.0**63), 1e30, -1e30, 1e150, 1e200, 1e300, -1e300, 1.7e308, -1.7e308,
@@ -85,14 +87,26 @@ def played(example, n, rng):
     return learner
 
 
+class Fields:
+    """Where the fields of a learner's state stand in its buffer."""
+
+    def __init__(self, packing):
+        self._packing = packing
+        self.fields = [n for n, _ in packing._fields if n not in packing._scratch]
+
+    def entries(self, buffer, name):
+        """The entries of a field, as a view."""
+        return self._packing._entries(buffer, name)
+
+
 # ------------------------------------------------------------------ damage
 
 
-def damaged(text, rng):
+def damaged(text, packing, rng):
     """What was damaged, and the damaged text."""
     ways = {"bytes": of_bytes, "structure": of_structure, "slots": of_slots, "nothing": of_nothing}
-    kind = str(rng.choice(list(ways), p=[0.15, 0.2, 0.55, 0.1]))
-    return kind, ways[kind](text, rng)
+    kind = str(rng.choice([*ways, "fields"], p=[0.05, 0.15, 0.2, 0.05, 0.55]))
+    return kind, of_fields(text, packing, rng) if kind == "fields" else ways[kind](text, rng)
 
 
 def of_nothing(text, rng):
@@ -170,6 +184,23 @@ def of_slots(text, rng):
     return with_buffer(text, buffer)
 
 
+def of_fields(text, packing, rng):
+    """A field of the state, each as likely as any other, becomes extreme; the digest fits."""
+    buffer = buffer_of(text)
+    names = [name for name in packing.fields if packing.entries(buffer, name).size]
+    for _ in range(1 if rng.random() < 0.7 else 2):
+        entries = packing.entries(buffer, str(rng.choice(names)))
+        if rng.random() < 0.7:  # one of its entries
+            at = int(rng.integers(entries.size))
+            entries = entries[at : at + 1]
+        other = packing.entries(buffer, str(rng.choice(names)))
+        values = [*_NUMBERS, *(-np.array(_NUMBERS)), *np.nextafter([0.0, 1.0, 1.0], [-1, 2, 0])]
+        values += [entries[0] + 1.0, entries[0] - 1.0, -entries[0], 2.0 * entries[0], other[0]]
+        with np.errstate(invalid="ignore"):
+            entries[:] = rng.choice(values) if rng.random() < 0.8 else rng.choice(other)
+    return with_buffer(text, buffer)
+
+
 # ------------------------------------------------------------------ what becomes of it
 
 
@@ -226,11 +257,17 @@ def play_on(example, n, learner, rng):
 def main(name, first, count):
     warnings.simplefilter("ignore")
     chosen = examples(name)
+
+    @cache
+    def save(which, number):
+        learner = played(*chosen[which], np.random.default_rng([which, number, *name.encode()]))
+        return learner.save(), Fields(learner.spec.packing)
+
     for case in range(first, first + count):
         rng = np.random.default_rng([case, *name.encode()])
-        example, n = chosen[rng.integers(len(chosen))]
-        text = played(example, n, rng).save()
-        kind, bad = damaged(text, rng)
+        which = int(rng.integers(len(chosen)))
+        example, n = chosen[which]
+        kind, bad = damaged(*save(which, int(rng.integers(_SAVES))), rng)
         print(case, kind, flush=True, end=" ")
         what = verdict(example, n, bad, rng).replace("\n", " ")
         if kind == "nothing" and what != "plays":
