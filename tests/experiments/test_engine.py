@@ -199,3 +199,38 @@ def test_no_cluster_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_PATIENCE", "1s")
     with pytest.raises(EngineError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         open_engine("dask://127.0.0.1:9")
+
+
+_GO = """
+from unbounded import experiments
+if __name__ == "__main__":
+    e = {"learners": [{"name": "Uniform"}], "adversaries": [{"name": "StochasticGap"}],
+         "arms": 2, "rounds": 10, "replicates": 2}
+    print(experiments.run(e, engine=ENGINE, workers=1)["replicate"].n_unique())
+"""
+
+
+@pytest.mark.parametrize("name", ["local", "dask"])
+def test_workers_import_nothing_from_the_current_directory(tmp_path: Path, name: str) -> None:
+    here, there, ran = tmp_path / "here", tmp_path / "there", tmp_path / "ran"
+    here.mkdir()
+    there.mkdir()
+    program = there / "go.py"
+    program.write_text(_GO.replace("ENGINE", repr(name)))
+    for module in (
+        "json",
+        "pickle",
+        "socket",
+        "random",
+        "tempfile",
+        "loky",
+        "distributed",
+        "numpy",
+    ):
+        text = f"open({str(ran)!r}, 'a').write({module + chr(10)!r})\nraise SystemExit(3)\n"
+        (here / f"{module}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=here, capture_output=True, text=True, timeout=300
+    )
+    assert not ran.exists(), f"{ran.read_text()} {done.stderr}"
+    assert (done.returncode, done.stdout.strip()) == (0, "2"), done.stderr

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -132,17 +133,17 @@ class _Local:
         # Called for each task: it gives the same executor until a worker dies, then a new one.
         self._executor: Callable[[], Any] = partial(
             get_reusable_executor, workers, timeout=_IDLE_SECONDS,
-            initializer=task.begin_work, initargs=(os.getpid(),),
+            initializer=task.begin_work, initargs=(os.getpid(),), env=_as_here(),
         )  # fmt: skip
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        with _interrupts_held():
+        with _beginning_processes():
             future: Future[Any] = self._executor().submit(function, *arguments)
         return future
 
     def close(self, *, kill: bool) -> None:
         if kill:
-            with _interrupts_held():
+            with _beginning_processes():
                 self._executor().shutdown(wait=True, kill_workers=True)
 
 
@@ -151,11 +152,14 @@ class _Dask:
 
     def __init__(self, address: str | None, workers: int | None) -> None:
         try:
+            import dask
             from distributed import Client, LocalCluster
         except ImportError:
             raise EngineError("dask is not here: pip install 'unbounded[cluster]'") from None
         self._cluster = None
-        with _interrupts_held():
+        usual = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+        anew = {"distributed.nanny.pre-spawn-environ": usual | _as_here()}  # after one has died
+        with _beginning_processes(), dask.config.set(anew):
             if address is None:
                 try:
                     self._cluster = LocalCluster(
@@ -187,24 +191,45 @@ class _Dask:
         return future
 
     def close(self, *, kill: bool) -> None:
-        with _interrupts_held():
+        with _beginning_processes():
             self._client.close()
             if self._cluster is not None:
                 self._cluster.close()
 
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits until the end of the block, and never reaches processes started in it.
+def _as_here() -> dict[str, str]:
+    """Return the environment in which a new Python imports nothing that this one would not.
 
-    A terminal sends SIGINT to the driver and to every worker; only the driver should answer.
-    The mask of blocked signals passes to threads and processes that are started under it.
+    Workers get the path of this process, but only after they have begun: without this, they look
+    for the modules of the standard library in the current directory first.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    environment = {"PYTHONSAFEPATH": "1"}
+    if sys.flags.ignore_environment:
+        environment |= {"PYTHONPATH": "", "PYTHONHOME": ""}
+    if sys.flags.no_user_site:
+        environment["PYTHONNOUSERSITE"] = "1"
+    return environment
+
+
+@contextmanager
+def _beginning_processes() -> Iterator[None]:
+    """Begin processes that import as this one does, and that Ctrl-C does not reach.
+
+    A terminal sends SIGINT to the driver and to every worker; only the driver should answer, at the
+    end of the block. The mask of blocked signals passes to threads and processes that are started
+    under it, and so does the environment, also to what loky and dask start beside their workers.
+    """
+    masks = hasattr(signal, "pthread_sigmask")
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+    before = {name: os.environ.get(name) for name in _as_here()}
+    os.environ.update(_as_here())
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
