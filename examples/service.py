@@ -56,5 +56,5 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 routes = [Route(f"/{f.__name__}", f, methods=["POST"]) for f in (choose, outcome)]
-errors = dict.fromkeys((BusyError, ValueError, TypeError, KeyError), refused)
+errors = dict.fromkeys((BusyError, ValueError, TypeError, KeyError, RecursionError), refused)
 app = Starlette(routes=routes, exception_handlers=errors, lifespan=lifespan)

@@ -223,19 +223,16 @@ def test_a_snapshot_that_does_not_follow_from_the_journal_is_found(path):
     other.tell(other.ask().id, loss=4.25)
     replica = other._session._replica
     replica.n, replica.chain = arms._session._replica.n, arms._session._replica.chain
-    with arms._session.store.writing():
-        arms._session.store.keep("latest", replica.snapshot("these"))
+    arms._session.write(lambda _: arms._session.store.keep("latest", replica.snapshot("these")))
     with pytest.raises(DurableError, match="does not lead to its snapshot"):
         arms.verify()
 
 
 def test_a_journal_that_comes_out_differently_here_is_refused(path):
     arms = made(path)
-    base = arms._session.store.snapshot("base")
     other = Durable(path.with_name("other.db"), SCB(n_arms=3, seed=1), arms=["a", "b", "c"])
-    with arms._session.store.writing():  # a play of another seed, as by another version
-        text = other._session.store.snapshot("base").text
-        arms._session.store.keep("latest", base._replace(text=text))
+    base = other._session.store.snapshot("base")  # a play of another seed, as by another version
+    arms._session.write(lambda _: arms._session.store.keep("latest", base))
     arms._session.store.close()
     with pytest.raises(DurableError, match="comes out differently here; open it there once"):
         Durable(path)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import unbounded
-from unbounded import AHB, SCB, SCBIX, CostSCB, Exp3, bandits
-from unbounded.durable import Durable
+from unbounded import AHB, SCB, SCBIX, AdaHedge, CostSCB, Exp3, bandits
+from unbounded.durable import Durable, learner
 from unbounded.durable.epochs import next_learner
+from unbounded.durable.feedback import Feedback
 
 
 def played(learner, rounds=50, size=3e6):
@@ -119,3 +120,73 @@ def test_arms_come_and_go_in_all_processes(tmp_path):
     assert Durable(path).status() == arms.status()
     with pytest.raises(ValueError, match=r"n_arms=1, and not 2"):
         Durable(path, SCB(n_arms=2), arms=["a", "b"])
+
+
+@pytest.mark.parametrize("given", [{"loss": np.nan}, {"loss": np.inf}, {"reward": -np.inf}])
+def test_a_ticket_of_an_old_epoch_is_checked_like_any_other(tmp_path, given):
+    path = tmp_path / "arms.db"
+    with Durable(path, SCB(n_arms=2, seed=0)) as arms:
+        choice = arms.ask()
+        arms.add_arm("c")
+        with pytest.raises(ValueError, match="must be finite"):
+            arms.tell(choice.id, **given)
+        with pytest.raises(TypeError, match="loss"):
+            arms.tell(choice.id, loss="1.0")
+        assert arms.outstanding() == [choice.id]
+        assert arms.tell(choice.id, loss=np.float32(1.0))
+    with Durable(path) as arms:
+        assert arms.verify() == 3
+
+
+def test_all_losses_of_an_old_epoch_are_those_of_its_arms(tmp_path):
+    with Durable(tmp_path / "arms.db", AdaHedge(n_arms=2, seed=0)) as arms:
+        choice = arms.ask()
+        arms.add_arm("c")
+        with pytest.raises(ValueError, match=r"shape \(2,\)"):
+            arms.tell(choice.id, losses=[1.0, 2.0, 3.0])
+        assert arms.tell(choice.id, losses=[1.0, 2.0])
+        with pytest.raises(ValueError, match=r"shape \(3,\)"):
+            arms.tell(arms.ask(), losses=[1.0, 2.0])
+        assert arms.verify() == 4
+
+
+@pytest.mark.parametrize("loss", [np.nan, -0.0])
+def test_a_row_that_does_not_read_as_it_was_written_cannot_exist(tmp_path, monkeypatch, loss):
+    """Should a check be missing: SQLite keeps NaN as NULL, and -0.0 as 0.0."""
+    arms = Durable(tmp_path / "arms.db", SCB(n_arms=2, seed=0))
+    choice = arms.ask()
+    arms.add_arm("c")
+    monkeypatch.setattr(learner, "checked_feedback", lambda *_: Feedback(loss))
+    with pytest.raises(ValueError, match="cannot be kept"):
+        arms.tell(choice.id, loss=loss)
+    monkeypatch.undo()
+    assert arms.tell(choice.id, loss=1.0)
+    assert Durable(tmp_path / "arms.db").verify() == 3
+
+
+def test_a_key_of_an_old_epoch_gives_the_arm_among_those_of_now(tmp_path):
+    names = ["a", "b", "c"]
+    arms = Durable(tmp_path / "arms.db", SCB(n_arms=3, seed=0), arms=names)
+    asked = {(choice := arms.ask(key=str(i))).name: (str(i), choice) for i in range(40)}
+    arms.retire_arm("a")
+    now = arms.status().arms
+    for name in ("b", "c"):
+        key, before = asked[name]
+        again = arms.ask(key=key)
+        assert (again.id, again.name, now[again]) == (before.id, name, name)
+    key, before = asked["a"]
+    again = arms.ask(key=key)
+    assert (again.id, again.name, again.arm) == (before.id, "a", None)
+    with pytest.raises(IndexError, match="'a' was retired"):
+        names[again]
+    assert arms.tell(again.id, loss=1.0)
+
+
+def test_an_epoch_adds_one_name_to_the_file_and_not_all_of_them(tmp_path):
+    names = [f"arm {k:04}" for k in range(2000)]
+    arms = Durable(tmp_path / "arms.db", SCB(n_arms=2000, seed=0), arms=names)
+    arms.add_arm("more")
+    arms.retire_arm("arm 0007")
+    rows = arms._session.look(lambda: arms._session.store.rows(1))
+    assert sum(len(repr(row)) for row in rows) < 1000
+    assert Durable(tmp_path / "arms.db").status().arms == (*names[:7], *names[8:], "more")

@@ -33,7 +33,7 @@ def synchronous(arms):
 def test_the_disk_is_asked_to_confirm_as_was_said(tmp_path, said, level):
     arms = Durable(tmp_path / "arms.db", SCB(2), synchronous=said)
     assert synchronous(arms) == level
-    arms._session.after_fork()  # the connection is made again
+    arms._session.before_fork()  # the connection is made again
     arms.ask()
     assert synchronous(arms) == level
     with pytest.raises(ValueError, match="synchronous"):

@@ -54,12 +54,13 @@ def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> l
 
 def distinct(names: list[str]) -> list[str]:
     """Names of arms, if they can be that."""
+    seen: set[str] = set()
     for name in names:
-        if not isinstance(name, str) or not name or "\0" in name:
+        if not isinstance(name, str) or not name or _UNFIT.search(name):
             raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
-        name.encode()
-        if names.count(name) > 1:
+        if name in seen:
             raise ValueError(f"there are two arms {name!r}: give each a name of its own")
+        seen.add(name)
     return names
 
 

@@ -22,8 +22,11 @@ class Feedback(NamedTuple):
     payload: bytes | None = None
 
 
-def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any]) -> Feedback:
-    """What `Durable.tell` was given, as it is kept; or an error."""
+def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any], n_arms: int) -> Feedback:
+    """What `Durable.tell` was given, as it is kept; or an error.
+
+    ``n_arms`` is the number of arms that there were when the choice was made.
+    """
     said = {name: value for name, value in given.items() if value is not None}
     if not isinstance(learner, Learner):
         return _episode(learner, said)
@@ -32,11 +35,10 @@ def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any]) -> Feedbac
     if len(said) != 1 or not said.keys() <= ways:
         raise TypeError(f"tell() of {learner.spec.name} needs {' or '.join(sorted(ways))}")
     if full:
-        vector = checked_losses("losses", said["losses"], learner.n_arms, "arm") + 0.0
+        vector = checked_losses("losses", said["losses"], n_arms, "arm") + 0.0
         return Feedback(_sum(vector), vector.astype("<f8").tobytes())
     if "loss" in said:
-        loss = said["loss"]
-        return Feedback((loss if type(loss) is float else checked_loss("loss", loss)) + 0.0)
+        return Feedback(checked_loss("loss", said["loss"]) + 0.0)
     return Feedback(0.0 - checked_loss("reward", said["reward"]))  # 0, never -0: SQLite has no -0
 
 

@@ -6,7 +6,11 @@ import hashlib
 from typing import NamedTuple
 
 ASK, TELL, EXPIRE, ARMS = range(4)
-"""What a row of the journal says. EXPIRE has a loss or none; ARMS begins an epoch."""
+"""What a row of the journal says.
+
+EXPIRE has a loss or none. ARMS begins an epoch: with one more arm, ``name``, or without that one if
+``arm`` says where it was.
+"""
 
 
 class Row(NamedTuple):
@@ -27,11 +31,15 @@ class Row(NamedTuple):
     payload: bytes | None = None
     digest: bytes = b""
 
+    @property
+    def text(self) -> str:
+        """All but the payload and the digest, as text: to tell -0.0 and 0.0 apart, for example."""
+        return "|".join(map(str, self[:-2]))
+
     def digest_after(self, chain: bytes) -> bytes:
         """The digest of this row, if ``chain`` is that of the row before it."""
-        text = "|".join(map(str, self[:-2]))
         return hashlib.blake2b(
-            chain + (self.payload or b"") + text.encode(), digest_size=16
+            chain + (self.payload or b"") + self.text.encode(), digest_size=16
         ).digest()
 
 

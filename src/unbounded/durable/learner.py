@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from numpy.typing import ArrayLike
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _SYNCHRONOUS = ("normal", "full")
 _REPEATED = ("refuse", "ignore")
+_AT_ONCE = 1000  # choices that are expired in one transaction
 
 
 class Durable:
@@ -94,13 +97,8 @@ class Durable:
         timeout = checked_positive("timeout", timeout)
         names = checked_names(learner, arms)
         read_only = checked_flag("read_only", read_only)
-        store = Store(
-            path,
-            synchronous=synchronous,
-            timeout=timeout,
-            create=learner is not None and not read_only,
-            read_only=read_only,
-        )
+        timeout = min(timeout, threading.TIMEOUT_MAX)
+        store = Store(path, synchronous=synchronous, timeout=timeout, read_only=read_only)
         self._session = Session(store, timeout)
         self._worker: ThreadPoolExecutor | None = None
         self._worker_of = 0
@@ -183,8 +181,10 @@ class Durable:
         )
 
     def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
-        feedback = checked_feedback(replica.learner, given)
-        if ticket not in replica.waiting:
+        waiting = replica.waiting.get(ticket)
+        n_arms = replica.sizes[replica.epoch if waiting is None else waiting.epoch]
+        feedback = checked_feedback(replica.learner, given, n_arms)
+        if waiting is None:
             self._check_was_issued(ticket)
             if ignore:
                 return False
@@ -233,22 +233,25 @@ class Durable:
         Returns
         -------
         int
-            How many there were.
+            How many there were. Each thousand is a transaction.
         """
-        if not isinstance(older_than, timedelta):
-            raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
-        limit = now() - older_than // timedelta(microseconds=1)
+        limit = _time_before(older_than)
         if loss is not None:
             loss = checked_loss("loss", loss)
 
         def work(replica: Replica) -> int:
-            told = None if loss is None else checked_feedback(replica.learner, {"loss": loss})
-            old = [ticket for ticket, record in replica.waiting.items() if record.at < limit]
-            for ticket in old:
+            told = None if loss is None else checked_feedback(replica.learner, {"loss": loss}, 0)
+            old = (ticket for ticket, record in replica.waiting.items() if record.at < limit)
+            some = list(islice(old, _AT_ONCE))
+            for ticket in some:
                 self._session.store.append(replica.settle(ticket, EXPIRE, told, now()))
-            return len(old)
+            return len(some)
 
-        return self._session.write(work)
+        ended = some = self._session.write(work)
+        while some == _AT_ONCE:
+            some = self._session.write(work)
+            ended += some
+        return ended
 
     # ------------------------------------------------------------------ asyncio
 
@@ -291,24 +294,26 @@ class Durable:
         (`unbounded.durable.epochs`). What is outstanding can still be told: it is written down, and
         nothing is learned from it.
         """
-        self._change_arms(lambda names: [*names, name])
+        self._change_arms(lambda names: distinct([*names, name]), name, retired=False)
 
     def retire_arm(self, name: str) -> None:
         """Begin an epoch without an arm; see `add_arm`."""
 
-        def without(names: list[str]) -> list[str]:
+        def check(names: list[str]) -> None:
             if name not in names:
-                raise ValueError(f"there is no arm {name!r}: there are {names}")
-            return [other for other in names if other != name]
-
-        self._change_arms(without)
-
-    def _change_arms(self, change: Any) -> None:
-        def work(replica: Replica) -> None:
-            names = distinct(change(replica.names))
-            if not names:
+                raise ValueError(f"there is no arm {name!r}: there are {shown(names)}")
+            if len(names) == 1:
                 raise ValueError("the last arm cannot be retired")
-            self._session.store.append(replica.change_arms(names, now()))
+
+        self._change_arms(check, name, retired=True)
+
+    def _change_arms(
+        self, check: Callable[[list[str]], object], name: str, *, retired: bool
+    ) -> None:
+        def work(replica: Replica) -> None:
+            check(replica.names)
+            row = replica.change_arms(name, retired=retired, at=now())
+            self._session.store.append(row)
 
         self._session.write(work)
 
@@ -341,16 +346,20 @@ class Durable:
         from unbounded.durable.log import log
 
         learner = self._session.read(lambda replica: replica.learner)
-        return log(self._session.store, learner)
+        with self._session.another() as session:
+            return log(session, learner)
 
     # ------------------------------------------------------------------ keeping
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the file of one moment to ``path``, while everybody goes on."""
+        """Copy the file of one moment to ``path``, while everybody goes on.
+
+        The copy gets its name when it is complete. Use this to upload or hash the file too.
+        """
         if os.path.exists(path):
             raise DurableError(f"{os.fspath(path)} exists: give a new file")
-        with self._session.store.another() as store:
-            store.copy_to(path)
+        with self._session.another() as session:
+            session.look(lambda: session.store.copy_to(path))
 
     def prune(self, older_than: timedelta) -> int:
         """Remove the oldest rows of the journal, as far as nothing outstanding needs them.
@@ -362,9 +371,7 @@ class Durable:
         int
             How many rows were removed.
         """
-        if not isinstance(older_than, timedelta):
-            raise TypeError(f"older_than must be a timedelta, got {shown(older_than)}")
-        limit = now() - older_than // timedelta(microseconds=1)
+        limit = _time_before(older_than)
 
         def work(replica: Replica) -> int:
             store = self._session.store
@@ -388,7 +395,8 @@ class Durable:
         int
             How many rows were replayed.
         """
-        return verified(self._session.store, self._session.kind)
+        with self._session.another() as session:
+            return verified(session)
 
     def close(self) -> None:
         """Give the file up; other processes go on."""
@@ -407,3 +415,10 @@ class Durable:
 
     def __repr__(self) -> str:
         return f"Durable({str(self._session.store.path)!r})"
+
+
+def _time_before(age: timedelta) -> int:
+    """Microseconds since 1970, so long ago, as far as SQLite can count them."""
+    if not isinstance(age, timedelta):
+        raise TypeError(f"older_than must be a timedelta, got {shown(age)}")
+    return min(max(now() - age // timedelta(microseconds=1), 0), 2**63 - 1)

@@ -10,7 +10,8 @@ from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.durable.feedback import episode_of
 from unbounded.durable.journal import ARMS, ASK, TELL, Row
 from unbounded.durable.replica import id_of
-from unbounded.durable.store import DurableError, Store
+from unbounded.durable.session import Session
+from unbounded.durable.store import DurableError
 from unbounded.learners.bandit import Learner
 
 try:
@@ -45,7 +46,7 @@ EPISODES: dict[str, Any] = {
 """What the log of a learner for MDPs has besides."""
 
 
-def log(store: Store, learner: Any) -> pl.DataFrame:
+def log(session: Session, learner: Any) -> pl.DataFrame:
     """The log of the file of one moment; every row of the journal is checked.
 
     ``learner`` is the one of the file, at any moment.
@@ -53,18 +54,17 @@ def log(store: Store, learner: Any) -> pl.DataFrame:
     rows: dict[int, dict[str, Any]] = {}
     plans: dict[int, bytes] = {}
     layers = None if isinstance(learner, Learner) else learner.layers
-    with store.another() as own, own.reading():
-        first = own.snapshot("first")
-        for row in own.checked_rows(first.n + 1, first.chain):
-            if row.kind == ASK:
-                rows[id_of(row)] = _asked(row)
-                if layers is not None and row.payload is not None:
-                    plans[id_of(row)] = row.payload
-            elif row.kind != ARMS and row.choice in rows:
-                rows[row.choice].update(_settled(row))
-                if layers is not None and row.payload is not None:
-                    rows[row.choice].update(_episode(learner, plans[row.choice], row.payload))
-                plans.pop(row.choice, None)
+    first, last = session.look(lambda: (session.store.snapshot("first"), session.store.last))
+    for row in session.rows(first.n, first.chain, last):
+        if row.kind == ASK:
+            rows[id_of(row)] = _asked(row)
+            if layers is not None and row.payload is not None:
+                plans[id_of(row)] = row.payload
+        elif row.kind != ARMS and row.choice in rows:
+            rows[row.choice].update(_settled(row))
+            if layers is not None and row.payload is not None:
+                rows[row.choice].update(_episode(learner, plans[row.choice], row.payload))
+            plans.pop(row.choice, None)
     schema = COLUMNS if layers is None else COLUMNS | EPISODES
     columns = {name: [row.get(name) for row in rows.values()] for name in schema}
     return pl.DataFrame(columns, schema=schema)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +35,8 @@ class Choice:
     ----------
     id : int
         For `Durable.tell`, from any process.
-    arm : int
-        The arm, from 0 on.
+    arm : int or None
+        The arm, from 0 on, among those that there are now; None if it was retired.
     name : str
         Its name.
     probability : float
@@ -49,11 +50,13 @@ class Choice:
     """
 
     id: int
-    arm: int
+    arm: int | None
     name: str
     probability: float
 
     def __index__(self) -> int:
+        if self.arm is None:
+            raise IndexError(f"arm {self.name!r} was retired after this choice: use choice.name")
         return self.arm
 
 
@@ -72,8 +75,10 @@ class Replica:
         self.learner: Any = learner
         self.names, self.n, self.chain = list(names), n, chain
         self.epoch = 0
+        self.sizes = [len(self.names)]  # how many arms each epoch has
         self.waiting: dict[int, Waiting] = {}  # by the ids of the tickets
         self.steps = 0  # that the learner took here
+        self.versions = ""  # of the library and all, where it was kept
 
     # ------------------------------------------------------------------ keeping
 
@@ -83,6 +88,7 @@ class Replica:
         document = {
             "learner": self.learner.save(),
             "names": self.names,
+            "sizes": self.sizes,
             "epoch": self.epoch,
             "waiting": waiting,
             "versions": versions,
@@ -95,7 +101,8 @@ class Replica:
         document = json.loads(snapshot.text)
         learner = kind.load(document["learner"])
         replica = cls(learner, document["names"], snapshot.n, snapshot.chain)
-        replica.epoch = document["epoch"]
+        replica.epoch, replica.sizes = document["epoch"], document["sizes"]
+        replica.versions = document["versions"]
         replica.waiting = {entry[0]: Waiting(*entry[1:]) for entry in document["waiting"]}
         return replica
 
@@ -108,7 +115,7 @@ class Replica:
         issued = document.pop("outstanding").values()
         document["outstanding"] = sorted(entry for entries in issued for entry in entries)
         del document["digest"]
-        return document, self.names, self.epoch, self.waiting, self.n, self.chain
+        return document, self.names, self.sizes, self.epoch, self.waiting, self.n, self.chain
 
     # ------------------------------------------------------------------ others' rows
 
@@ -117,37 +124,40 @@ class Replica:
         this replica knows: rows were removed, or it was replaced."""
         rows = store.rows(self.n)
         if self.n > 0:
-            last = next(rows, None)
-            if last is None or last.n != self.n or last.digest != self.chain:
+            if not rows or rows[0].n != self.n or rows[0].digest != self.chain:
                 return False
-        for row in rows:
-            store.check(row, self.n + 1, self.chain)
-            self.apply(row, store)
+            del rows[0]
+        elif rows and rows[0].n != 1:
+            return False
+        while rows:
+            for row in rows:
+                store.check(row, self.n + 1, self.chain)
+                self.apply(row, store.path)
+            rows = store.rows(self.n + 1)
         return True
 
-    def apply(self, row: Row, store: Store) -> None:
+    def apply(self, row: Row, path: Path) -> None:
         """Take the step that a row tells of, without the warnings that were given then."""
-        self.learner._replaying = True
+        self.learner._heard = []
         try:
-            self._apply(row, store)
+            self._apply(row, path)
         finally:
-            self.learner._replaying = False
+            self.learner._heard = None
 
-    def _apply(self, row: Row, store: Store) -> None:
+    def _apply(self, row: Row, path: Path) -> None:
         if row.kind == ASK:
             ticket = self.learner.ask()
             if self._asked(ticket, row.n, row.at, row.key)[:-1] != row[:-1]:
                 raise DurableError(
-                    f"{store.path} was written by other versions of the library or on another type "
-                    f"of processor ({json.loads(store.snapshot('latest').text)['versions']}): row "
-                    f"{row.n} comes out differently here; open it there once and close() it"
+                    f"{path} was written by other versions of the library or on another type of "
+                    f"processor ({self.versions}): row {row.n} comes out differently here; open it "
+                    "there once and close() it"
                 )
             self._advance(row)
             self.waiting[id_of(row)] = Waiting(self.epoch, ticket.id, row.at)
         elif row.kind == ARMS:
-            assert row.payload is not None
-            names = json.loads(row.payload)
-            self._begin_epoch(names)
+            assert row.name is not None
+            self._begin_epoch(row.name, retired=row.arm is not None)
             self._advance(row)
         else:
             assert row.choice is not None
@@ -187,11 +197,12 @@ class Replica:
         row = Row(self.n + 1, kind, ticket, at, loss=loss, payload=payload)
         return self._written(row._replace(scale=scale, clipped=clipped))
 
-    def change_arms(self, names: list[str], at: int) -> Row:
-        """Begin an epoch with other arms; the row to append."""
-        self._begin_epoch(names)
+    def change_arms(self, name: str, *, retired: bool, at: int) -> Row:
+        """Begin an epoch with an arm more, or less; the row to append."""
+        arm = self.names.index(name) if retired else None
+        self._begin_epoch(name, retired=retired)
         self.steps += 1
-        return self._written(Row(self.n + 1, ARMS, None, at, payload=json.dumps(names).encode()))
+        return self._written(Row(self.n + 1, ARMS, None, at, arm=arm, name=name))
 
     def _written(self, row: Row) -> Row:
         row = row._replace(digest=row.digest_after(self.chain))
@@ -210,9 +221,13 @@ class Replica:
                 tell(self.learner, inner, feedback)
         del self.waiting[ticket]
 
-    def _begin_epoch(self, names: list[str]) -> None:
+    def _begin_epoch(self, name: str, *, retired: bool) -> None:
+        names = [one for one in self.names if one != name]
+        if not retired:
+            names.append(name)
         self.learner = next_learner(self.learner, len(names), self.epoch + 1)
         self.names = names
+        self.sizes.append(len(names))
         self.epoch += 1
 
     # ------------------------------------------------------------------ tickets
@@ -222,9 +237,10 @@ class Replica:
         if row.payload is not None:
             return _plan(self.learner, row)
         arm, name, probability = row.arm, row.name, row.probability
-        assert arm is not None  # without a plan it is a bandit's ask, and has all three
-        assert name is not None
+        assert name is not None  # without a plan it is a bandit's ask, and has all three
         assert probability is not None
+        if row.epoch != self.epoch:  # arms have other numbers now
+            arm = self.names.index(name) if name in self.names else None
         return Choice(id_of(row), arm, name, probability)
 
 

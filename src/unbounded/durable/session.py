@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import threading
 import time
-import weakref
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from unbounded.durable import forks
+from unbounded.durable.journal import Row
 from unbounded.durable.replica import Replica
 from unbounded.durable.store import BusyError, DurableError, Store
 from unbounded.learners.bandit import Learner
@@ -24,7 +23,7 @@ R = TypeVar("R")
 
 _EVERY = 1000  # rows between two snapshots, of bandits
 _EVERY_EPISODES = 20  # ... of learners for MDPs, whose steps take long to take again
-_FORKING = 1.0  # seconds that a fork waits for a thread to end its turn
+_SHARE = 4  # ... and as many as a quarter of what is outstanding, which a snapshot writes again
 
 
 class Session:
@@ -42,114 +41,216 @@ class Session:
         self.store, self._timeout = store, timeout
         self.kind: type[AskTell[Any]]
         self._replica: Replica | None = None
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        self.owner = 0  # the thread whose turn it is
         self._closed = False
-        _alive.add(self)
+        forks.register(self)
 
     def begin(self, learner: AskTell[Any] | None, names: list[str]) -> None:
         """Make the file, unless another process has, and read it."""
-        with self._lock, self.store.sentences():
-            if learner is not None and self.store.empty:
-                with self.store.writing():
-                    if self.store.empty:
-                        beginning = Replica(learner, names, 0, b"")
-                        self.store.create(beginning.snapshot(versions()))
-            if self.store.empty:
-                raise DurableError(
-                    f"{self.store.path} is empty: give Durable a learner to make it for"
-                )
-            self.kind = _kind(self.store) if learner is None else type(learner)
+
+        def beginning() -> Any:
+            assert learner is not None
+            return Replica(learner, names, 0, b"").snapshot(versions())
+
+        self._turn(lambda: self.store.prepare(None if learner is None else beginning))
+        self.kind = self.look(lambda: _kind(self.store)) if learner is None else type(learner)
+
+    # ------------------------------------------------------------------ turns
 
     def write(self, work: Callable[[Replica], R]) -> R:
         """Let ``work`` add rows, after those of others: all of them, or none."""
-        with self._alone():
-            steps = -1
+        heard: list[tuple[str, type[Warning]]] = []
+
+        def act() -> tuple[R, Replica]:
+            replica = self._caught_up()
+            before, steps = replica.n, replica.steps
+            replica.learner._heard = heard
             try:
-                with self.store.writing():
-                    replica = self._caught_up()
-                    before, steps = replica.n, replica.steps
-                    result = work(replica)
-                    every = _EVERY if isinstance(replica.learner, Learner) else _EVERY_EPISODES
-                    if before // every != replica.n // every:
-                        self.store.keep("latest", replica.snapshot(versions()))
-                return result
-            except BaseException as error:
-                known = self._replica
-                refused = isinstance(error, TypeError | ValueError | RuntimeError)
-                if not (refused and known is not None and known.steps == steps):
-                    self._replica = None  # what it has learned here is not in the file
+                result = work(replica)
+            except (TypeError, ValueError, RuntimeError):
+                if replica.steps == steps:  # refused
+                    replica.learner._heard = None
+                    self._replica = replica
                 raise
+            replica.learner._heard = None
+            every = _EVERY if isinstance(replica.learner, Learner) else _EVERY_EPISODES
+            if before // every != replica.n // every:
+                every = max(every, len(replica.waiting) // _SHARE)
+                if self.store.age_of("latest") >= every:
+                    self.store.keep("latest", replica.snapshot(versions()))
+            return result, replica
+
+        def transaction() -> R:
+            result, replica = self.store.write(act)
+            self._replica = replica  # what it has learned is in the file
+            return result
+
+        result = self._turn(transaction)
+        for text, category in heard:  # now, as who hears it may call again
+            warnings.warn(text, category, stacklevel=4)
+        return result
 
     def read(self, work: Callable[[Replica], R]) -> R:
         """Let ``work`` look at the learner after the last row."""
-        with self._alone(), self.store.reading():
-            return work(self._caught_up())
+
+        def act() -> R:
+            replica = self._caught_up()
+            result = work(replica)
+            self._replica = replica
+            return result
+
+        return self.look(act)
+
+    def look(self, work: Callable[[], R]) -> R:
+        """Let ``work`` look at the file of one moment."""
+        return self._turn(lambda: self.store.read(work))
+
+    def _turn(self, work: Callable[[], R]) -> R:
+        """One thread at a time, and none while a thread forks.
+
+        An interrupt may raise an error after any call; what must not stay behind is given up in
+        the first call of a ``finally``, and that is one of C.
+        """
+        while True:
+            forks.begin_turn()
+            me = threading.get_ident()
+            if self.owner == me:
+                raise DurableError(
+                    f"{self.store.path} is in use by this thread: call it when its call has ended"
+                )
+            got: list[bool] = []
+            lock = self.lock  # a child has another
+            try:
+                got.extend(map(lock.acquire, (True,), (self._timeout,)))
+                if not got[0]:
+                    raise BusyError(
+                        f"{self.store.path} was in use by other threads for {self._timeout:g} s: "
+                        "call again, or give Durable a longer timeout"
+                    )
+                self.owner = me
+                forks.check()
+                if self._closed:
+                    raise DurableError(
+                        f"{self.store.path} was closed here: open it again with Durable"
+                    )
+                with self.store.sentences():
+                    return work()
+            except forks.Waits:
+                pass
+            finally:
+                if got and got[0]:
+                    self.owner = 0
+                    lock.release()
+            forks.wait(self._timeout)
 
     def _caught_up(self) -> Replica:
-        """The learner after the last row, in a transaction."""
+        """The learner after the last row, in a transaction.
+
+        Whoever has it gives it back when its state is that of the file.
+        """
         replica, self._replica = self._replica, None
         if replica is None or not replica.catch_up(self.store):
             replica = restored(self.store, "latest", self.kind)
             if not replica.catch_up(self.store):
                 raise self.store.damaged("its journal does not fit its snapshot")
-        self._replica = replica
         return replica
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One thread at a time."""
-        if not self._lock.acquire(timeout=self._timeout):
-            raise BusyError(
-                f"{self.store.path} was in use by other threads for {self._timeout:g} s: call "
-                "again, or give Durable a longer timeout"
-            )
-        try:
-            if self._closed:
-                raise DurableError(f"{self.store.path} was closed here: open it again with Durable")
-            yield
-        finally:
-            self._lock.release()
+    # ------------------------------------------------------------------ long looks
 
-    def close(self) -> None:
+    def another(self) -> Session:
+        """A session with a connection of its own, for a long look."""
+        other = Session(self.store.another(), self._timeout)
+        other.kind = self.kind
+        return other
+
+    def rows(self, n: int, chain: bytes, last: int) -> Iterator[Row]:
+        """The rows after number ``n``, whose digest is ``chain``, up to ``last``, checked.
+
+        Each thousand is a turn: others may write meanwhile, and fork.
+        """
+        while n < last:
+            some, first = self.look(
+                lambda: (self.store.rows(n + 1), self.store.snapshot("first").n)  # noqa: B023 - at once
+            )
+            if first > n:
+                raise BusyError(f"{self.store.path} was pruned while it was read: call again")
+            if not some:
+                raise self.store.damaged(f"row {n + 1} of its journal is missing")
+            for row in some:
+                self.store.check(row, n + 1, chain)
+                n, chain = row.n, row.digest
+                if n <= last:
+                    yield row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(keep=False)
+
+    def close(self, *, keep: bool = True) -> None:
         """Keep a snapshot, so that whoever opens the file next need not replay; give it up."""
+        forks.look()
         if self._closed:
             return
         try:
-            if not self.store.read_only:
+            if keep and self._replica is not None and not self.store.read_only:
                 self.write(lambda replica: self.store.keep("latest", replica.snapshot(versions())))
         finally:
-            with self._lock:
+            with self.lock:
                 self._closed = True
                 self._replica = None
                 self.store.close()
 
-    def after_fork(self) -> None:
-        """In a child: the lock and the connection are the parent's, and so is the learner."""
-        self._lock = threading.Lock()
+    # ------------------------------------------------------------------ forks
+
+    def before_fork(self) -> None:
+        """Close the connection; this thread has the lock."""
+        self.store.close()
+
+    def hurry(self) -> None:
+        """Make another thread end a long look."""
+        self.store.hurry()
+
+    def inherit(self) -> None:
+        """In a child: lock, connection and learner are the parent's."""
+        self.lock = threading.Lock()
+        self.owner = 0
         self._replica = None
-        self.store.abandon()
+        self.store.inherit()
 
 
-def verified(store: Store, kind: type[AskTell[Any]]) -> int:
+def verified(session: Session) -> int:
     """Read the whole file and replay the journal from its base; how many rows that were.
 
     Refuses a file of which any row or page is not what was written, or whose journal does not lead
     to the snapshot that it has.
     """
-    with store.another() as own, own.reading():
-        own.check_pages()
-        first = own.snapshot("first")
-        for _ in own.checked_rows(first.n + 1, first.chain):
-            pass
-        replica, latest = restored(own, "base", kind), restored(own, "latest", kind)
-        begin = replica.n
-        rows = own.checked_rows(begin + 1, replica.chain)
-        for row in chain([None], rows):
-            if row is not None:
-                replica.apply(row, own)
-            if replica.n == latest.n and not replica.equals(latest):
-                raise own.damaged("its journal does not lead to its snapshot")
-        return replica.n - begin
+    store, kind = session.store, session.kind
+    session.look(store.check_pages)
+    first, replica, latest, last = session.look(
+        lambda: (
+            store.snapshot("first"),
+            restored(store, "base", kind),
+            restored(store, "latest", kind),
+            store.last,
+        )
+    )
+    begin = replica.n
+
+    def compare(n: int, chain: bytes) -> None:
+        if n == begin and replica.chain != chain:
+            raise store.damaged("its journal does not fit its snapshot")
+        if n == latest.n and not replica.equals(latest):
+            raise store.damaged("its journal does not lead to its snapshot")
+
+    compare(first.n, first.chain)
+    for row in session.rows(first.n, first.chain, last):
+        if row.n > begin:
+            replica.apply(row, store.path)
+        compare(row.n, row.digest)
+    return replica.n - begin
 
 
 def restored(store: Store, name: str, kind: type[AskTell[Any]]) -> Replica:
@@ -194,31 +295,3 @@ def versions() -> str:
         except PackageNotFoundError:  # run from its sources
             named.append(name)
     return ", ".join([*named, f"Python {platform.python_version()}", platform.machine()])
-
-
-_alive: weakref.WeakSet[Session] = weakref.WeakSet()
-_held: list[Session] = []
-
-
-def _before_fork() -> None:
-    """Let turns end, so that no thread is in the middle of SQLite, whose locks a child keeps."""
-    _held.extend(s for s in list(_alive) if s._lock.acquire(timeout=_FORKING))
-
-
-def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop()._lock.release()
-
-
-def _after_fork_in_child() -> None:
-    _held.clear()
-    for session in list(_alive):
-        session.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )

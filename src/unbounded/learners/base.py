@@ -82,7 +82,7 @@ class AskTell(Repeatable, Generic[T]):
         self._identity = secrets.token_hex(8)
         self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
         self._forked = False
-        self._replaying = False  # a journal: who told it then was warned
+        self._heard: list[tuple[str, type[Warning]]] | None = None  # where warnings go instead
         _alive[id(self)] = self
 
     # What subclasses fill in.
@@ -170,8 +170,10 @@ class AskTell(Repeatable, Generic[T]):
             )
 
     def _warn(self, text: str, category: type[Warning], stacklevel: int) -> None:
-        if not self._replaying:
+        if self._heard is None:
             warnings.warn(text, category, stacklevel=stacklevel + 1)
+        else:
+            self._heard.append((text, category))
 
     @property
     def outstanding(self) -> Mapping[int, T]:
