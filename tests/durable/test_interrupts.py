@@ -20,7 +20,7 @@ OURS = os.path.join(os.path.dirname(unbounded.__file__), "durable"), contextlib.
 CHECKED = {"CALL", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD"}
 
 
-class Interrupt(BaseException):  # noqa: N818 - as KeyboardInterrupt is none
+class Interrupt(BaseException):
     """What the handler raises, as gunicorn's raises SystemExit."""
 
 

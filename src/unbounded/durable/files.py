@@ -13,6 +13,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 OFD = sys.platform == "linux" and sys.maxsize > 2**32
@@ -90,16 +91,13 @@ class Files:
 
     def moved(self) -> str:
         """What is not as it was opened, as the end of a sentence; nothing if all is."""
-        try:
-            found = [os.stat(path) for path in self._paths]
-        except OSError:
-            found = []
+        found: list[os.stat_result] = []
+        with suppress(OSError):
+            found.extend(map(os.stat, self._paths))
         self.orphaned = [(one.st_dev, one.st_ino) for one in found] != self._opened
-        if self.orphaned:
-            return MOVED
-        if found[0].st_nlink != 1:
+        if found and found[0].st_nlink != 1:
             return "has a second name (a hard link), and so a second -wal: remove one of the names"
-        return ""
+        return MOVED if self.orphaned else ""
 
     def changed(self) -> bool:
         """Whether the database was written or replaced, or a write-ahead log begun."""

@@ -195,7 +195,7 @@ class Session:
         if self._closed:
             return
         try:
-            if keep and self._replica is not None and not self.store.read_only:
+            if keep and self._replica and not (self.store.read_only or self.store.lost):
                 self.write(lambda replica: self.store.keep("latest", replica.snapshot(versions())))
         finally:
             with self.lock:

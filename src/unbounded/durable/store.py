@@ -85,7 +85,7 @@ class Store:
         self._files: Files | None = None
         self._still = False  # whether nobody was writing when the connection was opened
         self._identity: tuple[int, int] | None = None
-        self._lost = ""  # why the file cannot be used any more
+        self.lost = ""  # why the file cannot be used any more
 
     # ------------------------------------------------------------------ opening
 
@@ -165,8 +165,8 @@ class Store:
 
     def _opened(self) -> sqlite3.Connection:
         """The connection of this process."""
-        if self._lost:
-            raise DurableError(self._lost)
+        if self.lost:
+            raise DurableError(self.lost)
         if self.read_only and self._changed():
             self.close()
         return self._connection or self._open()
@@ -291,7 +291,7 @@ class Store:
     def _check_place(self, files: Files) -> None:
         moved = files.moved()
         if moved:
-            self._lost = f"{self.path} {moved}" if files.orphaned else ""
+            self.lost = f"{self.path} {moved}" if files.orphaned else ""
             raise DurableError(f"{self.path} {moved}")
 
     def _until(self, step: Callable[[], bool]) -> None:
