@@ -190,8 +190,10 @@ def of_fields(text, packing, rng):
     names = [name for name in packing.fields if packing.entries(buffer, name).size]
     for _ in range(1 if rng.random() < 0.7 else 2):
         entries = packing.entries(buffer, str(rng.choice(names)))
-        if rng.random() < 0.7:  # one of its entries
-            at = int(rng.integers(entries.size))
+        if (
+            rng.random() < 0.7
+        ):  # one of its entries, often one of the first: what is mixed begins so
+            at = int(rng.integers(entries.size if rng.random() < 0.5 else min(entries.size, 8)))
             entries = entries[at : at + 1]
         other = packing.entries(buffer, str(rng.choice(names)))
         values = [*_NUMBERS, *(-np.array(_NUMBERS)), *np.nextafter([0.0, 1.0, 1.0], [-1, 2, 0])]
