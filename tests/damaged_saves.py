@@ -192,7 +192,7 @@ def of_fields(text, packing, rng):
         entries = packing.entries(buffer, str(rng.choice(names)))
         if (
             rng.random() < 0.7
-        ):  # one of its entries, often one of the first: what is mixed begins so
+        ):  # one entry, often one of the first
             at = int(rng.integers(entries.size if rng.random() < 0.5 else min(entries.size, 8)))
             entries = entries[at : at + 1]
         other = packing.entries(buffer, str(rng.choice(names)))
