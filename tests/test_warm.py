@@ -125,9 +125,32 @@ def test_a_full_disk_is_an_error(tmp_path, monkeypatch):
         _warm._timed("it", list, tmp_path, None)
 
 
-def test_every_learner_has_an_example():
+def test_every_learner_has_examples():
     for cls in unbounded.mdps.algorithms().values():
-        assert type(_warm._example(cls)) is cls
+        for given in cls.spec.examples:
+            assert type(_warm._example(cls, given)) is cls
+
+
+def test_all_variants_are_compiled():
+    """SCBRL plays one algorithm by default and the published one by ``profile="paper"``."""
+    names = [code.name for code in _warm._codes_of(unbounded.SCBRL, simulate=False)()]
+    assert len(names) == 2
+    for cls in unbounded.mdps.algorithms().values():
+        specs = {_warm._example(cls, given).spec for given in cls.spec.examples}
+        assert len(_warm._codes_of(cls, simulate=False)()) == len(specs)
+
+
+def test_what_was_compiled_can_be_deleted(tmp_path, monkeypatch, capsys):
+    """Before the package is uninstalled; other files of the directory stay."""
+    pytest.importorskip("polars")
+    from unbounded.cli import app as cli
+
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path))
+    for name in ("kernel.a.b.nbc", "unbounded.SCB.worker.lock", "kernel.12.part", "mine.txt"):
+        (tmp_path / name).write_bytes(b"x")
+    assert cli.main(["warm", "--clear"]) == 0
+    assert capsys.readouterr().out == "1 files of compiled code were deleted\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     for cls in unbounded.bandits.algorithms().values():
         assert _warm._codes_of(cls, simulate=True)()
 

@@ -109,6 +109,8 @@ def test_time_expansion():
     [
         (lambda: worlds.dirichlet([2], 2, rng(), 0.0), "concentration must be above 0, got 0.0"),
         (lambda: worlds.combination_lock(0, 2, rng()), "horizon must be at least 1, got 0"),
+        (lambda: worlds.combination_lock(10**9, 2, rng()), "horizon must be at most 1,000,000"),
+        (lambda: worlds.time_expansion(np.ones((1, 1, 1)), [1], 10**8), "horizon must be at most"),
         (lambda: worlds.combination_lock(2, 2, rng(), 1.0), r"slip must be in \[0, 1\), got 1.0"),
         (lambda: worlds.hard_to_reach([2], 2, rng(), 1.5), r"reach must be in \[0, 1\], got 1.5"),
         (lambda: worlds.hard_to_reach([2, 1], 2, rng()), "at least 2 states"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from unbounded.adversaries import bandits as against_bandits
 from unbounded.adversaries import mdps as against_mdps
 from unbounded.jit.files import cache_directory, lost, why_not_written
 from unbounded.jit.schedule import Code, pointed
+from unbounded.learners.learner_kwargs import arguments_for
 from unbounded.simulation import bandit_loops, mdp_loops
 
 _FEW, _MANY = 2, 100  # arms: some learners have other code where there are many
@@ -51,7 +51,7 @@ def warm(
     Parameters
     ----------
     names : str
-        Learners, as ``"SCB"``; all of them by default.
+        Learners, as ``"SCB"``, with all their variants; all of them by default.
     simulate : bool
         Whether to compile what `simulate` and `simulate_mdp` need too, with all adversaries. What
         ``comparators=`` needs is not included.
@@ -127,31 +127,26 @@ def _timed(
 
 def _codes_of(cls: Any, simulate: bool) -> Callable[[], list[Code]]:
     def codes() -> list[Code]:
-        if cls.__name__ not in bandits.algorithms():
-            learner = _example(cls)
-            both = (False, True) if simulate else ()
-            steps: list[Code] = [learner._steps]
-            return steps + [mdp_loops.code_of(learner, _MDP, in_python=some) for some in both]
-        found: list[Code] = []
-        for n in (_FEW, _MANY):
-            learner = cls(n, **cls.spec.examples[0], seed=0)
-            loops = [bandit_loops.code_of(learner), bandit_loops.SUMS] if simulate else []
-            found += [code for code in (learner._steps, *loops) if code not in found]
-        return found
+        found: dict[Code, None] = {}  # each once
+        if cls.__name__ in bandits.algorithms():
+            learners = [cls(n, **cls.spec.examples[0], seed=0) for n in (_FEW, _MANY)]
+        else:
+            learners = [_example(cls, given) for given in cls.spec.examples]
+        for learner in learners:
+            found[learner._steps] = None
+            if simulate and cls.__name__ in bandits.algorithms():
+                found |= {bandit_loops.code_of(learner): None, bandit_loops.SUMS: None}
+            elif simulate:
+                for in_python in (False, True):
+                    found[mdp_loops.code_of(learner, _MDP, in_python=in_python)] = None
+        return list(found)
 
     return codes
 
 
-def _example(cls: Any) -> Any:
-    """A small learner of MDPs: what is compiled does not depend on sizes."""
-    given = dict(cls.spec.examples[0])
-    parameters = signature(cls).parameters
-    if "episodes" in parameters:
-        given.setdefault("episodes", 10)
-    transitions = parameters.get("transitions")
-    if transitions is not None and transitions.default is Parameter.empty:
-        given["transitions"] = _MDP.P
-    return cls(_MDP.layers.sizes, _MDP.layers.n_actions, **given, seed=0)
+def _example(cls: Any, settings: Mapping[str, Any]) -> Any:
+    """A small learner of MDPs: what is compiled depends on some settings, and not on sizes."""
+    return cls(**arguments_for(cls, _MDP, 10, settings), seed=0)
 
 
 def _adversaries(names: tuple[str, ...], learners: dict[str, Any]) -> list[tuple[str, Code]]:

@@ -23,6 +23,7 @@ _SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, other
 _REAL = (Real, Decimal)
 _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
+_MOST_LAYERS = 1_000_000  # each takes some hundred bytes beside its numbers
 _CONSTANTS = 1e-50, 1e50  # of learners
 
 
@@ -121,6 +122,16 @@ def checked_count(
     if below is not None and count >= below:
         raise ArgumentValueError(name, f"must be below 2**53, got {shown(count)}")
     return count
+
+
+def checked_horizon(value: SupportsIndex) -> int:
+    """``value`` as a number of layers, each of which has a table in memory."""
+    horizon = checked_count("horizon", value)
+    if horizon > _MOST_LAYERS:
+        raise ArgumentValueError(
+            "horizon", f"must be at most {_MOST_LAYERS:,} layers, got {shown(horizon)}"
+        )
+    return horizon
 
 
 def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:

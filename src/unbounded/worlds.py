@@ -19,6 +19,7 @@ from unbounded.validation import (
     Nested,
     checked_count,
     checked_finite,
+    checked_horizon,
     checked_positive,
     checked_share,
     checked_sizes,
@@ -79,7 +80,7 @@ def combination_lock(
     >>> lock.layers.sizes
     (1, 2, 2, 2)
     """
-    horizon, n_actions = checked_count("horizon", horizon), checked_count("n_actions", n_actions)
+    horizon, n_actions = checked_horizon(horizon), checked_count("n_actions", n_actions)
     slip = checked_finite("slip", slip)
     if not 0.0 <= slip < 1.0:
         raise ValueError(f"slip must be in [0, 1), got {slip}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from unbounded import APOMVP, SCBRL, CostSCBRL, IndependentSCB, UniformPolicy, worlds
 from unbounded.adapters.gymnasium import Layered, LayeredEnv, play
 from unbounded.adversaries import mdps as adversaries
+from unbounded.core.occupancy.from_arrays import with_end
 
 
 def world():
@@ -128,6 +131,15 @@ def test_what_cannot_be_layered_is_refused():
     with pytest.raises(ValueError, match="50 layers of 500 states and 2 actions have 24,"):
         Layered(Large(), horizon=50)
     assert len(Layered(Large(), horizon=50, most=10**8).layers) == 50
+    with pytest.raises(ValueError, match=r"1000000000 layers of 500 states .* more than"):
+        Layered(Large(), horizon=10**9)  # at once, and not after a list of so many
+    for horizon in (1, 2, 3):
+        sizes = with_end([Ends.observation_space.n] * horizon)
+        size = 2 * sum(a * b for a, b in pairwise(sizes))
+        assert Layered(Ends(), horizon=horizon, most=max(1, size)).layers == sizes
+        if size > 1:
+            with pytest.raises(ValueError, match=f"have {size} transitions"):
+                Layered(Ends(), horizon=horizon, most=size - 1)
     with pytest.raises(ValueError, match="most must be"):
         Layered(Ends(), horizon=2, most=0)
 

@@ -292,6 +292,31 @@ def test_with_a_changed_private_name_it_plays_and_says_so_once(tmp_path, name):
     assert second_run(tmp_path, change) == expected
 
 
+def test_where_the_self_test_fails_auto_mode_loads_what_is_cached(tmp_path):
+    """By the reference path; the test runs only before something is compiled."""
+    program = """
+        from unbounded import Uniform
+        from unbounded.adversaries import StochasticGap
+        from unbounded.jit import backend, schedule
+        backend._self_test = lambda: "no"
+        learner = Uniform(3, seed=0)
+        pointed = schedule.pointed(StochasticGap.rows(), "it")
+        print(learner._steps.ready, pointed.ready, backend._verdict)
+    """
+
+    def played(jit):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(program)],
+            capture_output=True, text=True, check=True,
+            env=os.environ | {"UNBOUNDED_CACHE_DIR": str(tmp_path), "UNBOUNDED_JIT": jit},
+        )  # fmt: skip
+        return done.stdout.split()
+
+    assert played("auto") == ["False", "False", "None"]
+    assert played("always") == ["True", "True", "False"]
+    assert played("auto") == ["True", "True", "None"]
+
+
 def test_an_edit_of_a_docstring_compiles_nothing(tmp_path):
     program = """
         from unbounded.jit.kernel import kernel

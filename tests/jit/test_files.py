@@ -210,3 +210,24 @@ def test_without_owners_there_is_nothing_to_examine(root, monkeypatch):
     root.chmod(0o777)
     monkeypatch.delattr(os, "geteuid")
     assert kept() == b"machine code"
+
+
+def test_processes_that_delete_one_another_s_files(tmp_path, monkeypatch):
+    """What another process has deleted since the directory was read is no failure of the disk."""
+    monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_jit_files, "_lost", [])
+    listed = Path.glob
+
+    def others_delete(self, pattern):
+        found = list(listed(self, pattern))
+        for path in found[:-1]:
+            path.unlink()
+        return found
+
+    for number in range(_jit_files._VARIANTS):
+        write("kernel", f"{number}.x.nbc", b"code")
+    monkeypatch.setattr(Path, "glob", others_delete)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write("kernel", "last.x.nbc", b"code")
+    assert _jit_files.lost() == ""

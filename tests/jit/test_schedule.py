@@ -667,7 +667,7 @@ class Given(Code):
     def load(self):
         self._ready = self.kept
 
-    def compile(self):
+    def compile(self, why=""):
         self.compilations += 1
         self._ready = True
 
@@ -819,6 +819,30 @@ def test_a_long_simulation_says_that_it_compiles(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "compiling simulations of Uniform, about" in said
     assert "compiling StochasticGap, about" in said
+
+
+@pytest.mark.parametrize(("numbers", "first"), [(10_000, 0), (10_000_000, 1)])
+def test_where_a_round_takes_longer_than_compiling(auto, numbers, first):
+    """Nothing is interpreted: one round of a learner of ten million arms would take a minute."""
+    code = Given(seconds=2.0)
+    code.begin(numbers)
+    assert code.compilations == first
+    code = Given(seconds=2.0)
+    assert Pace([code], 10, numbers=numbers).compiled == bool(first)
+
+
+def test_a_learner_of_many_arms_compiles_first(tmp_path):
+    """And says why."""
+    script = """
+        from unbounded import Exp3, UniformPolicy
+        from unbounded.jit import schedule
+        schedule._PER_NUMBER, schedule._SAID = 1e-3, 0.0
+        few, many = Exp3(20, seed=0), Exp3(2_000, seed=0)
+        print(few._steps is many._steps, many._ask == many._ask_interpreted)
+    """
+    done = run(script, tmp_path)
+    assert done.stdout.split() == ["True", "False"]
+    assert "compiling Exp3, about 2 s, once per machine: interpreted, a round over" in done.stderr
 
 
 # ------------------------------------------------------------------ messages, and one run

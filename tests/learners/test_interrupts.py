@@ -1,15 +1,18 @@
 """Ctrl-C anywhere: the learner then saves, loads and goes on, and nothing is lost."""
 
+import gc
 import os
 import signal
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import unbounded
-from unbounded import AHB, SCB, IndependentSCB, Learner
+from unbounded import AHB, SCB, IndependentSCB, Learner, Uniform, settings
+from unbounded.learners import base
 
 _HERE = os.path.dirname(unbounded.__file__)
 
@@ -188,3 +191,36 @@ def test_save_does_not_wait_for_an_ask_that_was_interrupted_in_a_threaded_progra
     finally:
         done.set()
         idle.join()
+
+
+@pytest.mark.parametrize("jit", ["always", "never"])
+def test_no_python_runs_when_a_learner_dies(jit, monkeypatch):
+    """An interrupt that came then would be printed and lost: nobody can catch it there."""
+    monkeypatch.setattr(settings, "jit", jit)
+    learner = Uniform(3, seed=0)
+    monkeypatch.setattr(learner._steps, "_ready", jit == "always")
+    learner._choose_steps()
+    learner.tell(learner.ask(), 1.0)
+    gone, ran = weakref.ref(learner), []
+
+    def note(frame, event, argument):
+        if event == "call":
+            ran.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        del learner
+        gc.collect()
+    finally:
+        sys.setprofile(None)
+    assert gone() is None
+    assert ran == []
+
+
+def test_learners_that_are_gone_are_not_remembered():
+    for _ in range(1_000):
+        Uniform(3, seed=0)
+    gc.collect()
+    for _ in range(base._many_alive + 1):
+        Uniform(3, seed=0)
+    assert len(base._alive) < 500

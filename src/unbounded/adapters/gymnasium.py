@@ -6,7 +6,6 @@ This needs `pip install "unbounded[gym]"`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple, SupportsIndex
 
 import gymnasium as gym
@@ -72,15 +71,15 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         n, A = int(env.observation_space.n), int(env.action_space.n)
         H = checked_count("horizon", horizon)
-        self.layers = with_end([n] * H)
-        self._layer = H
-        size = A * sum(a * b for a, b in pairwise(self.layers))
+        size = A * (n + 1) * (n + (H - 2) * (n + 1)) if H > 1 else 0  # as of `with_end`
         if size > (limit := checked_count("most", most)):
             raise ValueError(
                 f"{H} layers of {n} states and {A} actions have {size:,} transitions, more than "
                 f"{limit:,}: take a shorter horizon, merge states, or say most= and take a learner "
                 "that keeps only the transitions it has seen, PolicyOptimization"
             )
+        self.layers = with_end([n] * H)
+        self._layer = H
         self.observation_space = Discrete(n + 1)
         self.action_space = Discrete(A)
 

@@ -314,24 +314,30 @@ def _termination_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _warm(*names: str, simulate: bool = False, status: bool = False) -> int:
+def _warm(*names: str, simulate: bool = False, status: bool = False, clear: bool = False) -> int:
     """Compile what learners need, and cache it, so that whoever finds the cache starts at once.
 
     Parameters
     ----------
     names
-        Learners, as SCB; all of them by default.
+        Learners, as SCB, with all their variants (SCBRL: practical and paper); all by default.
     simulate
         Compile what simulations and experiments need too, with all adversaries.
     status
         Compile nothing; say how kernels are compiled here, and where they are cached.
+    clear
+        Compile nothing; delete what was compiled, as before this package is uninstalled.
     """
     from unbounded import warm
     from unbounded._warm import compilation_status
     from unbounded.experiments.display import span_of
+    from unbounded.jit.files import clear_cache
 
+    if clear:
+        print(f"{clear_cache()} files of compiled code were deleted")
     if status:
         print(compilation_status())
+    if clear or status:
         return 0
     try:
         done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))

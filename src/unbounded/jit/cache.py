@@ -105,8 +105,10 @@ def _backend() -> Any:
 
 
 def refer(reason: str) -> None:
-    """Use the reference path, and say why at debug level."""
-    logging.getLogger("unbounded").debug(reason)
+    """Use the reference path, and say why."""
+    logging.getLogger("unbounded").warning(
+        f"{reason}: kernels compile more slowly, and run as fast"
+    )
     settings.note_path("reference", reason)
 
 

@@ -28,13 +28,14 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from unbounded.io import HAS_LOCKS, try_lock, unlock, write_atomic
+from unbounded.io import HAS_LOCKS, PART, try_lock, unlock, write_atomic
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SUM = hashlib.sha256().digest_size
 _VARIANTS = 4  # how many versions of one kernel are kept: an edit, and another script of its name
 _PATIENCE = 600.0  # seconds: no kernel takes so long
 _POLL = 0.05
+_SUFFIXES = (".nbc", ".lock", PART)  # of what lies in the cache
 
 _REMEDY = "UNBOUNDED_CACHE_DIR may name a directory that only you can write"
 
@@ -198,13 +199,29 @@ def lost() -> str:
 
 def _forget_old(directory: Path, kernel: str) -> None:
     versions: dict[str, list[Path]] = {}
-    for path in sorted(
-        directory.glob(f"{kernel}.*.nbc"), key=lambda path: path.stat().st_mtime_ns, reverse=True
-    ):
+    for path in sorted(directory.glob(f"{kernel}.*.nbc"), key=_written_at, reverse=True):
         versions.setdefault(path.name.removeprefix(f"{kernel}.").partition(".")[0], []).append(path)
     for old in list(versions.values())[_VARIANTS:]:
         for path in old:
             path.unlink(missing_ok=True)
+
+
+def _written_at(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:  # another process has deleted it meanwhile
+        return 0
+
+
+def clear_cache() -> int:
+    """Delete all compiled code of this installation; the number of files that were deleted.
+
+    A process that compiles meanwhile is not disturbed: what it writes is deleted, or it stays.
+    """
+    found = [path for place in _trusted() for path in place.glob("*") if path.suffix in _SUFFIXES]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return sum(path.suffix == ".nbc" for path in found)
 
 
 _held: dict[Path, IO[bytes]] = {}  # the locks of this process

@@ -46,6 +46,7 @@ _BEHIND = 0.25  # seconds of interpreting, after which another process begins to
 _AHEAD = 2.0  # ... after which this one does, where no other can
 _POLL = 0.1  # seconds, after which a learner looks again whether somebody compiles
 _SLICE = 0.05  # seconds of interpreting, after which a simulation thinks again
+_PER_NUMBER = 7e-6  # seconds of an interpreted round per number of a learner's state, at most
 _FIRST = 4  # rounds that are played to learn how long one takes
 _LOADER = "unbounded: load compiled code"  # the name of threads
 
@@ -139,6 +140,12 @@ class Code:
             how_often = "once per machine" if can_cache() else "in each process: nothing is cached"
             with said(f"compiling {self.name}, about {self.seconds:.0f} s, {how_often}{why}"):
                 self._run()
+
+    def begin(self, numbers: int) -> None:
+        """Compile first, if one interpreted round of a learner of so many numbers takes longer."""
+        seconds = _PER_NUMBER * numbers
+        if seconds > self.seconds and settings.chosen_jit() == "auto" and not self.ready:
+            self.compile(f": interpreted, a round over {numbers:,} numbers takes {seconds:.0f} s")
 
     def _run(self) -> None:
         with _lock:
@@ -351,11 +358,16 @@ class Pace:
         How many rounds there are to play, of all replicates.
     first : bool
         Whether to compile before the first round, however many there are.
+    numbers : int
+        The size of the learner's state: if one interpreted round takes longer than compiling, it
+        is compiled before the first round too.
     """
 
-    def __init__(self, parts: Sequence[Code], rounds: int, *, first: bool = False) -> None:
+    def __init__(
+        self, parts: Sequence[Code], rounds: int, *, first: bool = False, numbers: int = 0
+    ) -> None:
         self._parts = parts
-        self._first = first
+        self._first = first or _PER_NUMBER * numbers > sum(part.seconds for part in parts)
         self._left = rounds
         self._seconds = 0.0  # per round
         self._lock = threading.Lock()  # of threads, one compiles

@@ -142,6 +142,7 @@ class Learner(AskTell[Choice]):
         buffer[TOLD : TOLD + RING] = -1.0
         self._variant = self.spec.lacking(buffer)
         self._steps = steps_of(type(self), self._variant, self._settings, entries)
+        self._steps.begin(buffer.size)
         return buffer
 
     # ------------------------------------------------------------------ playing

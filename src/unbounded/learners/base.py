@@ -83,7 +83,7 @@ class AskTell(Repeatable, Generic[T]):
         self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
         self._forked = False
         self._heard: list[tuple[str, type[Warning]]] | None = None  # where warnings go instead
-        _alive[id(self)] = self
+        _note_alive(self)
 
     # What subclasses fill in.
 
@@ -394,13 +394,28 @@ class AskTell(Repeatable, Generic[T]):
         self._forked = True
 
 
-# By their ids: a subclass may compare its learners as it likes.
-_alive: weakref.WeakValueDictionary[int, AskTell[Any]] = weakref.WeakValueDictionary()
+# Without callbacks: an interrupt that comes while Python code runs for an object that dies is lost.
+_alive: list[weakref.ref[AskTell[Any]]] = []
+_many_alive = 64
+_noting_lock = threading.RLock()
+
+
+def _note_alive(learner: AskTell[Any]) -> None:
+    global _many_alive
+    with _noting_lock:
+        if len(_alive) >= _many_alive:
+            _alive[:] = [known for known in _alive if known() is not None]
+            _many_alive = 2 * len(_alive) + 64
+        _alive.append(weakref.ref(learner))
 
 
 def _after_fork_in_child() -> None:
-    for learner in list(_alive.values()):
-        learner._after_fork()
+    global _noting_lock
+    _noting_lock = threading.RLock()  # another thread may have had it
+    for known in _alive:
+        learner = known()
+        if learner is not None:
+            learner._after_fork()
 
 
 if hasattr(os, "register_at_fork"):

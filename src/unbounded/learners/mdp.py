@@ -100,7 +100,9 @@ class MDPLearner(AskTell[Plan]):
     def _fresh(self) -> Vector:
         self._steps = steps_of(type(self), self.spec, self._settings, entries)
         init = self.spec.init if self._steps.ready else interpreted(self.spec.init)
-        return self.spec.packing.new(self._params, init(self.layers, self._params))
+        buffer = self.spec.packing.new(self._params, init(self.layers, self._params))
+        self._steps.begin(buffer.size)
+        return buffer
 
     def _warm_up(self) -> None:
         """Run every compiled step once."""

@@ -194,7 +194,7 @@ def simulate(
     parts = parts_of(learner, adversary, on_demand=followed is not None)
     # What users wrote may count on what compiled code does, as on integers that wrap around.
     first = isinstance(adversary, Adversary) and (learner.spec.counts or counted(adversary.fill))
-    pace = Pace(parts, total, first=first)
+    pace = Pace(parts, total, first=first, numbers=learner._buffer.size)
     if isinstance(adversary, Adversary) and not learner.spec.in_python:
         play, pool_size = play_compiled, min(cores, replicates)
     else:

@@ -208,7 +208,8 @@ def simulate_mdp(
     # What users wrote may count on what compiled code does, as on integers that wrap around.
     theirs = isinstance(adversary, MDPAdversary) and counted(adversary.fill)
     first = theirs or learner.spec.counts
-    pace = Pace(parts_of(learner, mdp, adversary), T * replicates, first=first)
+    parts, numbers = parts_of(learner, mdp, adversary), learner._buffer.size
+    pace = Pace(parts, T * replicates, first=first, numbers=numbers)
     common = Play(mdp, T, points, root)
     done = 0
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.layout import Layers
-from unbounded.validation import checked_count, checked_distributions, shown
+from unbounded.validation import checked_distributions, checked_horizon, shown
 
 _NAMES = ("P", "initial", "horizon", "allowed", "ends")  # what a file may hold
 _MOST = 250_000_000  # transitions, 2 GB of them
@@ -50,7 +50,7 @@ def layered(
     first = _numbers("initial", initial)
     if first.ndim != 1 or first.size == 0:
         raise ValueError(f"initial must be a non-empty vector, got shape {first.shape}")
-    H = None if horizon is None else checked_count("horizon", horizon)
+    H = None if horizon is None else checked_horizon(horizon)
     steps, A = _steps(P, first.size, H)
     sizes = [first.size, *(step.shape[2] for step in steps)]
     actions = [*(step.shape[1] for step in steps), A]
