@@ -115,19 +115,6 @@ def rank(t: int) -> int:
 
 
 @kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with q_t."""
-    signed_arms.fill(state.arms, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw k_t from q_t; the memo is q_{t,k}."""
-    arm, q_k = signed_arms.draw(state.arms, word)
-    return arm, q_k, q_k
-
-
-@kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
     n = params.n

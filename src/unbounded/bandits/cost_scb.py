@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
 
-from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
+from unbounded.core.arrays import Count, Round, Size, Values, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -82,12 +82,6 @@ def init(params: Params) -> State:
         t=1, clipped=0, below=0, ceiling=new_ceiling(params.lower, params.K), V=0.0, V_asked=0.0,
         waiting=0, Z=0.0, arms=tsallis_arms.new_arms(params.n, growing=not params.counts),
     )  # fmt: skip
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    tsallis_arms.fill(state.arms, q)
 
 
 @kernel

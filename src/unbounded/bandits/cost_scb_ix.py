@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round, Vector, require
+from unbounded.core.arrays import Count, Round, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -52,12 +52,6 @@ def init(params: Params) -> State:
     """Start with C_1 = 0 and uniform p_1."""
     ceiling, arms = new_ceiling(params.lower, params.m), shannon_arms.new_arms(params.n)
     return State(t=1, clipped=0, below=0, ceiling=ceiling, arms=arms)
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    shannon_arms.fill(state.arms, q)
 
 
 @kernel

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round, Vector
+from unbounded.core.arrays import Count, Round
 from unbounded.core.clipping import (
     EMPTY,
     NONE,
@@ -67,12 +67,6 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """Start with C_1 = 0 and uniform q_1 (the input of Alg. 1; eta_1 = inf is erratum E4)."""
     return State(1, 0, EMPTY, tsallis_arms.new_arms(params.n, growing=params.clip != NONE))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with q_t."""
-    tsallis_arms.fill(state.arms, q)
 
 
 @kernel

@@ -1,13 +1,14 @@
 """What a bandit learner runs: an algorithm's steps over its buffer, and steps that are usual.
 
 A bandit's file need not define ``distribution``, ``act`` and ``scale``. If the state has a field
-``law``, the arm is drawn from it; else, if it has a field ``best``, that arm is played. The scale
-is high - low, if the params have these fields, and 0 otherwise. A file that defines a step of its
-own overrides the default.
+``law`` or ``arms``, the arm is drawn from it; else, if it has a field ``best``, that arm is played.
+The scale is high - low, if the params have these fields, and 0 otherwise. A file that defines a
+step of its own overrides the default.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
@@ -78,6 +79,8 @@ def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..
     steps: dict[str, Any] = {"scale": _given_range if {"low", "high"} <= given else _no_scale}
     if "law" in held:
         steps |= {"distribution": _law_distribution, "act": _law_act}
+    elif "arms" in held:
+        steps |= {"distribution": _arms_distribution, "act": _arms_act}
     elif "best" in held:
         steps |= {"distribution": _best_distribution, "act": _best_act}
     return {name: _own(step, name, module) for name, step in steps.items()}
@@ -85,7 +88,10 @@ def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..
 
 def _own(step: Any, name: str, module: str) -> Callable[..., Any]:
     """Make a separate kernel for each algorithm, so that each is compiled on its own."""
-    copy = FunctionType(step.__code__, step.__globals__, name)
+    found = step.__globals__
+    if "arms" in step.__name__:  # `fill` and `draw` are those of the arms that the file imports
+        found = vars(sys.modules[vars(sys.modules[module])["Arms"].__module__])
+    copy = FunctionType(step.__code__, found, name)
     copy.__module__, copy.__doc__ = module, step.__doc__
     return kernel(copy)
 
@@ -98,6 +104,17 @@ def _law_distribution(params: Any, state: Any, q: Vector) -> None:
 def _law_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
     """Draw an arm from the law; the memo is its probability."""
     arm, q_k = draw(state.law, word)
+    return arm, q_k, q_k
+
+
+def _arms_distribution(params: Any, state: Any, q: Vector) -> None:
+    """Fill ``q`` with the distribution of the arms."""
+    fill(state.arms, q)
+
+
+def _arms_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
+    """Draw an arm; the memo is its probability."""
+    arm, q_k = draw(state.arms, word)
     return arm, q_k, q_k
 
 

@@ -39,11 +39,9 @@ class Chaser(Adversary):
 
     Examples
     --------
-    >>> from unbounded import UCB1, simulate
     >>> from unbounded.adversaries import Chaser
-    >>> result = simulate(UCB1(n_arms=4), Chaser(), rounds=1000, seed=0)
-    >>> float(result.regret[0, -1])
-    750.0
+    >>> Chaser()
+    Chaser(scale=1.0, shift=0.0)
     """
 
     fill = _fill_chaser
@@ -78,11 +76,9 @@ class SpikeLeastLikely(Adversary):
 
     Examples
     --------
-    >>> from unbounded import SCB, simulate
     >>> from unbounded.adversaries import SpikeLeastLikely
-    >>> result = simulate(SCB(n_arms=4), SpikeLeastLikely(rate=0.1), rounds=1000, seed=0)
-    >>> float(result.low[0, -1])
-    -8.0
+    >>> SpikeLeastLikely(rate=0.1)
+    SpikeLeastLikely(rate=0.1, height=-8.0, gap=0.4, scale=1.0, shift=0.0)
     """
 
     rate: float = setting(0.01, checked_share)
@@ -141,12 +137,9 @@ class OutsideWindow(Adversary):
 
     Examples
     --------
-    >>> from unbounded import SCB, simulate
     >>> from unbounded.adversaries import OutsideWindow
-    >>> learner = SCB(n_arms=4)
-    >>> result = simulate(learner, OutsideWindow(), rounds=1000, seed=0)
-    >>> bool(result.clipped[0, -1] > 10)
-    True
+    >>> OutsideWindow()
+    OutsideWindow(margin=0.05, limit=1.0, scale=1.0, shift=0.0)
     """
 
     margin: float = setting(0.05, checked_positive)

@@ -50,11 +50,9 @@ class Spikes(Adversary):
 
     Examples
     --------
-    >>> from unbounded import SCB, simulate
     >>> from unbounded.adversaries import Spikes
-    >>> result = simulate(SCB(n_arms=4), Spikes(height=50, rate=0.1), rounds=1000, seed=0)
-    >>> float(result.high[0, -1])
-    50.0
+    >>> Spikes(height=50, rate=0.1)
+    Spikes(height=50.0, rate=0.1, sign='positive', gap=0.1, best=0, scale=1.0, shift=0.0)
     """
 
     height: float = setting(30.0, checked_finite)
@@ -103,11 +101,9 @@ class Catastrophe(Adversary):
 
     Examples
     --------
-    >>> from unbounded import CostSCB, simulate
     >>> from unbounded.adversaries import Catastrophe
-    >>> result = simulate(CostSCB(n_arms=4), Catastrophe(rate=0.01), rounds=1000, seed=0)
-    >>> float(result.high[0, -1])
-    10000.0
+    >>> Catastrophe(rate=0.01)
+    Catastrophe(rate=0.01, height=10000.0, gap=0.1, lure=0, scale=1.0, shift=0.0)
     """
 
     rate: float = setting(1e-3, checked_share)
@@ -167,11 +163,9 @@ class Outliers(Adversary):
 
     Examples
     --------
-    >>> from unbounded import CostSCB, simulate
     >>> from unbounded.adversaries import Outliers
-    >>> result = simulate(CostSCB(n_arms=4, outliers=1), Outliers(), rounds=1000, seed=0)
-    >>> float(result.high[0, -1])
-    10000.0
+    >>> Outliers()
+    Outliers(count=1, height=10000.0, gap=0.2, best=0, scale=1.0, shift=0.0)
     """
 
     count: int = setting(1, checked_count, 0)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round, Vector
+from unbounded.core.arrays import Count, Round
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
@@ -48,12 +48,6 @@ def init(params: Params) -> State:
 @kernel
 def _eta(params: Params, t: int) -> float:
     return params.eta if params.eta > 0.0 else math.sqrt(math.log(params.n) / (params.n * t))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    shannon_arms.fill(state.arms, q)
 
 
 @kernel

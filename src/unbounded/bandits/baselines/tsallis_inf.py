@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round, Vector
+from unbounded.core.arrays import Count, Round
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
@@ -38,19 +38,6 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """p_1 uniform."""
     return State(1, 0, tsallis_arms.new_arms(params.n))
-
-
-@kernel
-def distribution(params: Params, state: State, q: Vector) -> None:
-    """Fill ``q`` with p_t."""
-    tsallis_arms.fill(state.arms, q)
-
-
-@kernel
-def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k}."""
-    arm, p_k = tsallis_arms.draw(state.arms, word)
-    return arm, p_k, p_k
 
 
 @kernel
