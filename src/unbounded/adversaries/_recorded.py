@@ -30,18 +30,9 @@ _BLOCK = 1 << 20  # numbers that are looked at together
 
 
 class Recorded:
-    """Rows of losses.
+    """Rows of losses: in memory, or in a ``file``, as float64 from ``offset`` on.
 
-    Parameters
-    ----------
-    name : str
-        What errors call it.
-    shape : tuple of int
-        That of all rows: the first is their number.
-    rows : array of shape (rows, width), optional
-        If they are in memory.
-    file, offset : binary file, int
-        Else where they are, as float64.
+    ``name`` is what errors call it; the first number of ``shape`` is how many rows there are.
     """
 
     def __init__(

@@ -26,18 +26,7 @@ LARGEST_EXPONENT = 1100  # 2^1026 is four times the largest loss; 2^-1074 the sm
 
 @dataclass(frozen=True)
 class Values:
-    """Which numbers the entries of a field can be.
-
-    Parameters
-    ----------
-    low, high : float
-        The least and the largest of them. Infinite entries are never legal.
-    whole : bool
-        Whether they are whole numbers.
-    below : str
-        A field of ``State`` or ``Params`` that all entries are below.
-    total : float, optional
-        What they add up to, but for rounding.
+    """Which numbers the entries of a field can be; infinite ones are never legal.
 
     Examples
     --------
@@ -47,9 +36,9 @@ class Values:
 
     low: float = -math.inf
     high: float = math.inf
-    whole: bool = False
-    below: str = ""
-    total: float | None = None
+    whole: bool = False  # whether they are whole numbers
+    below: str = ""  # a field of ``State`` or ``Params`` that all entries are below
+    total: float | None = None  # what they add up to, but for rounding
 
     def legal(self, entries: Vector, limit: float = math.inf) -> Any:
         """Whether each of the ``entries`` is such a number, and below the ``limit``."""

@@ -46,21 +46,12 @@ class Access(NamedTuple):
 class Packing:
     """Where the fields of ``Params`` and ``State`` stand in a buffer.
 
-    Parameters
-    ----------
-    name, module : str
-        Of the algorithm, and where it is defined.
-    Params, State : type
-        NamedTuples whose fields are ``int``, ``float``, ``bool``, ``Vector``, ``Integers`` (the
-        same bytes seen as int64), one of these with its kind (`unbounded.core.arrays`), or
-        NamedTuples of such fields. A ``Vector | None`` is None where it is empty, so that kernels
-        can do without what it is for. A NamedTuple may have a method ``check()`` (``State``:
-        ``check(params)``), which raises a ValueError where its fields do not fit together. What
-        needs other arguments is called ``check_for``, by whoever has them.
-    reserved : int
-        How many slots at the front are left to the caller.
-    absent : tuple of str
-        Which vectors are None: what is ``compiled`` is for buffers without them, see `lacks`.
+    Fields of ``Params`` and ``State`` are ``int``, ``float``, ``bool``, ``Vector``, ``Integers``
+    (the same bytes seen as int64), one of these with its kind (`unbounded.core.arrays`), or
+    NamedTuples of such fields. A ``Vector | None`` is None where it is empty, so that kernels can do without
+    what it is for. A NamedTuple may have a method ``check()`` (``State``: ``check(params)``), which
+    raises a ValueError where its fields do not fit together. What needs other arguments is called
+    ``check_for``, by whoever has them.
 
     Examples
     --------
@@ -79,12 +70,12 @@ class Packing:
     2
     """
 
-    name: str
-    module: str
+    name: str  # of the algorithm
+    module: str  # where it is defined
     Params: Any
     State: Any
-    reserved: int = 0
-    absent: tuple[str, ...] = ()
+    reserved: int = 0  # how many slots at the front are left to the caller
+    absent: tuple[str, ...] = ()  # vectors that are None where it is ``compiled``: see `lacks`
 
     @cached_property
     def _fields(self) -> list[tuple[str, Any]]:

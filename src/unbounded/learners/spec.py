@@ -46,45 +46,24 @@ TOLD, RING = FIRST_WORD + WORDS, 64
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spec:
-    """What an algorithm's file declares about itself, whatever it is for.
-
-    Parameters
-    ----------
-    module, name : str
-        Where the algorithm is defined, and the name of its public class.
-    reference : str
-        Where the algorithm was published.
-    Params, State : type
-        NamedTuples; see `unbounded.learners.buffer.Packing` for what their fields may be. ``State``
-        has ``t`` (tells + 1) and ``clipped``.
-    init : callable
-        In Python: the first ``State``.
-    distribution, act, update : kernel
-        The steps of a round or of an episode.
-    scale_free : bool
-        What is claimed; the shared tests verify it, and verify the opposite too.
-    examples : tuple of dict
-        Settings of the public class that the shared tests run.
-    in_python : bool
-        Whether the steps are methods of the learner, which nothing compiles.
-    """
+    """What an algorithm's file declares about itself, whatever it is for."""
 
     steps: ClassVar[tuple[str, ...]] = (
         "Params", "State", "init", "distribution", "act", "update",
     )  # fmt: skip
 
-    module: str
-    name: str
-    reference: str
-    Params: Any
-    State: Any
-    init: Callable[..., Any]
-    distribution: Callable[..., None]
+    module: str  # where the algorithm is defined
+    name: str  # of its public class
+    reference: str  # where the algorithm was published
+    Params: Any  # NamedTuples; `unbounded.learners.buffer.Packing` says what their fields may be
+    State: Any  # it has ``t`` (tells + 1) and ``clipped``
+    init: Callable[..., Any]  # in Python: the first ``State``
+    distribution: Callable[..., None]  # kernels: the steps of a round or of an episode
     act: Callable[..., Any]
     update: Callable[..., Any]
-    scale_free: bool = False
-    examples: tuple[Mapping[str, Any], ...] = ({},)
-    in_python: bool = False
+    scale_free: bool = False  # a claim; the shared tests verify it, or else the opposite
+    examples: tuple[Mapping[str, Any], ...] = ({},)  # settings that the shared tests run
+    in_python: bool = False  # whether the steps are methods of the learner, never compiled
     absent: tuple[str, ...] = ()  # vectors without which its steps are compiled: see `lacking`
 
     @classmethod
@@ -158,48 +137,24 @@ class Spec:
 class BanditSpec(Spec):
     """What the file of a bandit algorithm declares about itself.
 
-    Parameters
-    ----------
-    guarantee : str
-        The regret bound that is claimed for it, in words.
-    init : callable
-        ``init(params) -> State``.
-    distribution : kernel
-        ``distribution(params, state, q)`` fills ``q`` with q_t.
-    act : kernel
-        ``act(params, state, word) -> (arm, probability, memo)``.
-    update : kernel
-        ``update(params, state, arm, memo, loss) -> State``.
-    scale : kernel
-        ``scale(params, state) -> float``: the scale that the algorithm now works with.
-    asked : kernel, optional
-        ``asked(params, state) -> State``, for learners that count what is outstanding: after
-        every `ask`. The simulator, in which nothing is outstanding, does without it.
-    feedback : {"bandit", "full"}
-        Whether ``update`` takes the loss of the arm or the vector of all losses.
-    delayed : bool
-        Whether several asks may be outstanding.
-    shift_free : bool
-        As ``scale_free``.
-    largest_loss : float
-        The largest absolute loss that is legal.
-    bound : callable, optional
-        ``bound(n, T)``: the theorem's bound on mean regret, in units of ``bound_unit``.
-    bound_unit : {"scale", "range"}
-        Whether ``bound`` multiplies the largest absolute loss or the range of the losses.
+    ``init(params) -> State``; ``distribution(params, state, q)`` fills ``q`` with q_t;
+    ``act(params, state, word) -> (arm, probability, memo)``;
+    ``update(params, state, arm, memo, loss) -> State``.
     """
 
     steps = (*Spec.steps, "scale")
 
-    guarantee: str
-    scale: Callable[..., float]
+    guarantee: str  # the regret bound that is claimed for it, in words
+    scale: Callable[..., float]  # scale(params, state) -> float: what it now works with
+    # asked(params, state) -> State, after every ask, for learners that count what is outstanding.
+    # The simulator, in which nothing is outstanding, does without it.
     asked: Callable[..., Any] | None = None
-    feedback: Literal["bandit", "full"] = "bandit"
-    delayed: bool = True
-    shift_free: bool = False
-    largest_loss: float = math.inf
-    bound: Callable[[int, int], float] | None = None
-    bound_unit: Literal["scale", "range"] = "range"
+    feedback: Literal["bandit", "full"] = "bandit"  # update takes the arm's loss, or all losses
+    delayed: bool = True  # whether several asks may be outstanding
+    shift_free: bool = False  # as ``scale_free``
+    largest_loss: float = math.inf  # the largest absolute loss that is legal
+    bound: Callable[[int, int], float] | None = None  # bound(n, T): the theorem's, on mean regret
+    bound_unit: Literal["scale", "range"] = "range"  # of that: largest |loss|, or max - min
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:
@@ -257,49 +212,22 @@ class MDPSpec(Spec):
     ``State`` also has ``version``, which changes when what the learner plays changes. ``lay`` is
     ``Layers.table``; policies and losses are flat over pairs.
 
-    Parameters
-    ----------
-    init : callable
-        ``init(layers, params) -> State``.
-    distribution : kernel
-        ``distribution(lay, params, state, P, cache, q)`` fills ``q`` with q_t, the occupancy
-        measure under the transitions ``P`` of what ``act`` will play.
-    act : kernel
-        ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode.
-    update : kernel
-        ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
-    feedback : {"bandit", "full"}
-        Whether ``losses`` are those of the visited pairs, one per layer, or of all, flat.
-    policy : callable
-        From the state to the policy that the learner would play now, without explorers.
-    solves : str
-        Which field of the state has its `Solves`; empty if it solves nothing.
-    solver : callable
-        Returns what ``update`` gets as ``solver``.
-    takes : kernel
-        ``takes(params, losses) -> bool``: whether the losses of an episode are legal.
-    room : kernel
-        ``room(state) -> bool``: whether one more ``update`` fits into the state.
-    grown : callable, optional
-        From a state without room to an equal one with more.
-    per_state : bool
-        Whether the learner's ``episodes`` are those for one state, and not those of the run.
-    told_episodes : bool
-        Whether experiments tell the learner their number of episodes, though it need not know it.
-    infinite : tuple of str
-        Which vectors over pairs of the state are infinite where an action is not allowed.
+    ``init(layers, params) -> State``; ``distribution(lay, params, state, P, cache, q)`` fills ``q``
+    with q_t, the occupancy measure under the transitions ``P`` of what ``act`` will play;
+    ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode;
+    ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
     """
 
-    feedback: Literal["bandit", "full"] = "bandit"
-    policy: Callable[[Any], Vector] = attrgetter("pi")
-    solves: str = ""
-    solver: Callable[[], Any] = _nothing
-    takes: Callable[[Any, Any], bool] = _any_losses
-    room: Callable[[Any], bool] = _always
-    grown: Callable[[Any], Any] | None = None
-    per_state: bool = False
-    told_episodes: bool = False
-    infinite: tuple[str, ...] = ()
+    feedback: Literal["bandit", "full"] = "bandit"  # losses of the visited pairs, or of all, flat
+    policy: Callable[[Any], Vector] = attrgetter("pi")  # of the state: its own, without explorers
+    solves: str = ""  # which field of the state has its `Solves`; empty if it solves nothing
+    solver: Callable[[], Any] = _nothing  # returns what ``update`` gets as ``solver``
+    takes: Callable[[Any, Any], bool] = _any_losses  # kernel: (params, losses) are legal
+    room: Callable[[Any], bool] = _always  # kernel: one more ``update`` fits into the state
+    grown: Callable[[Any], Any] | None = None  # from a state without room to one with more
+    per_state: bool = False  # whether ``episodes`` are those for one state, not those of the run
+    told_episodes: bool = False  # experiments tell their episodes, though it need not know them
+    infinite: tuple[str, ...] = ()  # vectors that are infinite where an action is not allowed
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:
