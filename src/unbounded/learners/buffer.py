@@ -48,10 +48,10 @@ class Packing:
 
     Fields of ``Params`` and ``State`` are ``int``, ``float``, ``bool``, ``Vector``, ``Integers``
     (the same bytes seen as int64), one of these with its kind (`unbounded.core.arrays`), or
-    NamedTuples of such fields. A ``Vector | None`` is None where it is empty, so that kernels can do without
-    what it is for. A NamedTuple may have a method ``check()`` (``State``: ``check(params)``), which
-    raises a ValueError where its fields do not fit together. What needs other arguments is called
-    ``check_for``, by whoever has them.
+    NamedTuples of such fields. A ``Vector | None`` is None where it is empty, so that kernels can
+    do without what it is for. A NamedTuple may have a method ``check()`` (``State``:
+    ``check(params)``), which raises a ValueError where its fields do not fit together. What needs
+    other arguments is called ``check_for``, by whoever has them.
 
     Examples
     --------
