@@ -1,4 +1,4 @@
-"""Files: atomic writes, reads that never block, and locks that end with their process."""
+"""Files: atomic writes, reads that never block, locks that end with their process; their text."""
 
 from __future__ import annotations
 
@@ -98,3 +98,21 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 def unlock(descriptor: int) -> None:
     """Free the lock of an open file, for every process that has a copy of the descriptor."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def printable(text: object) -> str:
+    """Escape what a terminal obeys instead of showing it; for text that comes from files.
+
+    Control characters and escape sequences can set a title, fill the clipboard or forge a line;
+    bidirectional overrides and characters without width show something else than is there.
+
+    Examples
+    --------
+    >>> from unbounded.io import printable
+    >>> print(printable("eu" + chr(27) + "]0;title" + chr(7) + chr(0x202E) + "gnol"))
+    eu\\x1b]0;title\\x07\\u202egnol
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in str(text)
+    )

@@ -14,6 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from unbounded.cli.inspect import say, say_set_aside
+from unbounded.io import printable
+
 if TYPE_CHECKING:
     from cyclopts import App
     from rich.console import Console
@@ -33,11 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
         import polars as pl
         import rich  # noqa: F401
     except ImportError as error:
-        print(
-            f"unbounded: {error.name} is missing: pip install 'unbounded[experiments]'",
-            file=sys.stderr,
-        )
-        return 2
+        return _refused(f"{error.name} is missing: pip install 'unbounded[experiments]'")
     from unbounded import experiments
     from unbounded.durable import DurableError
     from unbounded.experiments.store import sentence
@@ -54,14 +53,17 @@ def main(arguments: list[str] | None = None) -> int:
         status = _app()(sys.argv[1:] if arguments is None else arguments)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"unbounded: {where}{sentence(error)}", file=sys.stderr)
-        return 2
+        return _refused(f"{where}{sentence(error)}")
     except expected as error:
-        print(f"unbounded: {error or type(error).__name__}", file=sys.stderr)
-        return 2
+        return _refused(str(error) or type(error).__name__)
     except KeyboardInterrupt:
         return 130
     return status if isinstance(status, int) else 0
+
+
+def _refused(reason: str) -> int:
+    print(f"unbounded: {printable(reason)}", file=sys.stderr)
+    return 2
 
 
 def _prepare_streams() -> None:
@@ -209,10 +211,8 @@ def _run(
         again = ["unbounded", "run", str(path), "--out", str(kept), "--engine", engine]
         again += ["--quick"] if quick else []
         again += ["--shard", shard] if shard else []
-        console.print(
-            f"Stopped. What was finished is kept in {kept}; resume with: {shlex.join(again)}",
-            markup=False,
-        )
+        resume = f"resume with: {shlex.join(again)}"
+        say(console, f"Stopped. What was finished is kept in {kept}; {resume}")
         return 130
     return status
 
@@ -230,24 +230,22 @@ def _say_imports(console: Console, path: Path) -> bool:
         except ForeignError as error:
             raise ConfigError(f"{file}: {error}") from None
         for line in lines:
-            console.print(f"{file} would import {line}", markup=False)
+            say(console, f"{file} would import {line}")
         found = found or bool(lines)
     if found:
-        console.print("Nothing was imported or checked, and nothing was run.")
+        say(console, "Nothing was imported or checked, and nothing was run.")
     return found
 
 
 def _say_missing(console: Console, job: Job) -> None:
     total = sum(span.replicates for span in job.share())
     left = sum(span.replicates for span in job.missing())
-    console.print(
-        f"{len(job.cells)} cells, {total} replicates, {left} to run, in {job.store.directory}"
-    )
+    where = job.store.directory
+    say(console, f"{len(job.cells)} cells, {total} replicates, {left} to run, in {where}")
 
 
 def _run_job(console: Console, display: Display, job: Job, engine: str, workers: int | None) -> int:
     """Run one experiment and say what came of it; 1 if something failed."""
-    from unbounded.cli.inspect import say_set_aside
     from unbounded.experiments.display import span_of
 
     try:
@@ -258,24 +256,24 @@ def _run_job(console: Console, display: Display, job: Job, engine: str, workers:
     total = sum(span.replicates for span in job.share())
     failed = sum(failure.count for failure in result.failures)
     done = total - failed
-    console.print(
+    say(
+        console,
         f"{done} of {total} replicates done ({result.already_stored} were stored before), "
         f"{failed} failed, {span_of(sum(result.task_seconds))} of computing, "
-        f"{span_of(result.compile_seconds)} of compiling and loading. "
-        f"Results: {directory}",
-        markup=False,
+        f"{span_of(result.compile_seconds)} of compiling and loading. Results: {directory}",
     )
     if not total:
-        console.print("This shard has nothing to do: there are more shards than replicates.")
+        say(console, "This shard has nothing to do: there are more shards than replicates.")
     if result.other_code:
-        console.print(
+        say(
+            console,
             f"{result.other_code} cells have results of other code too: rows are shown together "
-            "only if all shards run with the same versions of unbounded, Python, NumPy and Numba"
+            "only if all shards run with the same versions of unbounded, Python, NumPy and Numba",
         )
     for failure in result.failures[:5]:
-        console.print(f"failed: {failure.label}: {failure.error}", markup=False)
+        say(console, f"failed: {failure.label}: {failure.error}")
     if len(result.failures) > 5:
-        console.print(f"and {len(result.failures) - 5} more in {directory / 'failed'}")
+        say(console, f"and {len(result.failures) - 5} more in {directory / 'failed'}")
     return 1 if failed else 0
 
 
@@ -342,8 +340,7 @@ def _warm(*names: str, simulate: bool = False, status: bool = False, clear: bool
     try:
         done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))
     except (RuntimeError, ValueError) as error:
-        print(f"unbounded: {error}", file=sys.stderr)
-        return 2
+        return _refused(str(error))
     spent = span_of(sum(done.seconds.values()))
     print(f"{done.files} files were written in {spent}, to {done.directory}")
     return 0

@@ -6,6 +6,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unbounded.io import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -42,11 +44,11 @@ def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> i
     else:
         print_pivots(console, pivots(e, plan, found))
     for failure in store.failures():
-        console.print(f"failed: {failure.label}: {failure.error}", markup=False)
+        say(console, f"failed: {failure.label}: {failure.error}")
     say_set_aside(console, store)
     others = everything.filter(~pl.col("cell").is_in(frame["cell"].unique().implode())).height
     if others:
-        console.print(f"{others} rows of other settings or of other code are not shown")
+        say(console, f"{others} rows of other settings or of other code are not shown")
     if save is not None:
         content = io.BytesIO()
         if save.suffix == ".csv":
@@ -123,17 +125,22 @@ def inspect(file: Path, *, html: Path | None = None) -> int:
     seen = look(file)
     console = Console(highlight=False, soft_wrap=True)
     for line in lines(seen):
-        console.print(line, markup=False)
+        say(console, line)
     if html is not None:
         write_whole(html, drawn(live_report(seen)).encode(errors="backslashreplace"))
-        console.print(f"The page: {html}", markup=False)
+        say(console, f"The page: {html}")
     return 0
+
+
+def say(console: Console, line: str, *, style: str | None = None) -> None:
+    """Print a line in which there may be text from files."""
+    console.print(printable(line), markup=False, style=style)
 
 
 def say_set_aside(console: Console, store: Store) -> None:
     """Name the files that were not what they should be."""
     for path, reason in store.set_aside:
-        console.print(f"not used: {path}: {reason}", markup=False)
+        say(console, f"not used: {path}: {reason}")
 
 
 def list_names(name: str | None = None) -> int:
@@ -177,7 +184,7 @@ def list_names(name: str | None = None) -> int:
             _describe(console, entry, heading, whole=False)
         console.print()
     for line in broken():
-        console.print(line, markup=False)
+        say(console, line)
     return 0
 
 
@@ -188,12 +195,12 @@ def _describe(console: Console, entry: Registered, heading: str, *, whole: bool)
     reference = f" [{entry.reference}]" if entry.reference else ""
     family = f" ({heading})" if whole else ""
     family += f" (of {entry.package})" if entry.package else ""
-    console.print(f"{entry.name}{family}: {entry.summary}{reference}", markup=False)
+    say(console, f"{entry.name}{family}: {entry.summary}{reference}")
     for parameter in entry.parameters.values():
         required = parameter.default is REQUIRED
         default = "required" if required else f"default {parameter.default!r}"
         text = f"{parameter.text}; " if parameter.text else ""
         line = f"    {parameter.name} : {text}{default}"
-        console.print(line, markup=False, style=None if whole else "dim")
+        say(console, line, style=None if whole else "dim")
         if whole and parameter.description:
-            console.print(f"        {parameter.description}", markup=False)
+            say(console, f"        {parameter.description}")

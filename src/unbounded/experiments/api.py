@@ -19,6 +19,7 @@ from unbounded.experiments.runner import Result, run_cells
 from unbounded.experiments.shards import Shard, of_share, rows_of_share, shard_of, share_of
 from unbounded.experiments.store import Store, in_order, missing
 from unbounded.experiments.task import Span
+from unbounded.io import printable
 
 
 class Job(NamedTuple):
@@ -151,13 +152,14 @@ def run(
             result = job.run(engine=engine, workers=workers, watcher=watcher)
             aside = job.store.set_aside
     for path, reason in aside:
-        warnings.warn(f"{path} was set aside: {reason}", RuntimeWarning, stacklevel=2)
+        text = printable(f"{path} was set aside: {reason}")
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
     if result.failures:
         first = result.failures[0]
         count = sum(failure.count for failure in result.failures)
+        text = printable(f"the first is {first.label}: {first.error}")
         warnings.warn(
-            f"{count} replicates failed and are not in the frame; the first is {first.label}: "
-            f"{first.error}",
+            f"{count} replicates failed and are not in the frame; {text}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from unbounded.experiments.progress import Progress
 from unbounded.experiments.store import SHOWN
+from unbounded.io import printable
 
 _ROWS = 12  # cells that are shown at a time
 _LOG_SECONDS = 10.0  # between lines where there is no terminal
@@ -68,7 +69,7 @@ def headline(progress: Progress, heading: str = "") -> Text:
     """Done, running, failed and time left, in one line."""
     failed = sum(progress.failed)
     at_least = "" if progress.all_measured else "at least "
-    names = ", ".join(progress.compiling)
+    names = printable(", ".join(progress.compiling))
     return Text.assemble(
         f"{heading}: " if heading else "",
         f"{progress.done}/{progress.total} done, {sum(progress.running)} running, ",
@@ -83,7 +84,8 @@ def latest(progress: Progress) -> Text:
     cell = progress.latest
     if cell is None:
         return Text()
-    return Text(f"{progress.plan[cell].label}: {_regret(progress, cell)} {_unit(progress)}")
+    label = printable(progress.plan[cell].label)
+    return Text(f"{label}: {_regret(progress, cell)} {_unit(progress)}")
 
 
 def _regret(progress: Progress, cell: int) -> str:
@@ -106,7 +108,7 @@ def render(progress: Progress, heading: str = "") -> RenderableType:
     for i in active[:_ROWS]:
         failed = progress.failed[i]
         table.add_row(
-            progress.plan[i].label,
+            Text(printable(progress.plan[i].label)),
             f"{progress.replicates[i] - progress.left[i] - failed}/{progress.replicates[i]}",
             str(progress.running[i]),
             Text(str(failed), "red" if failed else ""),

@@ -14,6 +14,7 @@ from unbounded.experiments.experiment import Experiment
 from unbounded.experiments.grid import Cell
 from unbounded.experiments.names import known
 from unbounded.experiments.store import SHOWN
+from unbounded.io import printable
 from unbounded.report.labels import learner_names, short_names, thousands
 
 
@@ -93,7 +94,7 @@ def cell_table(e: Experiment, cells: Sequence[Cell], found: dict[str, Mean]) -> 
     for cell in cells:
         count, *numbers = found.get(cell.key, (0,))
         texts = ["" if number is None else f"{number:.4g}" for number in numbers]
-        table.add_row(Text(cell.label), f"{count}/{e.replicates}", *texts)
+        table.add_row(Text(printable(cell.label)), f"{count}/{e.replicates}", *texts)
     return table
 
 
@@ -102,7 +103,7 @@ def print_pivots(console: Console, tables: Sequence[Pivot]) -> None:
     for k, table in enumerate(tables):
         if k:
             console.print()
-        console.print(f"{table.title}: mean ± s.e.", markup=False, style="bold")
+        console.print(printable(f"{table.title}: mean ± s.e."), markup=False, style="bold")
         left = list(range(len(table.adversaries)))
         while left:
             taken = len(left)
@@ -122,7 +123,7 @@ def _drawn(table: Pivot, columns: Sequence[int]) -> Table:
     drawn = Table(box=None, pad_edge=False)
     drawn.add_column("learner")
     for j in columns:
-        drawn.add_column(Text(table.adversaries[j]), justify="right")
+        drawn.add_column(Text(printable(table.adversaries[j])), justify="right")
     for learner, texts in table.rows.items():
-        drawn.add_row(Text(learner), *(texts[j] for j in columns))
+        drawn.add_row(Text(printable(learner)), *(texts[j] for j in columns))
     return drawn

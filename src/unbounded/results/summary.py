@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unbounded.io import printable
 from unbounded.results import Played
 from unbounded.results.intervals import mean_interval, standard_error
 
@@ -84,7 +85,7 @@ class Summary:
         rows = self._texts()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self.title, *lines])
+        return "\n".join(map(printable, [self.title, *lines]))
 
     def _texts(self) -> list[list[str]]:
         head = ["learner", self.name, f"{self.name} / {self.unit}", "± s.e."]
@@ -184,7 +185,7 @@ def _html_row(tag: str, texts: list[str]) -> str:
 
 
 def _flat(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _short(value: float) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from unbounded.io import read_regular, write_atomic
+from unbounded.io import printable, read_regular, write_atomic
 from unbounded.results import Played
 from unbounded.validation import checked_option
 
@@ -147,7 +147,8 @@ def _put_together(about: dict[str, Any], rows: Any, kind: str) -> dict[str, Play
     if about["version"] != _VERSION:
         raise ValueError(f"its version is {about['version']!r}, not {_VERSION}")
     if about["kind"] != kind:
-        raise ValueError(f"it holds a {about['kind']}: use {about['kind']}.load")
+        held = printable(about["kind"])
+        raise ValueError(f"it holds a {held}: use {held}.load")
     points = np.array(about["checkpoints"], dtype=np.int64)
     shape = len(about["learners"]), about["replicates"], points.size
     whole = {}
