@@ -16,7 +16,7 @@ from unbounded.adversaries import bandits as against_bandits
 from unbounded.adversaries import mdps as against_mdps
 from unbounded.jit.files import cache_directory, lost, why_not_written
 from unbounded.jit.schedule import Code, pointed
-from unbounded.learners.learner_kwargs import arguments_for
+from unbounded.learners.arguments import arguments_for
 from unbounded.simulation import bandit_loops, mdp_loops
 
 _FEW, _MANY = 2, 100  # arms: some learners have other code where there are many
