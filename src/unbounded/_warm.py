@@ -16,7 +16,6 @@ from unbounded.adversaries import bandits as against_bandits
 from unbounded.adversaries import mdps as against_mdps
 from unbounded.jit.files import cache_directory, lost, why_not_written
 from unbounded.jit.schedule import Code, pointed
-from unbounded.learners.arguments import arguments_for
 from unbounded.simulation import bandit_loops, mdp_loops
 
 _FEW, _MANY = 2, 100  # arms: some learners have other code where there are many
@@ -146,7 +145,7 @@ def _codes_of(cls: Any, simulate: bool) -> Callable[[], list[Code]]:
 
 def _example(cls: Any, settings: Mapping[str, Any]) -> Any:
     """A small learner of MDPs: what is compiled depends on some settings, and not on sizes."""
-    return cls(**arguments_for(cls, _MDP, 10, settings), seed=0)
+    return cls.for_mdp(_MDP, **{"episodes": 10, **settings}, seed=0)
 
 
 def _adversaries(names: tuple[str, ...], learners: dict[str, Any]) -> list[tuple[str, Code]]:
