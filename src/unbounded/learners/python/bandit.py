@@ -10,11 +10,10 @@ import numpy as np
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.sampling import LANES, Law, draw, new_law
 from unbounded.jit.interpreter import interpreted
-from unbounded.learners.bandit import Learner
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.learners.base import EMPTY
 from unbounded.learners.python.steps import InPython, begins, checked_table
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
+from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS
 from unbounded.validation import checked_count
 
 _draw, _new_law = interpreted(draw), interpreted(new_law)
@@ -56,10 +55,7 @@ class PythonLearner(InPython, Learner):
 
     Parameters
     ----------
-    n_arms : int
-        The number of arms.
-    seed : int or SeedSequence, optional
-        For the choices.
+    n_arms, seed : see `Learner`
 
     Attributes
     ----------

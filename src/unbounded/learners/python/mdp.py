@@ -8,13 +8,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.policies import Markov
-from unbounded.learners.mdp import MDPLearner, checked_layers
+from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
+from unbounded.learners.mdp_steps import OWN
 from unbounded.learners.python.bandit import in_python
 from unbounded.learners.python.steps import InPython, begins, checked_table
-from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import MDPSpec
-
-_OWN = -1  # the memo of a plan that is the learner's own policy
 
 
 class Params(NamedTuple):
@@ -48,11 +45,7 @@ class PythonMDPLearner(InPython, MDPLearner):
 
     Parameters
     ----------
-    layers : sequence of int, shape (H,)
-        Number of states in each layer.
-    n_actions : int
-    seed : int or SeedSequence, optional
-        For the choices.
+    layers, n_actions, seed : see `MDPLearner`
 
     Attributes
     ----------
@@ -145,7 +138,7 @@ class PythonMDPLearner(InPython, MDPLearner):
     def _planned(self, words: Any) -> tuple[Any, ...]:
         pi = self._pi.copy()
         pi.flags.writeable = False
-        return _OWN, pi, words, self.episodes_told
+        return OWN, pi, words, self.episodes_told
 
     def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         def write(buffer: Vector) -> None:
