@@ -18,7 +18,9 @@ from unbounded import (
     IndependentSCB,
     UniformPolicy,
 )
-from unbounded.durable import Durable, DurableError
+from unbounded.durable import Durable, DurableError, session, store
+from unbounded.durable.checks import distinct
+from unbounded.durable.replica import Replica
 
 LOSSES = [3.0, 1.0, 2.0]
 
@@ -383,3 +385,106 @@ def test_who_opens_a_file_is_not_warned_of_what_others_told(path):
         plans.tell(plan, states=[0], actions=[plan.act(0, 0)], losses=[0.5])
     for file, one in ((path, costs), (path.with_name("plans.db"), plans)):
         assert Durable(file).verify() == one.verify() > 0
+
+
+def test_whoever_hears_a_warning_may_call_again(path):
+    costs = Durable(path, CostSCB(2, seed=0))
+    heard = []
+
+    def hear(message, *_, **__):
+        heard.append((str(message), costs.status().rounds, costs.ask().id))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = hear
+        costs.tell(costs.ask(), -1.0)
+    [(message, rounds, asked)] = heard
+    assert "below the least possible one" in message
+    assert rounds == 1  # it was learned before
+    assert costs.outstanding() == [asked]
+
+
+def test_a_worker_that_was_idle_while_all_it_knew_was_pruned_goes_on(path):
+    arms, idle = made(path), Durable(path)
+    assert idle.status().rows == 0
+    for _ in range(10):
+        arms.tell(arms.ask().id, loss=1.0)
+    assert arms.prune(timedelta(0)) == 19
+    assert idle.status().rounds == 10
+    assert idle.tell(idle.ask().id, loss=1.0)
+    assert idle.verify() == 2
+
+
+def test_the_longest_times_and_waits(path):
+    arms = made(path, timeout=1e10)
+    arms.tell(arms.ask().id, loss=1.0)
+    arms.ask()
+    for far in (timedelta.max, timedelta(days=40_000_000)):
+        assert arms.expire(far) == arms.prune(far) == 0
+    assert arms.prune(timedelta.min) == 2
+    assert arms.expire(timedelta.min) == 1
+    with pytest.raises(TypeError, match="timedelta"):
+        arms.prune(5)
+
+
+class Name(str):
+    """A text that counts how often it is compared."""
+
+    compared = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_names_are_not_compared_each_with_each():
+    names = [Name(f"arm {k}") for k in range(3000)]
+    assert distinct(names) == names
+    with pytest.raises(ValueError, match="two arms 'arm 7'"):
+        distinct([*names, Name("arm 7")])
+    assert Name.compared < 30_000
+
+
+def test_what_snapshots_write_does_not_grow_with_the_square_of_what_is_outstanding(
+    path, monkeypatch
+):
+    """A snapshot has all that is outstanding: the more that is, the rarer they are."""
+    monkeypatch.setattr(session, "_EVERY", 10)
+    written, whole = [], Replica.snapshot
+
+    def counted(replica, *given):
+        written.append(len(replica.waiting))
+        return whole(replica, *given)
+
+    monkeypatch.setattr(Replica, "snapshot", counted)
+    arms = made(path)
+    for _ in range(800):
+        arms.ask()
+    assert len(written) > 10
+    assert sum(written) < 8 * 800  # each tenth row: 32,000
+    for ticket in arms.outstanding():
+        arms.tell(ticket, loss=1.0)
+    assert sum(written) < 16 * 800
+    assert Durable(path).verify() == 1600
+
+
+def test_a_backup_has_its_name_when_it_is_complete(path, tmp_path, monkeypatch):
+    arms = made(path)
+    arms.tell(arms.ask().id, loss=1.0)
+    backup = tmp_path / "backup.db"
+
+    def stopped(*_):
+        assert not backup.exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store.os, "replace", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        arms.backup(backup)
+    monkeypatch.undo()
+    assert not list(tmp_path.glob("backup.db*"))
+    arms.backup(backup)
+    assert [file.name for file in tmp_path.glob("backup.db*")] == ["backup.db"]
+    with Durable(backup) as copy:
+        assert copy.verify() == 2

@@ -14,6 +14,10 @@ MOUNTS = """\
 33 22 0:43 / /twice rw - cifs //server/share rw
 34 22 0:44 / /twice rw - ext4 /dev/vdc rw
 35 22 0:45 / /windows rw - 9p C: rw
+36 22 0:46 / /a/virtual rw - virtiofs share rw
+37 22 0:47 / /a/box rw - vboxsf share rw
+38 22 0:48 / /a/desktop rw - fuse.grpcfuse grpcfuse rw
+39 22 253:0 /srv/arms.db /single/arms.db rw - ext4 /dev/vda rw
 broken line
 """
 
@@ -35,6 +39,11 @@ def mounts(tmp_path, monkeypatch):
         ("/mnt/a b/arms.db", "fuse.sshfs"),
         ("/twice/arms.db", None),  # mounted over the share
         ("/windows/deep/down/arms.db", "9p"),
+        ("/a/virtual/machine/arms.db", "virtiofs"),
+        ("/a/box/arms.db", "vboxsf"),
+        ("/a/desktop/arms.db", "fuse.grpcfuse"),
+        ("/single/arms.db", "a mount of its own"),
+        ("/single/other.db", None),
     ],
 )
 def test_the_mount_that_a_path_is_on(mounts, path, kind):

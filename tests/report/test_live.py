@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import warnings
 
+import numpy as np
 import pytest
 
 from unbounded import SCB, UniformPolicy
@@ -49,6 +51,28 @@ def test_the_terminal_shows_the_state_and_the_losses_over_time(path):
         assert set(bars[21:]) <= set("█ ")
     assert "▁" in text[-1]
     assert text[-1].rstrip().endswith("█")
+
+
+def test_losses_whose_sum_overflows_are_shown(path):
+    arms = Durable(path, SCB(n_arms=1, seed=0), arms=["a"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for t in range(60):
+            arms.tell(arms.ask().id, loss=[1.5e308, 0.5e308][t % 2])
+    text = lines(look(path))
+    assert "mean 1e+308 of 60" in text[3]
+    report = live_report(look(path))
+    assert report.sections[0].charts[0].panels[0].rows[0][4] == pytest.approx(1e308)
+    assert main(["inspect", str(path), "--html", str(path.with_name("page.html"))]) == 0
+
+
+def test_infinite_sums_of_episodes_are_shown(path):
+    largest = np.finfo(float).max
+    plans = Durable(path, UniformPolicy([1, 1], 1, seed=0))
+    for losses in ([largest, largest], [-largest, -largest], [1.0, 2.0]):
+        plans.tell(plans.ask(), states=[0, 0], actions=[0, 0], losses=losses)
+    assert "of 3" in lines(look(path))[-1]
+    assert main(["inspect", str(path), "--html", str(path.with_name("page.html"))]) == 0
 
 
 def test_looking_writes_nothing(path):

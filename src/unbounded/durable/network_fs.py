@@ -11,17 +11,21 @@ from pathlib import Path
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _SHARED = {
-    "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs",
-    "nfs", "nfs4", "ocfs2", "orangefs", "smb2", "smb3", "smbfs",
-    "fuse.ceph", "fuse.davfs2", "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.juicefs",
-    "fuse.rclone", "fuse.s3fs", "fuse.sshfs",
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "gfs2", "glusterfs", "gpfs",
+    "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "osxfs", "panfs", "prl_fs", "pvfs2",
+    "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "wekafs",
+    "fuse.blobfuse", "fuse.blobfuse2", "fuse.ceph", "fuse.davfs2", "fuse.gcsfuse", "fuse.glusterfs",
+    "fuse.goofys", "fuse.grpcfuse", "fuse.gvfsd-fuse", "fuse.juicefs", "fuse.mfs", "fuse.moosefs",
+    "fuse.mount-s3", "fuse.osxfs", "fuse.prl_fsd", "fuse.rclone", "fuse.s3fs", "fuse.seaweedfs",
+    "fuse.sshfs", "fuse.vmhgfs-fuse",
 }  # fmt: skip
 
 
 def network_file_system(path: str | os.PathLike[str]) -> str | None:
     """The kind of network file system that ``path`` is on, as far as the system tells.
 
-    Linux does; elsewhere only a path like ``\\\\server\\share`` is recognised.
+    Linux does; elsewhere only a path like ``\\\\server\\share`` is recognised. A file that is
+    mounted alone is reported too: the files beside it are not those that others see.
 
     Examples
     --------
@@ -44,6 +48,8 @@ def network_file_system(path: str | os.PathLike[str]) -> str | None:
         where = Path(_unescaped(fields[4]))
         if place.is_relative_to(where) and len(where.parts) >= best:  # the last one mounted counts
             best, found = len(where.parts), after.split()[0]
+    if best == len(place.parts) and not place.is_dir():
+        return "a mount of its own"
     return found if found in _SHARED else None
 
 

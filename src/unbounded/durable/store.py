@@ -95,7 +95,7 @@ class Store:
         if kind is not None:
             raise DurableError(
                 f"{self.path} is on {kind}, where processes cannot share it safely: put it on a "
-                "local disk"
+                "local disk, and mount directories, not files"
             )
         with self.sentences():
             log, header = log_size(str(self.path)), _header(self.path)

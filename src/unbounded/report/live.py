@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
+import sys
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -19,6 +21,7 @@ from unbounded.report.model import Axis, Chart, Column, Panel, Report, Section, 
 
 _SPANS = 24  # of time, as wide as a line of the terminal is comfortable with
 _MOST_ARMS = 40
+_LARGEST = sys.float_info.max
 _BARS = "▁▂▃▄▅▆▇█"
 _EPISODES = "episodes"  # what stands for the arms of a learner for MDPs
 
@@ -73,14 +76,12 @@ def lines(seen: Seen) -> list[str]:
         found.append(f"losses from {times.min()!s} to {times.max()!s} UTC, from left to right:")
     width = max((len(name) for name in seen.arms), default=0)
     chances = dict(zip(s.arms, s.probabilities, strict=True))
-    means = told.group_by("name", "span").agg(pl.col("loss").mean())["loss"]
+    means = told.group_by("name", "span").agg(_mean())["loss"]
     ends = means.min(), means.max()
     for name in seen.arms:
         own = told.filter(pl.col("name") == name)
         now = f"{chances[name]:6.1%}" if name in chances else "      "
-        mean = (
-            "" if own.height == 0 else f"mean {own['loss'].to_numpy().mean():.4g} of {own.height}"
-        )
+        mean = f"mean {own.select(_mean()).item():.4g} of {own.height}" if own.height else ""
         found.append(f"  {name:<{width}} {now}  {_bars(own, *ends)}  {mean}")
     if s.scale is not None and told.height:
         scales = told.select("span", loss="scale")
@@ -90,17 +91,29 @@ def lines(seen: Seen) -> list[str]:
 
 def _bars(own: pl.DataFrame, low: object, high: object) -> str:
     """The mean loss in each span of time, from the lowest mean of all arms to the highest."""
-    means = dict(own.group_by("span").agg(pl.col("loss").mean()).iter_rows())
-    bottom, top = (float(end) if isinstance(end, int | float) else 0.0 for end in (low, high))
+    means = dict(own.group_by("span").agg(_mean().clip(-_LARGEST, _LARGEST)).iter_rows())
+    bottom, top = (
+        min(max(float(end), -_LARGEST), _LARGEST) if isinstance(end, int | float) else 0.0
+        for end in (low, high)
+    )
     half = 0.5 * top - 0.5 * bottom  # which cannot overflow
     bars = []
     for span in range(_SPANS):
-        if span not in means:
+        if math.isnan(means.get(span, math.nan)):  # nothing, or infinite losses of both signs
             bars.append(" ")
         else:
             share = (0.5 * means[span] - 0.5 * bottom) / half if half > 0.0 else 0.0
             bars.append(_BARS[min(len(_BARS) - 1, max(0, int(share * len(_BARS))))])
     return "".join(bars)
+
+
+def _mean() -> pl.Expr:
+    """The mean loss, also where the sum of the losses overflows."""
+    loss = pl.col("loss")
+    largest = loss.abs().max()
+    safe = (loss / largest).mean() * largest
+    usual = loss.mean().is_finite() | largest.is_infinite()
+    return pl.when(usual).then(loss.mean()).otherwise(safe).alias("loss")
 
 
 def live_report(seen: Seen) -> Report:
@@ -143,8 +156,9 @@ def _arms_now(seen: Seen, names: list[str]) -> Chart:
     told = seen.told
     rows = []
     for i, name in enumerate(names):
-        losses = told.filter(pl.col("name") == name)["loss"]
-        ends = [losses.mean(), losses.min(), losses.max()]
+        own = told.filter(pl.col("name") == name)
+        losses = own["loss"]
+        ends = [own.select(_mean()).item(), losses.min(), losses.max()]
         rows.append([i, chances.get(name), asked.get(name, 0), len(losses), *numbers(ends)])
     columns = [
         Column("arm", "learner"), Column("probability now", "share"), Column("asked"),
@@ -159,7 +173,7 @@ def _arms_now(seen: Seen, names: list[str]) -> Chart:
 def _losses(seen: Seen, names: list[str]) -> Chart:
     loss = pl.col("loss")
     spans = seen.told.group_by("name", "span").agg(
-        pl.col("round").max() + 1, loss.mean(), loss.quantile(0.1).alias("low"),
+        pl.col("round").max() + 1, _mean(), loss.quantile(0.1).alias("low"),
         loss.quantile(0.9).alias("high"), pl.len(),
     )  # fmt: skip
     return _curves(
