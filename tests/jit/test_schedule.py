@@ -21,9 +21,10 @@ from paces import assert_same, each_way, forget
 from unbounded import SCB, CostSCBRL, Uniform, UniformPolicy, settings, simulate, simulate_mdp
 from unbounded.adversaries import Adversary, Growth, StochasticGap
 from unbounded.adversaries.mdps import Negative
-from unbounded.jit import schedule
+from unbounded.jit import schedule, worker
 from unbounded.jit.kernel import NotCachedError
 from unbounded.jit.schedule import Code, Pace, said
+from unbounded.jit.worker import Worker
 from unbounded.simulation import bandit_loops
 
 ROUNDS, EPISODES = 500, 100
@@ -165,8 +166,8 @@ def test_a_short_play_starts_nothing(tmp_path):
         learner = SCB(3, seed=0)
         for _ in range(20):
             learner.tell(learner.ask(), 1.0)
-        from unbounded.jit import schedule
-        print(schedule._children)
+        from unbounded.jit import worker
+        print(worker._children)
         """,
         tmp_path,
     )
@@ -178,7 +179,7 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
     done = run(
         """
         import time
-        import unbounded.jit.schedule as schedule
+        from unbounded.jit import schedule, worker
         from unbounded import Uniform
         schedule._AHEAD, schedule._SAID = 0.3, 0.0
         class Mine(Uniform):
@@ -186,7 +187,7 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
         learner, end = Mine(3, seed=0), time.monotonic() + 300
         while learner._ask == learner._ask_interpreted and time.monotonic() < end:
             learner.tell(learner.ask(), 1.0)
-        print(learner._ask == learner._ask_interpreted, schedule._children)
+        print(learner._ask == learner._ask_interpreted, worker._children)
         """,
         tmp_path,
     )
@@ -196,8 +197,8 @@ def test_a_class_that_no_other_process_can_import_is_compiled_here(tmp_path):
 
 def worked(warm_up, program=None, arguments=None):
     """Code that another process compiles, by this program, and is not cached before."""
-    code = Code("it", warm_up, 1.0, cls=SCB, arguments=arguments or {})
-    code._can_start = lambda: code._cls is not None
+    code = Code("it", warm_up, 1.0, worker=Worker(SCB, arguments or {}))
+    code._worker.can_start = lambda: True
     code.program = program
     return code
 
@@ -208,10 +209,10 @@ def start(monkeypatch, tmp_path):
     monkeypatch.setenv("UNBOUNDED_CACHE_DIR", str(tmp_path / "cache"))
 
     def started(code):
-        monkeypatch.setattr(schedule, "_PROGRAM", code.program)
+        monkeypatch.setattr(worker, "_PROGRAM", code.program)
         code.spend(schedule._BEHIND)
         code._loader.join()
-        return schedule._children.get(code)
+        return worker._children.get(code._worker)
 
     return started
 
@@ -219,8 +220,8 @@ def start(monkeypatch, tmp_path):
 def go_on(code):
     """Look again, until nothing happens any more."""
     for _ in range(3):
-        if code in schedule._children:
-            schedule._children[code].process.wait()
+        if code._worker in worker._children:
+            worker._children[code._worker].process.wait()
         code._next = 0.0
         code.spend(0.0)
         if code._loader.ident is not None:
@@ -299,21 +300,21 @@ def test_where_the_other_process_fails_this_one_compiles(
 
     code = worked(warm_up, "raise OSError('no memory')")
     if failure == "settings":
-        code._arguments = {"seed": object()}
+        code._worker._arguments = {"seed": object()}
     if failure == "no program":
         monkeypatch.setattr(sys, "executable", "/no/such/program")
     if failure == "threads":
         monkeypatch.setattr(threading.Thread, "start", _no_thread)
     start_now = code.spend if failure == "threads" else lambda _: start(code)
-    monkeypatch.setattr(schedule, "_PROGRAM", code.program)
+    monkeypatch.setattr(worker, "_PROGRAM", code.program)
     start_now(schedule._BEHIND)
     if failure != "threads":
         go_on(code)
     else:
-        schedule._children[code].process.wait()
+        worker._children[code._worker].process.wait()
         code._next = 0.0
         code.spend(0.0)
-    assert (code._cls, code._ready) == (None, False)
+    assert (code._worker, code._ready) == (None, False)
     [said] = caplog.messages
     reasons = {"no program": "No such file", "settings": "JSON", "load": "damaged"}
     assert reasons.get(failure, "exit code 1: OSError: no memory") in said
@@ -379,14 +380,14 @@ def test_the_other_process_ends_with_its_parent(tmp_path, end):
     script = f"""
         import os, signal, time
         from unbounded import Uniform
-        from unbounded.jit import schedule
-        schedule._PROGRAM = schedule._PROGRAM.replace("main(", "import time; import threading\\n"
+        from unbounded.jit import worker
+        worker._PROGRAM = worker._PROGRAM.replace("main(", "import time; import threading\\n"
             "from unbounded.jit import worker\\n"
             "worker.import_module = lambda _: time.sleep(60)\\nmain(", 1)
         learner = Uniform(3, seed=0)
-        while not schedule._children:
+        while not worker._children:
             learner.tell(learner.ask(), 1.0)
-        [child] = schedule._children.values()
+        [child] = worker._children.values()
         print(child.process.pid, flush=True)
         time.sleep(3.0)
         {"os.kill(os.getpid(), signal.SIGKILL)" if end == "kill" else ""}
@@ -418,14 +419,14 @@ def test_an_interrupt_is_for_the_parent(tmp_path):
     script = """
         import os, signal, time
         from unbounded import Uniform
-        from unbounded.jit import schedule
-        schedule._PROGRAM = schedule._PROGRAM.replace(
+        from unbounded.jit import worker
+        worker._PROGRAM = worker._PROGRAM.replace(
             "sys.path", "import os; os.kill(os.getpid(), signal.SIGINT); sys.path", 1
         )
         learner, end = Uniform(3, seed=0), time.monotonic() + 300
         while not learner._steps._ready and time.monotonic() < end:
             learner.tell(learner.ask(), 1.0)
-        print(learner._steps._ready, learner._steps._cls is Uniform)
+        print(learner._steps._ready, learner._steps._worker is not None)
     """
     assert run(script, tmp_path).stdout.split() == ["True", "True"]
 
@@ -438,8 +439,8 @@ def test_a_fork_leaves_the_other_process_to_its_parent(auto, start):
     to_parent, from_child = os.pipe()
     forked = os.fork()
     if forked == 0:
-        alone = not schedule._children and child.process.stdin.closed
-        schedule._end_children()  # as at exit
+        alone = not worker._children and child.process.stdin.closed
+        worker._end_children()  # as at exit
         os.write(from_child, b"1" if alone else b"0")
         time.sleep(60.0)
         os._exit(1)

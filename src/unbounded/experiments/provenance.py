@@ -19,10 +19,8 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-import numba
-import numpy as np
-
 from unbounded.experiments.plugins import ForeignError, find, origin_of
+from unbounded.jit.key import VERSIONS, nested_code
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -74,20 +72,16 @@ def _is_docstring(node: ast.stmt) -> bool:
 @cache
 def package_hash(*modules: str) -> str:
     """Hash modules of this package, with all that they import from it."""
-    digest = hashlib.sha256(_versions())
+    digest = hashlib.sha256(repr(VERSIONS).encode())
     for name in sorted(set().union(*map(_imported_modules, modules))):
         digest.update(name.encode() + module_digest(name))
     return digest.hexdigest()[:16]
 
 
-def _versions() -> bytes:
-    return f"{sys.version} {numba.__version__} {np.__version__}".encode()
-
-
 @cache
 def fingerprint() -> str:
     """Hash the bytes of this package: parses nothing, and equal only if every `package_hash` is."""
-    digest = hashlib.sha256(_versions())
+    digest = hashlib.sha256(repr(VERSIONS).encode())
     for file in sorted(_PACKAGE.rglob("*.py")):
         digest.update(file.relative_to(_PACKAGE).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
@@ -231,14 +225,7 @@ def _as_written(module: str) -> bool:
 
 @cache
 def _written(source: bytes, file: str) -> frozenset[CodeType]:
-    return frozenset(_codes(compile(source, file, "exec", dont_inherit=True)))
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
+    return frozenset(nested_code(compile(source, file, "exec", dont_inherit=True)))
 
 
 def _in_memory(module: Any) -> Iterator[CodeType]:

@@ -29,15 +29,13 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 import numba
-import numpy as np
 from numba import types
 
 import unbounded.settings as settings
 from unbounded.jit.files import cache_directory, give_back, nowhere, read, say, take, write
-from unbounded.jit.key import Fingerprint, Kernel, UncertainError
+from unbounded.jit.key import VERSIONS, Fingerprint, Kernel, UncertainError
 
 try:
     import numba.core.ccallback as ccallback
@@ -46,7 +44,6 @@ try:
 except (ImportError, AttributeError):
     CFunc = None
 
-_VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__
 _SETTINGS = (
     "OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE",
     "CPU_NAME", "CPU_FEATURES",
@@ -344,7 +341,7 @@ class Cached:
 
     def _key(self, code: bytes, signature: Any) -> Any:
         chosen = tuple(str(getattr(numba.config, name, None)) for name in _SETTINGS)
-        return code, self._role, signature, _host(), _VERSIONS, chosen
+        return code, self._role, signature, _host(), VERSIONS, chosen
 
 
 @functools.cache

@@ -22,8 +22,13 @@ from functools import cache
 from types import CodeType, EllipsisType, FunctionType, ModuleType, NoneType
 from typing import Any, NamedTuple
 
+import llvmlite
+import numba
 import numpy as np
 from numba import types
+
+VERSIONS = sys.version, numba.__version__, llvmlite.__version__, np.__version__
+"""What all hashes of code are of, beside the code: of kernels, and of what results come from."""
 
 _LIBRARIES = {"builtins", "math", "cmath", "_operator", "numpy", "numba", "llvmlite"}
 _PLAIN = (NoneType, EllipsisType, bool, int, str, bytes)
@@ -201,7 +206,7 @@ class _Text(NamedTuple):
 
 
 def _text(code: CodeType) -> _Text:
-    names = {name for part in _codes(code) for name in part.co_names}
+    names = {name for part in nested_code(code) for name in part.co_names}
     if "getattr" in names:
         raise UncertainError(f"{code.co_qualname} takes attributes by getattr")
     return _Text(code, _of_code(code), sorted(names))
@@ -285,11 +290,12 @@ def _is_library(module: ModuleType) -> bool:
     return root in _LIBRARIES and not mine  # a user's file may be called math.py
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def nested_code(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object, and those of the functions and classes inside it."""
     yield code
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            yield from _codes(const)
+            yield from nested_code(const)
 
 
 @cache
@@ -297,7 +303,7 @@ def _loaded(code: CodeType, loads: tuple[str, ...]) -> set[str]:
     """The names that code takes by such instructions: LOAD_GLOBAL, LOAD_ATTR, ..."""
     return {
         step.argval
-        for part in _codes(code)
+        for part in nested_code(code)
         for step in dis.get_instructions(part)
         if step.opname.startswith("LOAD_") and any(load in step.opname for load in loads)
     }

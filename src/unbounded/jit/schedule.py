@@ -6,29 +6,22 @@ process (`worker`) compiles them into the cache; between two calls it changes ov
 begins interpreted too. As soon as what is left would take longer than compiling, or what was spent
 has taken as long, it compiles, and goes on from where it is.
 
-Of all processes of a machine, one starts a compiling process for a learner's class: it takes a file
-lock, which that process inherits and holds until it ends. The others look at the lock now and then,
-and load when it is free. No thread waits for any of this. One thread loads what was compiled, which
-takes half a second; a fork waits for it, because it holds locks of Numba that a forked process
-could never free.
+No thread waits for the other process: a learner that interprets looks now and then. One thread
+loads what was compiled, which takes half a second; a fork waits for it, because it holds locks of
+Numba that a forked process could never free.
 """
 
 from __future__ import annotations
 
-import atexit
-import json
 import logging
 import os
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 try:
     from numba.core.compiler_lock import global_compiler_lock
@@ -36,10 +29,9 @@ except ImportError:  # of another Numba
     global_compiler_lock = threading.RLock()
 
 import unbounded.settings as settings
-from unbounded.io import HAS_LOCKS
-from unbounded.jit.files import cache_directory, lock_file
 from unbounded.jit.interpreter import quietly
 from unbounded.jit.kernel import NotCachedError, Pointer, cached_only, can_cache
+from unbounded.jit.worker import Worker
 
 _SAID = 1.0  # seconds of waiting, after which a message says why
 _BEHIND = 0.25  # seconds of interpreting, after which another process begins to compile
@@ -49,19 +41,6 @@ _SLICE = 0.05  # seconds of interpreting, after which a simulation thinks again
 _PER_NUMBER = 7e-6  # seconds of an interpreted round per number of a learner's state, at most
 _FIRST = 4  # rounds that are played to learn how long one takes
 _LOADER = "unbounded: load compiled code"  # the name of threads
-
-# Flags of the interpreter that another process is started with too.
-_FLAGS = {
-    "isolated": "I", "ignore_environment": "E", "no_user_site": "s", "no_site": "S",
-    "optimize": "O", "dont_write_bytecode": "B", "bytes_warning": "b",
-}  # fmt: skip
-_PROGRAM = """
-import json, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the parent, which may go on
-sys.path[:] = json.loads(sys.stdin.readline())
-from unbounded.jit.worker import main
-main(*sys.argv[1:])
-"""
 
 
 class Seconds:
@@ -86,8 +65,8 @@ class Code:
         About how long that takes to compile.
     compiled : NamedTuple of kernels, optional
         The entries, for those who ask for ``compiled`` and ``interpreted`` ones.
-    cls, arguments : type and mapping, optional
-        The learner that another process makes to compile it.
+    worker : Worker, optional
+        By which another process can compile it.
     """
 
     def __init__(
@@ -97,14 +76,13 @@ class Code:
         seconds: float,
         *,
         compiled: Any = (),
-        cls: type | None = None,
-        arguments: Mapping[str, Any] | None = None,
+        worker: Worker | None = None,
     ) -> None:
         self.name, self.seconds = name, seconds
         self.compiled = compiled
         self.interpreted: Any = type(compiled)(*map(quietly, compiled)) if compiled else ()
         self._warm_up = warm_up
-        self._cls, self._arguments = cls, arguments  # no class: this process compiles
+        self._worker = worker  # without one, this process compiles
         self._ready = self._tried = self._busy = False
         self._loader = threading.Thread()  # not started yet
         self._next = 0.0  # when to look again
@@ -165,7 +143,7 @@ class Code:
         if self.spent < _BEHIND or now < self._next or settings.chosen_jit() != "auto":
             return
         self._next = now + _POLL
-        if not self._can_start():
+        if self._worker is None or not self._worker.can_start():
             if self.spent > _AHEAD:
                 self.compile()
         elif _lock.acquire(blocking=False):  # else another thread compiles, loads or looks
@@ -174,115 +152,36 @@ class Code:
             finally:
                 _lock.release()
 
-    def _can_start(self) -> bool:
-        """Return whether another process can import the learner's class and cache its code."""
-        cls = self._cls
-        python = "python" in os.path.basename(sys.executable or "").lower()
-        if cls is None or not python or getattr(sys, "frozen", False) or not can_cache():
-            return False  # a program of its own would be started again
-        found = getattr(sys.modules.get(cls.__module__), cls.__qualname__, None)
-        return cls.__module__ != "__main__" and found is cls
-
     def _look(self) -> None:
-        """See whether a process compiles this, started here or elsewhere. If none does, load what
-        is cached in a thread, or start one."""
-        child = _children.get(self)
-        if self._loader.is_alive() or (child is not None and child.process.poll() is None):
+        """Unless a process compiles this, load what is cached in a thread, or start one."""
+        assert self._worker is not None
+        if self._loader.is_alive() or self._worker.is_busy():
             return
-        try:
-            self._take().close()
-        except BlockingIOError:  # it is compiled for another process
-            return
-        except OSError:  # that will be said
-            pass
         self._loader = threading.Thread(target=self._load_or_start, name=_LOADER)
         try:
             self._loader.start()
         except RuntimeError:  # there are too many threads, or the program ends
             self._load_or_start()
 
-    def _take(self) -> IO[bytes]:
-        """Take the lock of processes that compile this."""
-        cls: Any = self._cls
-        name = f"{cls.__module__}.{cls.__name__}.worker.lock"
-        return lock_file((cache_directory() or Path()) / name)
-
     def _load_or_start(self) -> None:
         """Load what is cached. If it is not there, start a process; if that has failed, give up."""
-        child = _children.pop(self, None)
+        assert self._worker is not None
         try:
-            failure = "" if child is None else child.end()
+            failure = self._worker.ended()
             self.load()
-            if self._ready:
-                return
-            if failure:
+            if failure and not self._ready:
                 raise RuntimeError(failure)
-            with suppress(BlockingIOError), self._take() as lock:
-                _children[self] = self._start(lock)
+            if not self._ready:
+                self._worker.start()
         except Exception as error:
-            self._cls = None
+            self._worker = None
             logging.getLogger("unbounded").warning(
                 f"another process was to compile {self.name}, and it failed ({error}): this one "
                 "compiles. 'unbounded warm' does it ahead; UNBOUNDED_JIT=never interprets."
             )
 
-    def _start(self, lock: IO[bytes]) -> Child:
-        """Start a process that compiles. It inherits the lock, and holds it until it ends."""
-        assert self._cls is not None
-        path = [entry for entry in sys.path if os.path.isabs(entry)]
-        text = f"{json.dumps(path)}\n{json.dumps(self._arguments)}\n"
-        command = [sys.executable, "-P", *_flags(), "-c", _PROGRAM]
-        with ExitStack() as on_error:
-            errors = on_error.enter_context(tempfile.TemporaryFile())
-            process = subprocess.Popen(
-                [*command, self._cls.__module__, self._cls.__name__],
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
-                env=os.environ | {"UNBOUNDED_JIT": "always"},
-                pass_fds=[lock.fileno()] if HAS_LOCKS else [],
-            )  # fmt: skip
-            on_error.pop_all()
-        assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it has failed, and will be asked why
-            process.stdin.write(text.encode())
-            process.stdin.flush()  # and it stays open: its end ends the process
-        return Child(process, errors)
-
-
-class Child(NamedTuple):
-    """A process that compiles for this one."""
-
-    process: subprocess.Popen[bytes]
-    errors: IO[bytes]
-
-    def end(self) -> str:
-        """Say how it has ended, and let go of it."""
-        with self.process, self.errors as errors:
-            errors.seek(0)
-            lines = errors.read().decode(errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "without a message")
-        return f"exit code {self.process.returncode}: {last}"
-
-
-def _flags() -> list[str]:
-    """Return the options that this interpreter was started with, for another one."""
-    flags = ["-" + letter * getattr(sys.flags, name) for name, letter in _FLAGS.items()]
-    flags = [flag for flag in flags if len(flag) > 1]
-    flags += [f"-W{option}" for option in sys.warnoptions]
-    for name, value in sys._xoptions.items():
-        flags.append(f"-X{name}" if value is True else f"-X{name}={value}")
-    return flags
-
 
 _lock = threading.RLock()  # of threads, one compiles, loads or starts a process
-_children: dict[Code, Child] = {}
-
-
-@atexit.register
-def _end_children() -> None:
-    while _children:
-        _, child = _children.popitem()
-        child.process.kill()
-        child.end()
 
 
 def _before_fork() -> None:
@@ -299,18 +198,9 @@ def _after_fork() -> None:
     _lock.release()
 
 
-def _after_fork_in_child() -> None:
-    """Leave the compiling processes to the parent: they end with it, not with this one."""
-    while _children:
-        _, child = _children.popitem()
-        child.process.returncode = 0
-        child.end()
-    _after_fork()
-
-
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
 
 _steps: dict[Any, Code] = {}  # by the algorithm's spec
@@ -331,7 +221,7 @@ def steps_of(
 
         _steps[spec] = Code(
             spec.name, warm_up, spec.seconds_to_compile, compiled=entries(spec),
-            cls=declared, arguments=settings,
+            worker=Worker(declared, settings),
         )  # fmt: skip
     return _steps[spec]
 
