@@ -34,9 +34,8 @@ from unbounded.bandits.cost_scb_ix import CostSCBIX
 from unbounded.bandits.scb import SCB
 from unbounded.bandits.scb_ix import SCBIX
 from unbounded.jit.files import CacheWarning
-from unbounded.learners.bandit import Choice, Learner
+from unbounded.learners.bandit import Choice, Learner, ScaleWarning
 from unbounded.learners.python.bandit import PythonLearner
-from unbounded.learners.scale_warning import ScaleWarning
 from unbounded.simulation.bandit import Simulation, simulate
 
 __version__ = "0.1.0"

@@ -19,18 +19,27 @@ from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
 from unbounded.learners.base import BELOW, EMPTY, AskTell
-from unbounded.learners.scale_warning import SETTLED, ScaleWarning
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.learners.tickets import Choice
 from unbounded.validation import checked_loss, checked_losses
 
-__all__ = ["BanditSpec", "Choice", "Learner", "Seed"]  # what an algorithm's file needs
+__all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
 
+SETTLED = 1000  # rounds after which the scale of the losses should be known
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
 _LEAST = 2.0**-200  # a probability that is never drawn
 _MOST_MEMO = 2.0**200
 _ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
+
+
+class ScaleWarning(UserWarning):
+    """One loss has made the scale of a learner more than ten times what it was.
+
+    A learner that clips to what it has seen works at the scale of the largest loss for ever: after
+    an outlier, losses of the usual size hardly count. Said once per learner, and only after a
+    thousand rounds; by `tell`, before the loss is learned, and never by simulations.
+    """
 
 
 class Learner(AskTell[Choice]):
@@ -39,16 +48,14 @@ class Learner(AskTell[Choice]):
     Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
     action for other threads, and a lock guards what takes more than one.
 
+    Every learner has these parameters, and others of its own.
+
     Parameters
     ----------
     n_arms : int
         The number of arms.
     seed : int or SeedSequence, optional
         For the choices.
-
-    Notes
-    -----
-    Every learner has these parameters, and others of its own.
 
     Examples
     --------
@@ -103,27 +110,18 @@ class Learner(AskTell[Choice]):
         with self._lock:
             if self._choose_steps():
                 return self._ask(self._buffer)
-            began = time.perf_counter()
             steps = self._steps.interpreted
-            ask = steps.ask_and_count if self._counts else steps.ask
-            after = self._buffer.copy()
-            arm, probability, memo, number = ask(after)
-            self._buffer = after
-            self._steps.spend(time.perf_counter() - began)
+            arm, probability, memo, number = self._on_a_copy(
+                steps.ask_and_count if self._counts else steps.ask
+            )
             return int(arm), float(probability), float(memo), int(number)
 
     def _tell_interpreted(self, _: Vector, arm: int, memo: float, number: int, loss: Any) -> None:
-        """On a copy of the buffer, which then takes its place at once: whenever it is interrupted,
-        the loss was learned or it was not."""
         with self._lock:
             if self._choose_steps():
                 self._tell(self._buffer, arm, memo, number, loss)
-                return
-            began = time.perf_counter()
-            after = self._buffer.copy()
-            self._steps.interpreted.tell(after, arm, memo, number, loss)
-            self._buffer = after
-            self._steps.spend(time.perf_counter() - began)
+            else:
+                self._on_a_copy(self._steps.interpreted.tell, arm, memo, number, loss)
 
     def _warm_up(self) -> None:
         """Run every compiled step once."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from inspect import signature
 from types import MappingProxyType
@@ -45,6 +46,7 @@ class AskTell(Repeatable, Generic[T]):
     _unit: ClassVar[str] = "round"  # what one tell is about
     _example: ClassVar[str]  # of a learner, for the error message
 
+    _steps: Any  # compiled and interpreted, of `unbounded.jit.schedule`
     _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
     _arguments: Mapping[str, Any]  # of the constructor, the seed apart
     _named: tuple[str, ...]  # those of them that differ from their defaults
@@ -84,6 +86,16 @@ class AskTell(Repeatable, Generic[T]):
         self._forked = False
         self._heard: list[tuple[str, type[Warning]]] | None = None  # where warnings go instead
         _note_alive(self)
+
+    def _on_a_copy(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a step on a copy of the buffer, which then takes its place at once: whenever it is
+        interrupted, the step was taken or it was not."""
+        began = time.perf_counter()
+        after = self._buffer.copy()
+        found = step(after, *arguments)
+        self._buffer = after
+        self._steps.spend(time.perf_counter() - began)
+        return found
 
     # What subclasses fill in.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
@@ -35,19 +34,14 @@ from unbounded.validation import (
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
 
-__all__ = [
-    "Cache",
-    "MDPLearner",
-    "MDPSpec",
-    "Seed",
-    "checked_layers",
-]  # what an algorithm's file needs
+__all__ = ["Cache", "MDPLearner", "MDPSpec", "Seed", "checked_layers"]
 
 
 class MDPLearner(AskTell[Plan]):
     """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
 
-    One plan may be outstanding at a time.
+    One plan may be outstanding at a time. Most learners have these parameters, and others of their
+    own.
 
     Parameters
     ----------
@@ -61,10 +55,6 @@ class MDPLearner(AskTell[Plan]):
     ends : bool, default False
         Whether episodes may end early: the last state of each layer but the first is then the end.
     seed : int or SeedSequence, optional
-
-    Notes
-    -----
-    Most learners have these parameters, and others of their own.
 
     Examples
     --------
@@ -253,13 +243,8 @@ class MDPLearner(AskTell[Plan]):
         if self._warms_up or steps.ready:
             solver = self.spec.solver()
             return steps.compiled.tell(self._buffer, lay, solver, memo, states, actions, losses)[0]
-        began = time.perf_counter()
-        after = self._buffer.copy()  # it takes the place of the buffer at once, or not at all
-        solver = interpreted_pointer(self.spec.solver)
-        told, _ = steps.interpreted.tell(after, lay, solver, memo, states, actions, losses)
-        self._buffer = after
-        steps.spend(time.perf_counter() - began)
-        return bool(told)
+        solver, tell = interpreted_pointer(self.spec.solver), steps.interpreted.tell
+        return bool(self._on_a_copy(tell, lay, solver, memo, states, actions, losses)[0])
 
     def _check_actions(self, pi: Vector, states: Integers, actions: Integers) -> None:
         first = self.layers.table[PAIR, 1:-1]
