@@ -60,6 +60,14 @@ ADVERSARIES = {  # of the sizes; there is one in the tails
 }
 
 
+def keep(document: dict[str, Any], out: Path) -> None:
+    """Leave what a run of an experiment begins with."""
+    from unbounded.experiments import Store, config, grid
+
+    e = config.experiment(document)
+    Store(out).keep_experiment(config.dumps(e), grid.plan_of(e, grid.cells(e)))
+
+
 def embedded(page: Path) -> dict[str, Any]:
     """The numbers in a page."""
     text = page.read_text(encoding="utf-8")

@@ -152,4 +152,4 @@ def test_cells_are_made_once_for_a_run(tmp_path: Path, monkeypatch: pytest.Monke
     experiments.run(EXPERIMENT, out=tmp_path, engine="serial")
     assert len(made) == 1
     experiments.results(tmp_path)
-    assert len(made) == 2
+    assert len(made) == 1

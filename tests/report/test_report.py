@@ -14,7 +14,6 @@ pytest.importorskip("polars")
 
 import report_helpers as helpers
 from unbounded.cli import app as cli
-from unbounded.experiments import config
 from unbounded.report import report
 
 FIGURES = ("ranking", "time", "slopes", "quantiles", "thresholds")  # of the experiment "tails"
@@ -42,10 +41,14 @@ def test_nothing_to_report_on(tmp_path, capsys):
     assert "is not a directory" in capsys.readouterr().err
     assert cli.main(["report", str(tmp_path)]) == 2
     assert "there is no experiment.toml" in capsys.readouterr().err
-    (tmp_path / "experiment.toml").write_text(config.dumps(config.experiment(helpers.TAILS)))
+    helpers.keep(helpers.TAILS, tmp_path)
+    before = set(tmp_path.rglob("*"))
     assert cli.main(["report", str(tmp_path)]) == 2
     assert "no results are stored" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["experiment.toml"]
+    assert set(tmp_path.rglob("*")) == before
+    (tmp_path / "plan.json").unlink()
+    assert cli.main(["report", str(tmp_path)]) == 2
+    assert "plan.json cannot be read" in capsys.readouterr().err
 
 
 def test_two_experiments_of_one_name(reported, tmp_path):

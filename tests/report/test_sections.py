@@ -13,14 +13,13 @@ import polars as pl
 
 import report_helpers as helpers
 from unbounded import SCB, experiments
-from unbounded.experiments import config
 from unbounded.report import contents, report
 
 
 def test_unfinished_experiment(reported, tmp_path):
     shutil.copytree(reported / "tails", tmp_path / "out")
     more = {**helpers.TAILS, "replicates": 160, "arms": [3, 4]}
-    (tmp_path / "out/experiment.toml").write_text(config.dumps(config.experiment(more)))
+    helpers.keep(more, tmp_path / "out")
     text = report(tmp_path / "out", figures=False).page.read_text(encoding="utf-8")
     assert "Unfinished: 340 replicates of 4 cells are missing" in text
     assert "SCB · StochasticGap(gap=0.3) · n=3 · T=400: 10 of 160 missing" in text

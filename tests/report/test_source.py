@@ -11,6 +11,7 @@ pytest.importorskip("polars")
 
 import polars as pl
 
+import report_helpers as helpers
 from unbounded.experiments import Store
 from unbounded.report import sections, source
 
@@ -36,6 +37,7 @@ def test_the_newest_rows_of_other_code_are_shown(reported, tmp_path, monkeypatch
     )
     Store(tmp_path / "out").write(newer)
     monkeypatch.setattr("unbounded.experiments.grid.code_version", lambda *names: "newest")
+    helpers.keep(helpers.TAILS, tmp_path / "out")
     results = source.read(tmp_path / "out")
     assert results.other_code == 2
     assert results.frame["regret"].equals(newer["regret"])

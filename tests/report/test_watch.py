@@ -12,7 +12,6 @@ pytest.importorskip("polars")
 
 import report_helpers as helpers
 from unbounded import experiments
-from unbounded.experiments import config
 from unbounded.report.watch import watch
 
 
@@ -41,7 +40,7 @@ def test_from_before_the_run_to_its_end(watched, tmp_path):
     assert "is not a directory" in text
     whole = {**helpers.TAILS, "replicates": 4}
     experiments.run({**whole, "replicates": 2}, out=tmp_path / "out", engine="serial")
-    (tmp_path / "out/experiment.toml").write_text(config.dumps(config.experiment(whole)))
+    helpers.keep(whole, tmp_path / "out")
     status, text = get()
     assert "Unfinished: 4 replicates" in text
     assert '<meta http-equiv="refresh" content="2.5">' in text

@@ -34,15 +34,16 @@ def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> i
     from unbounded.experiments.store import in_order, write_whole
     from unbounded.report.pivot import cell_table, means, pivots, print_pivots
 
-    e, plan, store = experiments.opened(directory)
-    everything = store.read()
-    frame = in_order(everything, plan, e.replicates)
+    store = experiments.Store(directory)
+    plan = store.plan()
+    e, everything = plan.experiment, store.read()
+    frame = in_order(everything, plan.cells, e.replicates)
     console = Console(highlight=False)
     found = means(frame, e)
     if cells:
-        console.print(cell_table(e, plan, found))
+        console.print(cell_table(e, plan.cells, found))
     else:
-        print_pivots(console, pivots(e, plan, found))
+        print_pivots(console, pivots(plan, found))
     for failure in store.failures():
         say(console, f"failed: {failure.label}: {failure.error}")
     say_set_aside(console, store)

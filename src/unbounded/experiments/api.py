@@ -73,7 +73,8 @@ class Job(NamedTuple):
         self, *, engine: str = "local", workers: int | None = None, watcher: Watcher | None = None
     ) -> Result:
         """Run what is missing, and keep it; see `unbounded.experiments.runner.run_cells`."""
-        self.store.keep_experiment(config.dumps(self.experiment))
+        plan = grid.plan_of(self.experiment, self.cells)
+        self.store.keep_experiment(config.dumps(self.experiment), plan)
         return run_cells(
             self.cells, self.experiment.replicates,
             store=self.store, engine=engine, workers=workers, watcher=watcher,
@@ -186,7 +187,10 @@ def _display(wanted: bool) -> AbstractContextManager[Watcher | None]:
 
 
 def opened(directory: str | os.PathLike[str]) -> Job:
-    """The experiment whose results are in a directory; runs nothing and writes nothing.
+    """The experiment whose results are in a directory.
+
+    Nothing is run or written, and nothing that the experiment names is imported: anybody's results
+    can be looked at.
 
     Examples
     --------
@@ -200,8 +204,8 @@ def opened(directory: str | os.PathLike[str]) -> Job:
     2
     """
     store = Store(directory)
-    e = config.load(store.experiment)
-    return Job(e, grid.cells(e), store)
+    plan = store.plan()
+    return Job(plan.experiment, plan.cells, store)
 
 
 def results(directory: str | os.PathLike[str]) -> pl.DataFrame:

@@ -21,7 +21,7 @@ import polars as pl
 
 from unbounded import __version__
 from unbounded.experiments import names
-from unbounded.experiments.experiment import ConfigError, Experiment
+from unbounded.experiments.experiment import VIEWS, ConfigError, Experiment
 from unbounded.experiments.names import Field
 from unbounded.experiments.provenance import content_hash, named_file
 from unbounded.experiments.registered import Registered
@@ -69,6 +69,64 @@ class Cell(NamedTuple):
             "rounds": s.rounds,
             "seed": s.seed,
         }
+
+
+class Described(msgspec.Struct, frozen=True):
+    """What a report says of somebody's own learner, adversary or world, without importing it."""
+
+    defaults: dict[str, Any]
+    reference: str
+    origin: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What is kept beside results, so that who looks at them need import nothing."""
+
+    experiment: Experiment
+    cells: list[Cell]
+    foreign: dict[Field, dict[str, Described]]
+
+    def known(self, field: Field) -> dict[str, Registered | Described]:
+        """What the package has in a field, and what the experiment has named beside it."""
+        return {**names.known(self.experiment.kind, field).ours, **self.foreign.get(field, {})}
+
+
+def plan_of(e: Experiment, cells: Sequence[Cell]) -> Plan:
+    """Make the plan of an experiment that is about to be run."""
+    foreign: dict[Field, dict[str, Described]] = {}
+    for field in names.FAMILIES[e.kind]:
+        found = (names.known(e.kind, field)[entry.name] for entry in getattr(e, field))
+        foreign[field] = {
+            one.name: Described(one.defaults, one.reference, one.origin)
+            for one in found
+            if one.package
+        }
+    return Plan(e, list(cells), foreign)
+
+
+def encoded(plan: Plan) -> bytes:
+    """Write a plan as JSON."""
+    return msgspec.json.encode(plan, enc_hook=repr)  # a default may be anything
+
+
+def decoded(content: bytes) -> Plan:
+    """Read a plan; raise a ValueError if it is none."""
+    plan = msgspec.json.decode(content, type=Plan)
+    e = plan.experiment
+    if not plan.cells or any(view not in VIEWS for view in e.views):
+        raise ValueError("it has no cells, or views that there are not")
+    cells = [one._replace(settings=one.settings._replace(checkpoints=e.checkpoints))
+             for one in plan.cells]  # fmt: skip
+    return msgspec.structs.replace(plan, cells=cells)
+
+
+def made_otherwise(cell: Cell) -> bool:
+    """Whether the package's code has changed since a cell was planned; of other code, say no."""
+    s = cell.settings
+    given = (s.learner_settings, s.adversary_settings, s.world_settings)
+    named = {"learners": s.learner, "adversaries": s.adversary, "worlds": s.world}
+    ours = all(named[field] in names.known(s.kind, field).ours for field in names.FAMILIES[s.kind])
+    return ours and not any("path" in one for one in given) and code_version(s) != cell.code
 
 
 class _Size(NamedTuple):

@@ -49,6 +49,11 @@ class Registered:
     package: str = ""  # where it comes from, if it is not of this package
 
     @property
+    def origin(self) -> str:
+        """Where it comes from, for people, if it is not of this package."""
+        return f"{self.module} of {self.package}" if self.package else ""
+
+    @property
     def defaults(self) -> dict[str, Any]:
         """The settings that need not be given."""
         every = {name: parameter.default for name, parameter in self.parameters.items()}

@@ -1,10 +1,10 @@
 """Results on disk: Parquet files that are either complete or set aside.
 
-A directory holds ``experiment.toml``, ``results/*.parquet`` and ``failed/*.json``. A file of
-results is written under a temporary name and renamed, and its name ends in a hash of its bytes:
-one that is cut short, altered, renamed or not a file at all is recognised without being trusted to
-describe itself, moved to ``set-aside/`` and named. Nothing is ever unpickled. Who can write to the
-directory can write results that nobody computed; nothing here keeps them from it.
+A directory holds ``experiment.toml``, ``plan.json``, ``results/*.parquet`` and ``failed/*.json``. A
+file of results is written under a temporary name and renamed, and its name ends in a hash of its
+bytes: one that is cut short, altered, renamed or not a file at all is recognised without being
+trusted to describe itself, moved to ``set-aside/`` and named. Nothing is ever unpickled. Who can
+write to the directory can write results that nobody computed; nothing here keeps them from it.
 
 A shard has such a directory of its own, ``shards/7-of-100/``, so that shards can write at the same
 time without touching what another one writes, on disks with and without locks. Who reads an
@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from unbounded.experiments.grid import SCHEMA, TIMING, Cell, versions
+from unbounded.experiments.grid import SCHEMA, TIMING, Cell, Plan, decoded, encoded, versions
 from unbounded.experiments.names import Kind
 from unbounded.experiments.shards import SHARDS, Shard
 from unbounded.experiments.task import Outcome, Span
@@ -100,8 +100,8 @@ def write_whole(path: Path, content: bytes) -> None:
 SHOWN: Mapping[Kind, Shown] = {"bandits": BANDITS, "MDPs": MDPS}
 """Which regret tables and charts show."""
 
-EXPERIMENT = "experiment.toml"
-"""The file by which a directory of results is known."""
+EXPERIMENT, PLAN = "experiment.toml", "plan.json"
+"""The files by which a directory of results is known: to run it again, and to look at it."""
 
 _RESULTS, _FAILED, _ASIDE = "results", "failed", "set-aside"
 _LOOKS = 5  # at a directory whose files are being merged by another run
@@ -232,7 +232,8 @@ class Store:
 
     def _forget_parts(self) -> None:
         """Delete what a run that was killed has left, of all that nobody else can be writing."""
-        parts = [] if self.shard else list(self.directory.glob(f"{EXPERIMENT}.*{PART}"))
+        parts = [] if self.shard else [*self.directory.glob(f"{EXPERIMENT}.*{PART}")]
+        parts += [] if self.shard else [*self.directory.glob(f"{PLAN}.*{PART}")]
         for place in [*self._held(_RESULTS), *self._held(_FAILED)]:
             parts += place.glob(f"*{PART}")
         for part in parts:
@@ -249,18 +250,33 @@ class Store:
         places = [self.directory / name, *sorted(self.directory.glob(f"{SHARDS}/*/{name}"))]
         return [place for place in places if place.is_dir()]
 
-    def keep_experiment(self, text: str) -> None:
-        """Write the experiment beside its results."""
+    def keep_experiment(self, text: str, plan: Plan) -> None:
+        """Write the experiment and its plan beside its results."""
         with self.locked():
-            if self.shard is None or not self._has_experiment(text):
-                write_whole(self.experiment, text.encode())
+            for name, content in ((PLAN, encoded(plan)), (EXPERIMENT, text.encode())):
+                if self.shard is None or not self._has(name, content):
+                    write_whole(self.directory / name, content)
 
-    def _has_experiment(self, text: str) -> bool:
+    def _has(self, name: str, content: bytes) -> bool:
         """Whether another shard has written the same; a hundred need not."""
         try:
-            return read_regular(self.experiment) == text.encode()
+            return read_regular(self.directory / name) == content
         except OSError:
             return False
+
+    def plan(self) -> Plan:
+        """Read what was run here; nothing that it names is imported."""
+        path = self.directory / PLAN
+        try:
+            return decoded(read_regular(path))
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+        except (ValueError, RecursionError) as error:
+            reason = f"is not a plan: {error}"
+        raise StoreError(
+            f"{path} {reason}; give a directory that `unbounded run` has written to, or run the "
+            "experiment again: nothing is computed twice"
+        )
 
     # ---------------------------------------------------------------- results
 

@@ -11,7 +11,6 @@ from functools import partial
 
 import polars as pl
 
-from unbounded.experiments.names import known
 from unbounded.report.data import (
     MOST_PANELS,
     STATISTICS,
@@ -130,7 +129,7 @@ def _against_setting(setting: str, question: str, data: Data) -> Chart | str:
     several = {family: those for family, those in members.items() if len(those) > 1}
     if not several:
         return f"needs an adversary with two values of {setting}"
-    names = list(short_names(list(several), known(data.kind, "adversaries")).values())
+    names = list(short_names(list(several), data.known("adversaries")).values())
     family = {i: k for k, those in enumerate(several.values()) for i in those}
     adversary = pl.col("adversary")
     rows = data.last.filter(adversary.is_in(list(family))).with_columns(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unbounded.bounds import Bound, Losses, bound_of
-from unbounded.experiments.names import Kind, known
+from unbounded.experiments.grid import Described
+from unbounded.experiments.names import Field, Kind, known
 from unbounded.experiments.store import SHOWN
-from unbounded.report.labels import Variant, settings_of, short_names, thousands
+from unbounded.report.labels import Known, Variant, settings_of, short_names, thousands
 from unbounded.report.model import Line, Panel, Series, numbers
 
 Array = NDArray[Any]
+Foreign = Mapping[Field, Mapping[str, Described]]
 
 MOST_POINTS = 40_000  # of curves over time: more would make the page heavy, not clearer
 LOW, HIGH = 0.1, 0.9  # the bands
@@ -53,6 +56,11 @@ class Data:
     worlds: Sequence[Variant]
     kind: Kind
     replicates: int  # how many the experiment asks for
+    foreign: Foreign = field(default_factory=dict)  # what is not of the package, by field
+
+    def known(self, field: Field) -> Known:
+        """What is known of the names in a field."""
+        return {**known(self.kind, field).ours, **self.foreign.get(field, {})}
 
     @property
     def mdp(self) -> bool:
@@ -95,8 +103,8 @@ class Data:
     @cached_property
     def names(self) -> dict[str, list[str]]:
         """Of the adversaries and worlds."""
-        adversaries = short_names(self.adversaries, known(self.kind, "adversaries"))
-        worlds = short_names(self.worlds, known("MDPs", "worlds")) if self.worlds else {}
+        adversaries = short_names(self.adversaries, self.known("adversaries"))
+        worlds = short_names(self.worlds, self.known("worlds")) if self.worlds else {}
         return {
             "adversary": [adversaries[variant] for variant in self.adversaries],
             "world": [worlds[variant] for variant in self.worlds],
@@ -178,7 +186,12 @@ def losses_of(row: Mapping[str, Any]) -> Losses:
     return Losses(*(math.nan if value is None else value for value in values))
 
 
-def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates: int) -> Data:
+def prepared(
+    frame: pl.DataFrame,
+    learner_ids: Mapping[Variant, int],
+    replicates: int,
+    foreign: Foreign = MappingProxyType({}),
+) -> Data:
     """Rows as `source.read` gives them, with positions for names."""
     positions, variants = {}, {}
     for what in ("learner", "adversary", "world"):
@@ -218,6 +231,7 @@ def prepared(frame: pl.DataFrame, learner_ids: Mapping[Variant, int], replicates
         worlds=variants["world"],
         kind=kind,
         replicates=replicates,
+        foreign=foreign,
     )
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from unbounded.experiments.grid import Described
 from unbounded.experiments.names import short
 from unbounded.experiments.registered import Registered
 
@@ -14,7 +15,7 @@ _LONGEST = 28  # a value that would make a name hard to read
 Variant = tuple[str, str]
 """A name, and all of its settings as JSON."""
 
-Known = Mapping[str, Registered]
+Known = Mapping[str, Registered | Described]
 """What the laboratory knows of the names of one family; others are shown as they are."""
 
 

@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unbounded.experiments.experiment import Experiment
-from unbounded.experiments.grid import Cell
-from unbounded.experiments.names import known
+from unbounded.experiments.grid import Cell, Plan
 from unbounded.experiments.store import SHOWN
 from unbounded.io import printable
 from unbounded.report.labels import learner_names, short_names, thousands
@@ -46,17 +45,18 @@ def means(frame: pl.DataFrame, e: Experiment) -> dict[str, Mean]:
     return {str(key): Mean(*row) for key, *row in summary.iter_rows()}
 
 
-def pivots(e: Experiment, cells: Sequence[Cell], found: dict[str, Mean]) -> list[Pivot]:
+def pivots(plan: Plan, found: dict[str, Mean]) -> list[Pivot]:
     """A table for each number of arms or world, and number of rounds."""
+    e, cells = plan.experiment, plan.cells
     learners = learner_names(
-        [(c.settings.learner, c.learner_settings) for c in cells], known(e.kind, "learners")
+        [(c.settings.learner, c.learner_settings) for c in cells], plan.known("learners")
     )
     adversaries = short_names(
-        [(c.settings.adversary, c.adversary_settings) for c in cells], known(e.kind, "adversaries")
+        [(c.settings.adversary, c.adversary_settings) for c in cells], plan.known("adversaries")
     )
     _, name, unit = SHOWN[e.kind]
     tables: dict[str, Pivot] = {}
-    for cell, size in zip(cells, _sizes(e, cells), strict=True):
+    for cell, size in zip(cells, _sizes(plan), strict=True):
         s = cell.settings
         title = f"{name} / {unit} after {thousands(s.rounds)} {_LENGTH[e.kind]}, {size}"
         table = tables.setdefault(title, Pivot(title, list(adversaries.values()), {}))
@@ -70,12 +70,12 @@ def pivots(e: Experiment, cells: Sequence[Cell], found: dict[str, Mean]) -> list
 _LENGTH = {"bandits": "rounds", "MDPs": "episodes"}
 
 
-def _sizes(e: Experiment, cells: Sequence[Cell]) -> list[str]:
-    if e.kind == "bandits":
-        return [f"{c.settings.arms} arms" for c in cells]
-    variants = [(str(c.settings.world), str(c.world_settings)) for c in cells]
+def _sizes(plan: Plan) -> list[str]:
+    if plan.experiment.kind == "bandits":
+        return [f"{c.settings.arms} arms" for c in plan.cells]
+    variants = [(str(c.settings.world), str(c.world_settings)) for c in plan.cells]
     # Sizes of worlds do not follow from their names.
-    names = short_names(variants, known("MDPs", "worlds"))
+    names = short_names(variants, plan.known("worlds"))
     return [names[variant] for variant in variants]
 
 

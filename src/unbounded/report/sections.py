@@ -12,7 +12,6 @@ import polars as pl
 
 from unbounded.experiments import experiment
 from unbounded.experiments.display import span_of
-from unbounded.experiments.names import known
 from unbounded.report import comparisons, curves
 from unbounded.report.comparisons import answer, ranking
 from unbounded.report.data import Data, prepared
@@ -27,10 +26,7 @@ _MOST_ROWS = 2000  # of a comparison
 
 def assembled(found: Sequence[Results], directory: Path, *, compare: bool = False) -> Report:
     """A report with a section for each experiment, after one that compares two."""
-    names = [
-        learner_names(_learners(results), known(results.experiment.kind, "learners"))
-        for results in found
-    ]
+    names = [learner_names(_learners(one), one.plan.known("learners")) for one in found]
     labels = list(dict.fromkeys(label for own in names for label in own.values()))
     place = {label: i for i, label in enumerate(labels)}
     sections = [
@@ -73,16 +69,16 @@ def _section(
 ) -> Section:
     e, frame = results.experiment, results.frame
     own = _learners(results)
-    data = prepared(frame, ids, e.replicates)
+    data = prepared(frame, ids, e.replicates, results.plan.foreign)
     drawn = charts(data, e.views) if frame.height else []
     first = ranking(data) if frame.height else ""
     if isinstance(first, Chart) and e.views and "ranking" not in e.views:
         drawn.insert(0, first)  # a page begins with what it says
-    settings = [_described(variant, names[variant], known(e.kind, "learners")) for variant in own]
+    settings = [_described(variant, names[variant], data.known("learners")) for variant in own]
     for variant, name in zip(data.adversaries, data.names["adversary"], strict=True):
-        settings.append(_described(variant, name, known(e.kind, "adversaries")))
+        settings.append(_described(variant, name, data.known("adversaries")))
     for variant, name in zip(data.worlds, data.names["world"], strict=True):
-        settings.append(_described(variant, name, known("MDPs", "worlds")))
+        settings.append(_described(variant, name, data.known("worlds")))
     return Section(
         id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
         title=e.title or e.name,
@@ -151,9 +147,8 @@ def _described(variant: Variant, name: str, known: Known) -> list[str]:
     settings = ", ".join(f"{key}={brief(value)}" for key, value in settings_of(variant[1]).items())
     if variant[0] not in known:
         return [name, settings, ""]
-    registered = known[variant[0]]
-    origin = f"{registered.module} of {registered.package}" if registered.package else ""
-    return [name, settings, "; ".join(filter(None, [registered.reference, origin]))]
+    one = known[variant[0]]
+    return [name, settings, "; ".join(filter(None, [one.reference, one.origin]))]
 
 
 def _code(frame: pl.DataFrame) -> list[list[str]]:
@@ -206,7 +201,9 @@ def _versus(found: Sequence[Results], ids: Mapping[Variant, int]) -> Section:
         ],
         how="vertical_relaxed",
     )
-    data = prepared(together, ids, min(results.experiment.replicates for results in found))
+    replicates = min(results.experiment.replicates for results in found)
+    foreign = {**first.plan.foreign, **second.plan.foreign}
+    data = prepared(together, ids, replicates, foreign)
     rows = _differences(data)
     names = [str(results.directory) for results in found]
     chart = Chart(

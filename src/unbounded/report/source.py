@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from unbounded import experiments
-from unbounded.experiments import Experiment, StoreError
-from unbounded.experiments.grid import Cell
-from unbounded.experiments.store import EXPERIMENT, Failure, in_order, missing
+from unbounded.experiments.experiment import Experiment
+from unbounded.experiments.grid import Cell, Plan, made_otherwise
+from unbounded.experiments.store import EXPERIMENT, Failure, Store, StoreError, in_order, missing
 from unbounded.io import read_regular
 
 
@@ -21,13 +20,17 @@ class Results(NamedTuple):
 
     directory: Path
     file: Path
-    experiment: Experiment
+    plan: Plan
     text: str
     frame: pl.DataFrame
     missing: list[tuple[str, int]]  # cells that lack replicates, and how many they lack
     failures: list[Failure]
     set_aside: list[tuple[Path, str]]
     other_code: int  # cells whose rows were made by other code than is installed here
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.plan.experiment
 
 
 def directories(directory: str | os.PathLike[str]) -> list[Path]:
@@ -48,17 +51,18 @@ def directories(directory: str | os.PathLike[str]) -> list[Path]:
 
 def read(directory: Path) -> Results:
     """All that is stored of the experiment in one directory."""
-    e, cells, store = experiments.opened(directory)
-    everything = store.read()
-    plan, other_code = _with_stored_keys(everything, cells)
-    frame = in_order(everything, plan, e.replicates)
+    store = Store(directory)
+    plan = store.plan()
+    e, everything = plan.experiment, store.read()
+    cells, other_code = _with_stored_keys(everything, plan.cells)
+    frame = in_order(everything, cells, e.replicates)
     counts: dict[int, int] = {}
-    for span in missing(frame, plan, e.replicates):
+    for span in missing(frame, cells, e.replicates):
         counts[span.cell] = counts.get(span.cell, 0) + span.replicates
     return Results(
         directory=directory,
         file=store.experiment,
-        experiment=e,
+        plan=plan,
         text=read_regular(store.experiment).decode("utf-8-sig"),
         frame=frame,
         missing=[(cells[i].label, count) for i, count in counts.items()],
@@ -85,5 +89,6 @@ def _with_stored_keys(frame: pl.DataFrame, plan: Sequence[Cell]) -> tuple[list[C
     for cell in plan:
         same = newest.get(tuple(cell.columns.values()), cell.key)
         found.append(cell if cell.key in keys else cell._replace(key=same))
-    others = sum(a.key != b.key for a, b in zip(plan, found, strict=True))
+    both = zip(plan, found, strict=True)
+    others = sum(planned.key != cell.key or made_otherwise(planned) for planned, cell in both)
     return found, others
