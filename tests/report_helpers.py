@@ -65,7 +65,7 @@ def keep(document: dict[str, Any], out: Path) -> None:
     from unbounded.experiments import Store, config, grid
 
     e = config.experiment(document)
-    Store(out).keep_experiment(config.dumps(e), grid.plan_of(e, grid.cells(e)))
+    Store(out).keep_experiment(config.dumps(e), grid.encoded(grid.plan_of(e, grid.cells(e))))
 
 
 def embedded(page: Path) -> dict[str, Any]:

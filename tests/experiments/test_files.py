@@ -64,7 +64,7 @@ from unbounded.experiments.store import StoreError
 if os.getuid() == 0:
     os.setuid(65534)
 try:
-    Store(sys.argv[1]).keep_experiment("arms = 3")
+    Store(sys.argv[1]).keep_experiment("arms = 3", b"{}")
 except StoreError as error:
     print(error)
 """

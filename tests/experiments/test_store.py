@@ -326,7 +326,16 @@ def test_what_is_no_file_is_set_aside(store: Store, put: Callable[[Path], None])
 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
-    "name", ["results", "failed", ".lock", "experiment.toml", "results/x.part", "failed/x.part"]
+    "name",
+    [
+        "results",
+        "failed",
+        ".lock",
+        "experiment.toml",
+        "plan.json",
+        "results/x.part",
+        "failed/x.part",
+    ],
 )
 def test_what_has_a_name_of_the_store_is_no_reason_to_wait(
     tmp_path: Path, put: Callable[[Path], None], name: str
@@ -336,7 +345,7 @@ def test_what_has_a_name_of_the_store_is_no_reason_to_wait(
     (tmp_path / name).parent.mkdir(exist_ok=True)
     put(tmp_path / name)
     try:
-        store.keep_experiment("arms = 3\n")
+        store.keep_experiment("arms = 3\n", b"{}")
         said = ""
     except StoreError as error:
         said = str(error)
@@ -401,8 +410,9 @@ def test_nothing_is_unpickled() -> None:
 
 def test_the_experiment_is_kept_beside_its_results(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    store.keep_experiment("arms = 3\n")
+    store.keep_experiment("arms = 3\n", b"{}")
     assert (tmp_path / "out/experiment.toml").read_text() == "arms = 3\n"
+    assert (tmp_path / "out/plan.json").read_bytes() == b"{}"
     assert store.experiment == tmp_path / "out/experiment.toml"
 
 

@@ -73,7 +73,7 @@ class Job(NamedTuple):
         self, *, engine: str = "local", workers: int | None = None, watcher: Watcher | None = None
     ) -> Result:
         """Run what is missing, and keep it; see `unbounded.experiments.runner.run_cells`."""
-        plan = grid.plan_of(self.experiment, self.cells)
+        plan = grid.encoded(grid.plan_of(self.experiment, self.cells))
         self.store.keep_experiment(config.dumps(self.experiment), plan)
         return run_cells(
             self.cells, self.experiment.replicates,

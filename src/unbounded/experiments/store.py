@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from unbounded.experiments.grid import SCHEMA, TIMING, Cell, Plan, decoded, encoded, versions
+from unbounded.experiments.grid import SCHEMA, TIMING, Cell, Plan, decoded, versions
 from unbounded.experiments.names import Kind
 from unbounded.experiments.shards import SHARDS, Shard
 from unbounded.experiments.task import Outcome, Span
@@ -250,10 +250,10 @@ class Store:
         places = [self.directory / name, *sorted(self.directory.glob(f"{SHARDS}/*/{name}"))]
         return [place for place in places if place.is_dir()]
 
-    def keep_experiment(self, text: str, plan: Plan) -> None:
-        """Write the experiment and its plan beside its results."""
+    def keep_experiment(self, text: str, plan: bytes) -> None:
+        """Write the experiment and its encoded plan beside its results."""
         with self.locked():
-            for name, content in ((PLAN, encoded(plan)), (EXPERIMENT, text.encode())):
+            for name, content in ((PLAN, plan), (EXPERIMENT, text.encode())):
                 if self.shard is None or not self._has(name, content):
                     write_whole(self.directory / name, content)
 
