@@ -18,6 +18,7 @@ import pytest
 import unbounded.settings
 from unbounded import simulate
 from unbounded.adversaries import StochasticGap
+from unbounded.testing import check_mdp_learner, learner_checks
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PACKAGES = ("own_bandit", "own_compiled", "own_mdp")
@@ -130,6 +131,19 @@ def agree(in_python, compiled, n, rounds):
     second = simulate(compiled(n), losses, rounds, 1, seed=1)
     assert np.array_equal(first.regret, second.regret)
     assert np.allclose(first.pseudo_regret, second.pseudo_regret, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("package", "name"), [("own_bandit", "EXP3pp"), ("own_compiled", "CompiledEXP3pp")]
+)
+def test_they_pass_the_checks_for_learners(packages, package, name) -> None:
+    for check in learner_checks(getattr(packages[package], name)):
+        if check.name != "compiled":  # it takes a compiler; see above
+            check()
+
+
+def test_the_mdp_learner_passes_its_checks(packages) -> None:
+    check_mdp_learner(packages["own_mdp"].GreedyModel)
 
 
 def test_greedy_model_plans_as_backward_induction_does(packages) -> None:

@@ -1,0 +1,677 @@
+"""Check that a learner or an adversary of your own keeps its contract.
+
+`check_learner`, `check_mdp_learner` and `check_adversary` play a class a few rounds in every way
+that the package does, and raise an `AssertionError` that names the check, what was seen and the
+remedy. `learner_checks`, `mdp_learner_checks` and `adversary_checks` return the same checks one by
+one, for pytest:
+
+    @pytest.mark.parametrize("check", learner_checks(Mine, rate=0.5), ids=lambda c: c.name)
+    def test_mine(check):
+        check()
+
+A pass shows no regret bound: compare with a learner you trust in `unbounded.simulate`.
+
+Examples
+--------
+>>> from unbounded import SCB
+>>> from unbounded.testing import check_learner, learner_checks
+>>> check_learner(SCB)
+>>> [check.name for check in learner_checks(SCB)][:2]
+['distribution', 'same_seed']
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from unbounded import settings as _settings
+from unbounded.core.arrays import Vector
+from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.jit.interpreter import interpreted
+from unbounded.learners.bandit import Learner
+from unbounded.learners.mdp import MDPLearner
+from unbounded.simulation.adversary import Adversary, MDPAdversary
+from unbounded.simulation.bandit import simulate
+from unbounded.simulation.mdp import simulate_mdp
+
+__all__ = [
+    "Check", "adversary_checks", "check_adversary", "check_learner", "check_mdp_learner",
+    "learner_checks", "mdp_learner_checks",
+]  # fmt: skip
+
+_LARGEST = sys.float_info.max
+# Remedies.
+_RANDOM = "Use no random numbers of your own and no state outside of the learner's attributes"
+_SAVE = "Keep all that changes in attributes that JSON can hold, or define `state` and `restore`"
+_UPDATE = "Change attributes in `update` only"
+_CHECKED = "Do not override `tell`: it checks what it is given"
+_UNITS = "Keep losses relative to a scale that they alone set, or claim scale_free=False"
+_STATE = "Keep no state outside of the learner"
+_KERNELS = (
+    "In kernels, avoid x**k, fastmath and indices out of bounds, and write every entry of an array "
+    "before you read it"
+)
+_KEY = "Draw random numbers from the key only: `unbounded.extend.uniform_at`"
+_FILL = "`fill` must write every entry of `out`"
+
+_ROUNDS = 60  # or episodes, of each play
+_SUM = 1e-9  # what probabilities may lack of 1
+_MDP = LayeredMDP([0.75, 0.25], [[[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]], [[1.0, 0.0, 0.0]] * 2]])
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one class; call it to run it.
+
+    Parameters
+    ----------
+    name : str
+    of : str
+        What is checked.
+    run : callable
+    """
+
+    name: str
+    of: str
+    run: Callable[[], None]
+
+    def __call__(self) -> None:
+        """Run the check; raise an `AssertionError` if it fails."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                self.run()
+            except _FailedError as failed:
+                raise AssertionError(f"{self.of}, {self.name}: {failed}") from None
+            except Exception as error:
+                raise AssertionError(f"{self.of}, {self.name}: it raised {error!r}") from error
+
+
+class _FailedError(Exception):
+    """A check failed; the message says what was seen, and the remedy."""
+
+
+def _require(condition: Any, seen: str, remedy: str) -> None:
+    if not condition:
+        raise _FailedError(f"{seen}. {remedy}")
+
+
+def _checks(of: str, cases: object) -> list[Check]:
+    methods = [name for name in vars(type(cases)) if not name.startswith("_")]
+    return [Check(name, of, getattr(cases, name)) for name in methods]
+
+
+def _run(checks: Sequence[Check]) -> None:
+    for check in checks:
+        check()
+
+
+# ------------------------------------------------------------------ bandits
+
+
+def check_learner(cls: type[Learner], **settings: Any) -> None:
+    """Check a bandit learner: run all of `learner_checks`.
+
+    Parameters
+    ----------
+    cls : type
+        A learner: below `PythonLearner`, or compiled.
+    **settings
+        Arguments of its constructor but for ``n_arms`` and ``seed``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbounded import PythonLearner
+    >>> class Forgetful(PythonLearner):  # its estimates are of the class, not of the learner
+    ...     L = {}
+    ...     def distribution(self):
+    ...         w = np.exp(-np.array([self.L.get(k, 0.0) for k in range(self.n_arms)]))
+    ...         return w / w.sum()
+    ...     def update(self, arm, probability, loss):
+    ...         self.L[arm] = 0.9 * self.L.get(arm, 0.0) + np.tanh(loss)
+    >>> check_learner(Forgetful)
+    Traceback (most recent call last):
+    AssertionError: Forgetful, same_seed: two learners with one seed and equal losses differ from \
+round 1 on. Use no random numbers of your own and no state outside of the learner's attributes
+    """
+    _run(learner_checks(cls, **settings))
+
+
+def learner_checks(cls: type[Learner], **settings: Any) -> list[Check]:
+    """Return the checks of a bandit learner, to run one by one.
+
+    Parameters
+    ----------
+    cls, **settings
+        As for `check_learner`.
+    """
+    return _checks(cls.__name__, _Bandit(cls, settings))
+
+
+class _Bandit:
+    """The checks of a bandit learner, in the order in which they are run."""
+
+    def __init__(self, cls: type[Learner], settings: dict[str, Any]) -> None:
+        self._cls: Any = cls
+        self._settings = settings
+
+    def distribution(self) -> None:
+        """Probabilities are finite, at least 0, and add up to 1."""
+        for n in (1, 2, 5, 70):
+            for q in self._play(self._make(n), self._losses(n))[1]:
+                _require_distribution(q, "distribution")
+
+    def same_seed(self) -> None:
+        """Equal seeds and losses give equal play, whatever else draws random numbers."""
+        np.random.seed(0)  # noqa: NPY002 # a learner that draws from it is found
+        first = self._play(self._make(), self._losses())
+        self._same(first, self._play(self._make(), self._losses()), "with one seed", _RANDOM)
+
+    def looking(self) -> None:
+        """What only looks changes nothing; nor does a choice that is forgotten."""
+        plain, looked = self._make(), self._make()
+        for t, row in enumerate(self._losses()):
+            before = looked.probabilities()
+            for look in (looked.probabilities, looked.save, looked.__repr__, lambda: looked.scale):
+                look()
+            same = np.array_equal(before, looked.probabilities())
+            _require(same, f"looking changed the distribution of round {t + 1}", _UPDATE)
+            for learner in (plain, looked):
+                self._tell(learner, learner.ask(), row)
+            same = np.array_equal(plain.probabilities(), looked.probabilities())
+            _require(same, f"looking changed what is learned in round {t + 1}", _UPDATE)
+        before = looked.probabilities()
+        looked.forget(looked.ask())
+        same = np.array_equal(before, looked.probabilities())
+        _require(same, "a choice that was forgotten changed the distribution", _UPDATE)
+
+    def probability(self) -> None:
+        """The probability of a choice is that of its arm."""
+        learner = self._make()
+        for row in self._losses():
+            q, choice = learner.probabilities(), learner.ask()
+            seen = f"arm {choice.arm} has probability {choice.probability}, of {q.tolist()}"
+            same = choice.probability == q[choice.arm] > 0.0
+            _require(same, seen, "`act` must draw from what `distribution` returns")
+            self._tell(learner, choice, row)
+
+    def save_and_load(self) -> None:
+        """A learner that is saved and loaded in the middle plays on as if nothing had been."""
+        losses = self._losses()
+        whole = self._play(self._make(), losses)
+        for at in (0, 1, _ROUNDS // 2):
+            learner = self._make()
+            arms, qs = self._play(learner, losses[:at])
+            arms_after, qs_after = self._play(type(learner).load(learner.save()), losses[at:])
+            parts = arms + arms_after, np.concatenate([qs[:-1], qs_after])
+            self._same(whole, parts, f"with and without a save after round {at}", _SAVE)
+
+    def delayed_feedback(self) -> None:
+        """Several choices may be outstanding, and are told in any order."""
+        if not self._cls.spec.delayed:
+            return
+        learner, losses = self._make(), self._losses()
+        for rows in np.array_split(losses, max(1, _ROUNDS // 4)):
+            choices = [learner.ask() for _ in rows]
+            for choice, row in zip(reversed(choices), rows, strict=True):
+                self._tell(learner, choice, row)
+            _require_distribution(learner.probabilities(), "distribution")
+        seen = f"{learner.rounds} of {_ROUNDS} rounds are counted with delayed feedback"
+        remedy = "`update` alone advances t; or declare delayed = False"
+        _require(learner.rounds == _ROUNDS, seen, remedy)
+
+    def wrong_feedback(self) -> None:
+        """NaN, infinities and unknown choices are errors, and change nothing."""
+        learner = self._make()
+        self._play(learner, self._losses())
+        choice, before = learner.ask(), learner.probabilities()
+        for wrong in (math.nan, math.inf, -math.inf):
+            try:
+                self._tell(learner, choice, np.full(learner.n_arms, wrong))
+            except (ValueError, TypeError):
+                same = np.array_equal(before, learner.probabilities())
+            else:
+                same = False
+            seen = f"a loss of {wrong} was accepted, or changed the learner"
+            _require(same, seen, _CHECKED)
+        self._tell(learner, choice, np.zeros(learner.n_arms))
+
+    def any_finite_loss(self) -> None:
+        """Losses of any size leave a distribution."""
+        largest = min(self._cls.spec.largest_loss, _LARGEST)
+        learner = self._make(4)
+        for size in (0.0, 5e-324, 1e-310, 1e-200, 1.0, 1e100, largest, 1.0, 0.0):
+            for row in np.outer([1.0, -1.0], [1.0, 0.5, -1.0, 0.0]) * min(size, largest):
+                for _ in range(2):
+                    self._tell(learner, learner.ask(), row)
+                    remedy = (
+                        "Divide before you multiply and subtract the largest exponent; or declare "
+                        "`largest_loss`"
+                    )
+                    _require_distribution(
+                        learner.probabilities(), f"after losses of {size:g}", remedy
+                    )
+
+    def scale_free(self) -> None:
+        """Losses times 2^k give the same play, bit for bit, where that is claimed."""
+        if not self._cls.spec.scale_free:
+            return
+        losses = self._losses()
+        losses[:3] = 0.0
+        plain = self._play(self._make(), losses)
+        for k in (-900, -7, 1, 64, 900):
+            scaled = self._play(self._make(), np.ldexp(losses, k))
+            self._same(plain, scaled, f"of losses and of the same times 2^{k}", _UNITS)
+
+    def translation_invariant(self) -> None:
+        """A constant that is added to all losses changes nothing, where that is claimed."""
+        if not self._cls.spec.shift_free:
+            return
+        losses = np.round(self._losses() * 2.0**20) / 2.0**20  # exact if 2^10 is added
+        plain = self._play(self._make(), losses)[1]
+        shifted = self._play(self._make(), losses + 1024.0)[1]
+        seen = f"adding 1024 to all losses moves probabilities by {abs(plain - shifted).max():.1e}"
+        _require(np.allclose(plain, shifted, atol=1e-6), seen, "Claim shift_free=False")
+
+    def simulation(self) -> None:
+        """`simulate` plays what ``ask`` and ``tell`` play, on any number of workers."""
+        losses = self._losses()
+
+        def row_of(t: int, last_arm: int, q: Vector, rng: Any) -> Vector:
+            return losses[t - 1]
+
+        once = simulate(self._make(), row_of, _ROUNDS, 2, seed=3, workers=1)
+        more = simulate(
+            self._make(), row_of, _ROUNDS, 2, seed=3, workers=2,
+            checkpoints=[_ROUNDS // 3, _ROUNDS],
+        )  # fmt: skip
+        same = np.array_equal(once.regret[:, -1], more.regret[:, -1])
+        _require(same, "workers and checkpoints change the regret", _STATE)
+        arms, _ = self._play(self._make(seed=once.seed(1)), losses)
+        paid = math.fsum(losses[np.arange(_ROUNDS), arms])
+        regret = paid - losses.sum(axis=0).min()
+        seen = f"regret is {once.regret[1, -1]} simulated and {regret} by ask and tell"
+        _require(np.isclose(once.regret[1, -1], regret, rtol=1e-9, atol=1e-9), seen, _STATE)
+
+    def compiled(self) -> None:
+        """Compiled and interpreted play are the same, bit for bit."""
+        if self._cls.spec.in_python:
+            return
+        plays = []
+        for jit in ("never", "always"):
+            with _jit(jit):
+                plays.append(self._play(self._make(), self._losses()))
+        self._same(plays[0], plays[1], "interpreted and compiled", _KERNELS)
+
+    def _make(self, n: int = 5, seed: Any = 0) -> Learner:
+        return self._cls(n, **self._settings | {"seed": seed})
+
+    def _losses(self, n: int = 5) -> Vector:
+        """Losses of both signs that grow, with one better arm."""
+        losses = np.random.default_rng(7).normal(size=(_ROUNDS, n))
+        losses[:, n // 3] -= 0.7
+        losses[_ROUNDS // 3 :] *= 3.7
+        return losses
+
+    def _tell(self, learner: Learner, choice: Any, row: Vector) -> None:
+        if self._cls.spec.feedback == "full":
+            learner.tell(choice, losses=row)
+        else:
+            learner.tell(choice, float(row[choice.arm]))
+
+    def _play(self, learner: Learner, losses: Vector) -> tuple[list[int], Vector]:
+        """The arms of all rounds, and the distributions before each and in the end."""
+        arms, qs = [], []
+        for row in losses:
+            qs.append(learner.probabilities())
+            choice = learner.ask()
+            arms.append(choice.arm)
+            self._tell(learner, choice, row)
+        return arms, np.array([*qs, learner.probabilities()])
+
+    def _same(self, one: Any, other: Any, of: str, remedy: str) -> None:
+        differ = np.flatnonzero((one[1] != other[1]).any(axis=1))
+        if one[0] == other[0] and differ.size == 0:
+            return
+        arms = [t for t, (a, b) in enumerate(zip(one[0], other[0], strict=True)) if a != b]
+        first = min([*arms, *differ.tolist()]) + 1
+        learners = "two learners with one seed and equal losses" if of == "with one seed" else None
+        what = learners or f"the plays {of}"
+        raise _FailedError(f"{what} differ from round {first} on. {remedy}")
+
+
+# ------------------------------------------------------------------ MDPs
+
+
+def check_mdp_learner(
+    cls: type[MDPLearner], mdp: LayeredMDP | None = None, **settings: Any
+) -> None:
+    """Check a learner for MDPs: run all of `mdp_learner_checks`.
+
+    Parameters
+    ----------
+    cls : type
+        A learner: below `PythonMDPLearner`, or compiled.
+    mdp : LayeredMDP, optional
+        Where it plays; by default two layers of two and three states, with two actions.
+    **settings
+        Arguments of its constructor but for ``layers``, ``n_actions`` and ``seed``.
+        ``episodes`` and ``transitions`` may be left out.
+
+    Examples
+    --------
+    >>> from unbounded import CostSCBRL
+    >>> check_mdp_learner(CostSCBRL)
+    """
+    _run(mdp_learner_checks(cls, mdp, **settings))
+
+
+def mdp_learner_checks(
+    cls: type[MDPLearner], mdp: LayeredMDP | None = None, **settings: Any
+) -> list[Check]:
+    """Return the checks of a learner for MDPs, to run one by one.
+
+    Parameters
+    ----------
+    cls, mdp, **settings
+        As for `check_mdp_learner`.
+    """
+    given, parameters = dict(settings), signature(cls).parameters
+    for name, value in (("episodes", _ROUNDS), ("transitions", (mdp or _MDP).P)):
+        if name in parameters and parameters[name].default is Parameter.empty:
+            given.setdefault(name, value)
+    return _checks(cls.__name__, _MDPCases(cls, mdp or _MDP, given))
+
+
+class _MDPCases:
+    """The checks of a learner for MDPs, in the order in which they are run."""
+
+    def __init__(self, cls: type[MDPLearner], mdp: LayeredMDP, settings: dict[str, Any]) -> None:
+        self._cls, self._mdp, self._settings = cls, mdp, settings
+
+    def policy(self) -> None:
+        """Policies are distributions over the actions of every state."""
+        learner = self._make()
+        plays = self._play(learner, self._losses())
+        for tables in [plan for plan, _ in plays] + [_tables(learner)]:
+            for table in tables:
+                for q in table:
+                    _require_distribution(q, "policy")
+
+    def same_seed(self) -> None:
+        """Equal seeds, states and losses give equal play."""
+        np.random.seed(0)  # noqa: NPY002 # a learner that draws from it is found
+        first = self._play(self._make(), self._losses())
+        self._same(first, self._play(self._make(), self._losses()), "with one seed", _RANDOM)
+
+    def looking(self) -> None:
+        """What only looks changes nothing."""
+        plain, looked = self._make(), self._make()
+        first = self._play(plain, self._losses())
+
+        def look() -> None:
+            for one in (looked.policy, looked.save, looked.__repr__):
+                one()
+
+        second = self._play(looked, self._losses(), look)
+        self._same(first, second, "with and without looking", _UPDATE)
+
+    def save_and_load(self) -> None:
+        """A learner that is saved and loaded in the middle plays on as if nothing had been."""
+        losses = self._losses()
+        whole = self._play(self._make(), losses)
+        for at in (0, 1, _ROUNDS // 2):
+            learner, rng = self._make(), np.random.default_rng(8)
+            parts = self._play(learner, losses[:at], rng=rng)
+            parts += self._play(type(learner).load(learner.save()), losses[at:], rng=rng)
+            self._same(whole, parts, f"with and without a save after episode {at}", _SAVE)
+
+    def wrong_feedback(self) -> None:
+        """NaN and infinities are errors, and change nothing."""
+        learner, H = self._make(), self._mdp.layers.horizon
+        self._play(learner, self._losses()[:10])
+        plan, before = learner.ask(), _tables(learner)
+        states, actions = self._walk(plan, np.random.default_rng(1))
+        for wrong in (math.nan, math.inf):
+            told: Any = np.full(H, wrong)
+            if self._cls.spec.feedback == "full":
+                told = self._mdp.layers.unpack_pairs(np.full(self._mdp.layers.n_pairs, wrong))
+            try:
+                learner.tell(plan, states, actions, told)
+            except (ValueError, TypeError):
+                same = all(map(np.array_equal, before, _tables(learner)))
+            else:
+                same = False
+            seen = f"a loss of {wrong} was accepted, or changed the learner"
+            _require(same, seen, _CHECKED)
+
+    def scale_free(self) -> None:
+        """Losses times 2^k give the same play, bit for bit, where that is claimed."""
+        if not self._cls.spec.scale_free:
+            return
+        losses = self._losses()
+        losses[:3] = 0.0
+        plain = self._play(self._make(), losses)
+        for k in (-900, 1, 900):
+            scaled = self._play(self._make(), np.ldexp(losses, k))
+            self._same(plain, scaled, f"of losses and of the same times 2^{k}", _UNITS)
+
+    def simulation(self) -> None:
+        """`simulate_mdp` plays the same on any number of workers."""
+        layers, losses = self._mdp.layers, self._losses()
+
+        def tables_of(t: int, last: Any, q: Any, rng: Any) -> list[Vector]:
+            return list(layers.unpack_pairs(losses[t - 1]))
+
+        once, more = (
+            simulate_mdp(
+                self._make(), self._mdp, tables_of, _ROUNDS, 2, seed=3, workers=workers,
+                checkpoints=checkpoints,
+            )
+            for workers, checkpoints in ((1, [_ROUNDS]), (2, [5, _ROUNDS]))
+        )  # fmt: skip
+        same = np.array_equal(once.regret[:, -1], more.regret[:, -1])
+        _require(same, "workers and checkpoints change the regret", _STATE)
+
+    def compiled(self) -> None:
+        """Compiled and interpreted play are the same, bit for bit."""
+        if self._cls.spec.in_python:
+            return
+        plays = []
+        for jit in ("never", "always"):
+            with _jit(jit):
+                plays.append(self._play(self._make(), self._losses()))
+        self._same(plays[0], plays[1], "interpreted and compiled", _KERNELS)
+
+    def _make(self, seed: Any = 0) -> MDPLearner:
+        layers: Any = {"layers": self._mdp.layers.sizes, "n_actions": self._mdp.layers.n_actions}
+        return self._cls(**layers, **self._settings, seed=seed)
+
+    def _losses(self) -> Vector:
+        """Losses of every pair: rewards between 0 and 1/H, which all learners take."""
+        shape = _ROUNDS, self._mdp.layers.n_pairs
+        return -np.random.default_rng(7).random(shape) / self._mdp.layers.horizon
+
+    def _walk(self, plan: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+        states: list[int] = []
+        actions: list[int] = []
+        p = self._mdp.initial
+        for h in range(self._mdp.layers.horizon):
+            states.append(int(rng.choice(p.size, p=p)))
+            actions.append(plan.act(h, states[h]))
+            if h < self._mdp.layers.horizon - 1:
+                p = self._mdp.transitions[h][states[h], actions[h]]
+        return states, actions
+
+    def _play(
+        self, learner: MDPLearner, losses: Vector, look: Callable[[], None] = lambda: None,
+        rng: np.random.Generator | None = None,
+    ) -> list[tuple[list[Vector], list[int]]]:  # fmt: skip
+        """The policy and the actions of every episode."""
+        rng, layers, out = rng or np.random.default_rng(8), self._mdp.layers, []
+        for row in losses:
+            look()
+            plan = learner.ask()
+            states, actions = self._walk(plan, rng)
+            tables = layers.unpack_pairs(row)
+            told: Any = [tables[h][s, a] for h, (s, a) in enumerate(zip(states, actions))]  # noqa: B905 # of one length
+            out.append(([table.copy() for table in plan.policy], actions))
+            learner.tell(plan, states, actions, tables if self._full else told)
+        return out
+
+    @property
+    def _full(self) -> bool:
+        return self._cls.spec.feedback == "full"
+
+    def _same(self, one: Any, other: Any, of: str, remedy: str) -> None:
+        for t, (a, b) in enumerate(zip(one, other, strict=True), start=1):
+            tables = zip(a[0], b[0], strict=True)
+            if a[1] != b[1] or not all(np.array_equal(x, y) for x, y in tables):
+                raise _FailedError(f"the plays {of} differ from episode {t} on. {remedy}")
+
+
+# ------------------------------------------------------------------ adversaries
+
+
+def check_adversary(adversary: Adversary | MDPAdversary) -> None:
+    """Check an adversary of bandits or of MDPs: run all of `adversary_checks`.
+
+    Parameters
+    ----------
+    adversary : Adversary or MDPAdversary
+
+    Examples
+    --------
+    >>> from unbounded.adversaries import StochasticGap
+    >>> check_adversary(StochasticGap())
+    """
+    _run(adversary_checks(adversary))
+
+
+def adversary_checks(adversary: Adversary | MDPAdversary) -> list[Check]:
+    """Return the checks of an adversary, to run one by one.
+
+    Parameters
+    ----------
+    adversary
+        As for `check_adversary`.
+    """
+    cases = _MDPLosses if isinstance(adversary, MDPAdversary) else _Losses
+    return _checks(type(adversary).__name__, cases(adversary))
+
+
+class _Losses:
+    """The checks of an adversary of bandits."""
+
+    def __init__(self, adversary: Any) -> None:
+        self._adversary = adversary
+
+    def finite(self) -> None:
+        """Every loss of every round is written, and finite."""
+        for n in (1, 2, 7):
+            rows = self._rows(n)
+            seen = f"losses are {rows[~np.isfinite(rows)][:1]} with {n} arms"
+            _require(np.isfinite(rows).all(), seen, _FILL)
+
+    def same_key(self) -> None:
+        """Equal keys give equal losses."""
+        np.random.seed(0)  # noqa: NPY002 # an adversary that draws from it is found
+        same = np.array_equal(self._rows(5), self._rows(5))
+        _require(same, "losses of one key differ from one run to the next", _KEY)
+
+    def looks(self) -> None:
+        """One that says it looks at nothing does not depend on the learner."""
+        if self._adversary.looks:
+            return
+        same = np.array_equal(self._rows(5), self._rows(5, other=True))
+        seen = "losses depend on q or last_arm"
+        _require(same, seen, "Declare looks = True: many rounds are filled at once otherwise")
+
+    def entry(self) -> None:
+        """The loss of one arm is what ``fill`` writes."""
+        kernel = type(self._adversary).entry
+        if kernel is None:
+            return
+        rows = self._rows(5, units=False)
+        (params, state), loss_of = self._begin(5), interpreted(kernel)
+        for t, row in enumerate(rows, start=1):
+            for k, loss in enumerate(row):
+                one = loss_of(params, state, t, k)
+                seen = f"entry gives {one} and fill {loss} for arm {k} in round {t}"
+                _require(one == loss, seen, "`entry` must return what `fill` writes")
+
+    def _begin(self, n: int) -> tuple[Vector, Vector]:
+        params, state = self._adversary.begin(n, _ROUNDS, 12345)
+        return params[2:], state
+
+    def _rows(self, n: int, *, other: bool = False, units: bool = True) -> Vector:
+        (params, state), fill = self._begin(n), interpreted(type(self._adversary).fill)
+        rows, last = np.full((_ROUNDS, n), np.nan), -1
+        q = np.full(n, 1.0 / n) if not other else np.eye(n)[0]
+        for t, row in enumerate(rows, start=1):
+            fill(params, state, t, last, q, row)
+            last = (t if other else 2 * t) % n
+        scale, shift = (self._adversary.scale, self._adversary.shift) if units else (1.0, 0.0)
+        return scale * rows + shift
+
+
+class _MDPLosses:
+    """The checks of an adversary of MDPs."""
+
+    def __init__(self, adversary: Any) -> None:
+        self._adversary = adversary
+
+    def finite(self) -> None:
+        """Every loss of every episode is written, and finite."""
+        rows = self._rows()
+        seen = f"losses are {rows[~np.isfinite(rows)][:1]}"
+        _require(np.isfinite(rows).all(), seen, _FILL)
+        remedy = "`fill` must write out[0] = 0, of the pair before the first layer"
+        _require(np.all(rows[:, 0] == 0.0), f"out[0] is {rows[0, 0]}", remedy)
+
+    def same_key(self) -> None:
+        """Equal keys give equal losses."""
+        np.random.seed(0)  # noqa: NPY002 # an adversary that draws from it is found
+        same = np.array_equal(self._rows(), self._rows())
+        _require(same, "losses of one key differ from one run to the next", _KEY)
+
+    def _rows(self) -> Vector:
+        params = self._adversary.begin(_MDP, _ROUNDS, 12345)
+        fill = interpreted(type(self._adversary).fill)
+        rows = np.full((_ROUNDS, _MDP.layers.n_pairs), np.nan)
+        q = np.full(_MDP.layers.n_pairs, 0.25)
+        for t, row in enumerate(rows, start=1):
+            fill(params, t, q, _MDP.layers.table, row)
+        return rows
+
+
+def _tables(learner: Any) -> list[Vector]:
+    """The policy of a learner: its own, or what a user's ``policy`` returns."""
+    policy = learner.policy()
+    return [np.array(table) for table in getattr(policy, "tables", policy)]
+
+
+def _require_distribution(
+    q: Vector, what: str, remedy: str = "Return probabilities that are finite and add up to 1"
+) -> None:
+    legal = np.all(np.isfinite(q)) and np.all(q >= 0.0) and abs(q.sum() - 1.0) <= _SUM
+    _require(legal, f"{what}: {q.tolist()} is no distribution", remedy)
+
+
+@contextmanager
+def _jit(how: str) -> Iterator[None]:
+    before, _settings.jit = _settings.jit, how
+    try:
+        yield
+    finally:
+        _settings.jit = before
