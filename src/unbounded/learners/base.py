@@ -99,33 +99,16 @@ class AskTell(Repeatable, Generic[T]):
 
     # What subclasses fill in.
 
-    def _fresh(self) -> Vector:
-        """The buffer of a learner that knows nothing yet."""
-        raise NotImplementedError
-
-    @classmethod
-    def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:
-        """How many entries the buffer of a learner with these settings has at least."""
-        raise NotImplementedError
+    _fresh: Callable[[], Vector]  # the buffer of a learner that knows nothing yet
+    _fewest_entries: Callable[[Mapping[str, Any]], int]  # of a buffer with these settings
+    _ticket: Callable[[int, tuple[Any, ...], str], T]  # of an outstanding record, by its issuer
+    _snapshot: Callable[[], tuple[Vector, dict[int, tuple[Any, ...]]]]  # both of one moment
+    _kept: Callable[[tuple[Any, ...]], list[Any]]  # a record as JSON, for `_record_of`
+    _record_of: Callable[[int, list[Any]], tuple[Any, ...]]  # what was kept, or a ValueError
+    _check_counts: Callable[[], None]  # asks, tells and outstanding tickets must fit together
 
     def _fit(self, size: int) -> None:
         """Make the buffer one of ``size`` entries, if it can grow to that."""
-
-    def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> T:
-        """The ticket of an outstanding record."""
-        raise NotImplementedError
-
-    def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
-        """Buffer and outstanding records, both of one moment."""
-        raise NotImplementedError
-
-    def _kept(self, record: tuple[Any, ...]) -> list[Any]:
-        """A record as JSON, for `_record_of`."""
-        raise NotImplementedError
-
-    def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
-        """The record that was kept, or a ValueError."""
-        raise NotImplementedError
 
     def _more(self) -> dict[str, Any]:
         """What `save` keeps of a learner that is more than its buffer."""
@@ -136,10 +119,6 @@ class AskTell(Repeatable, Generic[T]):
 
     def _check_state(self) -> None:
         """Refuse a loaded state that no learner can have."""
-
-    def _check_counts(self) -> None:
-        """Refuse asks, tells and outstanding tickets that do not fit together."""
-        raise NotImplementedError
 
     def _renew_stream(self, bits: PCG64) -> None:
         """Draw from ``bits`` from now on, and give up all that is outstanding."""
