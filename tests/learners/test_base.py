@@ -10,7 +10,6 @@ import pytest
 from saved_helpers import buffer_of, changed, fields_of, with_buffer
 from unbounded import AHB, SCB, IndependentSCB, TsallisINF, UniformPolicy
 from unbounded.learners import persistence as saved
-from unbounded.learners.base import AskTell
 from unbounded.learners.tickets import Ticket
 
 
@@ -286,18 +285,3 @@ def test_settings_cannot_be_changed_through_their_parts():
     learner = TsallisINF(3, loss_range=(0.0, 1.0))
     learner.settings["loss_range"][0] = 7.0
     assert learner.settings["loss_range"] == [0.0, 1.0]
-
-
-def test_the_base_asks_for_what_subclasses_add():
-    class Bare(AskTell):
-        pass
-
-    bare = Bare.__new__(Bare)
-    steps = [
-        bare._fresh, bare._snapshot, bare._check_counts, lambda: bare._asked,
-        lambda: bare._fewest_entries({}), lambda: bare._ticket(0, (), ""), lambda: bare._kept(()),
-        lambda: bare._record_of(0, []),
-    ]  # fmt: skip
-    for step in steps:
-        with pytest.raises(NotImplementedError):
-            step()
