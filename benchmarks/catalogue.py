@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 from catalogue_cells import ADVERSARIES, COSTS, LEARNERS, REPLICATES, ROUNDS, SEED, Told
+from result_tables import write_tables
 
 from unbounded import simulate
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 DATA = RESULTS / "data" / "catalogue.csv"
-PAGE = RESULTS / "catalogue.md"
 ARMS = (10, 100)
 ROWS = COSTS | ADVERSARIES
 
@@ -289,8 +289,7 @@ def main() -> None:
         wanted = set(itertools.product(args.arms, args.adversaries, args.learners))
         cells = [cell for cell in all_cells() if cell in wanted and cell not in played]
         play(cells, args.workers)
-    PAGE.write_text(page(load(), ROUNDS), encoding="utf-8")
-    print(f"wrote {PAGE}")
+    write_tables("catalogue", page(load(), ROUNDS))
 
 
 if __name__ == "__main__":

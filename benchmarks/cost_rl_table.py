@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 
 import numpy as np
+from result_tables import write_tables
 from scb_rl_table import ADVERSARIES as ALL
 from scb_rl_table import DATA as KNOWN
 from scb_rl_table import RESULTS, key, parser_of, play_missing, true_ranges
@@ -30,7 +31,6 @@ from unbounded.mdps.scb_rl import SCBRL
 from unbounded.simulation.mdp import simulate_mdp
 
 DATA = RESULTS / "data" / "cost_rl"
-PAGE = RESULTS / "cost-rl-table.md"
 HEAD = """# CostSCBRL: the whole table
 
 Made by `python benchmarks/cost_rl_table.py` from `docs/results/data/cost_rl` and
@@ -209,7 +209,7 @@ def main():
     play_missing(given, DATA, {key(row) for row in load()}, cell)
     cells = cells_of(load())
     print(summary(cells))
-    PAGE.write_text(page(cells))
+    write_tables("cost-rl-table", page(cells))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ import time
 from collections import defaultdict
 
 import numpy as np
-from policy_optimization_page import APO, BESIDE, DATA, PAGE, page
+from policy_optimization_page import APO, BESIDE, DATA, page
+from result_tables import write_tables
 from scb_rl_calibrate import SEED as CALIBRATION_SEED
 from scb_rl_calibrate import WORLDS as CALIBRATION_WORLDS
 from scb_rl_table import ADVERSARIES, FIRST_SEED
@@ -261,7 +262,7 @@ def main():
             write("taxi", play_taxi())
         else:
             PARTS[part]()
-    PAGE.write_text(page(cells()))
+    write_tables("policy-optimization", page(cells()))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from scb_rl_table import ADVERSARIES
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 DATA = RESULTS / "data" / "policy_optimization"
-PAGE = RESULTS / "policy-optimization.md"
 FIGURE = RESULTS / "policy-optimization-taxi.svg"
 OURS, THEIRS = "policy optimisation", "SCB-RL practical"
 APO = {

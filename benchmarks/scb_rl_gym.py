@@ -13,6 +13,7 @@ import time
 
 import gymnasium as gym
 import numpy as np
+from result_tables import write_tables
 from scb_rl_table import RESULTS
 
 from unbounded import (
@@ -26,7 +27,7 @@ from unbounded import (
 from unbounded.adapters.gymnasium import Layered, play, tables
 from unbounded.adversaries.mdps import MDPReplay
 
-PAGE, FIGURE = RESULTS / "scb-rl-gym.md", RESULTS / "scb-rl-gym.svg"
+FIGURE = RESULTS / "scb-rl-gym.svg"
 T, TOLL, POINTS = 10_000, 0.5, [300, 1000, 2000, 4000, 7000, 10_000]
 ENVIRONMENTS = {  # name, settings, horizon, what its costs are multiplied by
     "FrozenLake 8x8": ("FrozenLake-v1", {"map_name": "8x8"}, 16, 1.0),
@@ -133,7 +134,7 @@ def main():
         ]
         figures[name] = out
     lines += [f"![Regret]({FIGURE.name})", ""]
-    PAGE.write_text("\n".join(lines))
+    write_tables("scb-rl-gym", "\n".join(lines))
     draw(figures)
 
 

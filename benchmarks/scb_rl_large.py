@@ -13,6 +13,7 @@ import csv
 from collections import defaultdict
 
 import numpy as np
+from result_tables import write_tables
 from scb_rl_table import ADVERSARIES, RESULTS, make, parser_of, play_missing, true_ranges
 from scb_rl_table import WORLDS as SMALL
 from scb_rl_table import load as load_small
@@ -21,7 +22,6 @@ from unbounded import worlds
 from unbounded.simulation.mdp import simulate_mdp
 
 DATA = RESULTS / "data" / "scb_rl_large"
-PAGE = RESULTS / "scb-rl-large.md"
 OURS, TOLD, UNIFORM = "SCB-RL practical", "UOB-REPS, true range", "uniform"
 LEARNERS = (OURS, TOLD, UNIFORM)
 WORLDS = {
@@ -130,7 +130,7 @@ def main():
     }
     play_missing(given, DATA, done, cell)
     small = [row for row in load_small() if row["learner"] in LEARNERS and int(row["T"]) <= 10**5]
-    PAGE.write_text(page(small + load()))
+    write_tables("scb-rl-large", page(small + load()))
 
 
 if __name__ == "__main__":

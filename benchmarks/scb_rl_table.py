@@ -18,6 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from result_tables import write_tables
 
 from unbounded import worlds
 from unbounded.adversaries.mdps import (
@@ -45,7 +46,6 @@ from unbounded.simulation.mdp import simulate_mdp
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 DATA = RESULTS / "data" / "scb_rl"
-PAGE = RESULTS / "scb-rl-table.md"
 HEAD = """# SCB-RL: the whole table
 
 Made by `python benchmarks/scb_rl_table.py` from `docs/results/data/scb_rl`; do not edit.
@@ -277,7 +277,7 @@ def main():
     given = parser_of(__doc__.splitlines()[0], LEARNERS, ADVERSARIES, WORLDS).parse_args()
     play_missing(given, DATA, {key(row) for row in load()}, cell)
     summary(load())
-    PAGE.write_text(page(load()))
+    write_tables("scb-rl-table", page(load()))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import catalogue
 import numpy as np
 from adversary_search import GENERATIONS
 from catalogue_cells import ADVERSARIES
+from result_tables import write_tables
 from signed_cells import (
     ARMS,
     BLOCKS,
@@ -47,8 +48,7 @@ from signed_cells import (
     all_cells,
 )
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-DATA, PAGE = DOCS / "results" / "data" / "signed.csv", DOCS / "results" / "signed.md"
+DATA = Path(__file__).resolve().parents[1] / "docs" / "results" / "data" / "signed.csv"
 
 
 def load() -> dict[Cell, tuple[np.ndarray, str]]:
@@ -263,9 +263,7 @@ def main() -> None:
                 file=sys.stderr,
                 flush=True,
             )
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(page(load()), encoding="utf-8")
-    print(f"wrote {PAGE}")
+    write_tables("signed", page(load()))
 
 
 if __name__ == "__main__":

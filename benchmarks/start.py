@@ -1,6 +1,6 @@
 """How soon one can play: fresh processes, each with an empty cache, beside ``import numba``.
 
-    python benchmarks/start.py [--turns 5] [--page docs/guide/starting.md]
+    python benchmarks/start.py [--turns 5] [--write]    # docs/results/tables/start-1.csv, ...
 
 Every figure is CPU seconds of a process from its beginning, so that other load does not count, or
 a ratio to those of a process that only imports Numba, measured in the same turn. The peers
@@ -24,6 +24,8 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
+
+from result_tables import write_tables
 
 UNIT = "import numba"
 SCB_20 = """
@@ -137,7 +139,6 @@ PEERS = {
     """,
 }
 TOUR = Path(__file__).resolve().parents[1] / "experiments" / "tour"
-MARK = "<!-- benchmarks/start.py -->"
 
 
 def child(script: str, python: str = sys.executable, jit: str = "auto") -> list[float]:
@@ -239,7 +240,7 @@ def installed(directory: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--page", type=Path, help="a page to write the tables into")
+    parser.add_argument("--write", action="store_true", help="write the tables as CSV files")
     parser.add_argument("--peers", type=Path, help="an environment with the peers; made if missing")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -248,10 +249,8 @@ def main() -> None:
         parts += [first_decisions(max(1, given.turns // 2), peers), demo()]
     tables = "\n\n".join("\n".join(part) for part in parts)
     print(tables)
-    if given.page is not None:
-        before, _, rest = given.page.read_text(encoding="utf-8").partition(MARK)
-        after = rest.partition(MARK)[2]
-        given.page.write_text(f"{before}{MARK}\n\n{tables}\n\n{MARK}{after}", encoding="utf-8")
+    if given.write:
+        write_tables("start", tables)
 
 
 if __name__ == "__main__":

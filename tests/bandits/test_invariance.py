@@ -1,10 +1,14 @@
-"""Who is scale-free and who is shift-free: found by playing, and kept as a page of the docs.
+"""Which learners are scale-free and translation-invariant: found by playing, saved as a table.
 
-``PYTHONPATH=tests python tests/bandits/test_invariance.py`` writes docs/results/invariance.md.
+``PYTHONPATH=tests python tests/bandits/test_invariance.py`` writes the table,
+docs/results/tables/invariance.csv. Each learner plays 150 rounds of losses of both signs, and the
+same losses multiplied by 2^±100 and by 3.7, and shifted by 1024 (they are multiples of 2^-20, so
+that the shift is exact); then the same with losses of 0 and 1/4, where means are often tied.
 """
 
 from __future__ import annotations
 
+import csv
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,30 +16,11 @@ import numpy as np
 
 from bandit_examples import EXAMPLES, Example
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "invariance.md"
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "results" / "tables" / "invariance.csv"
 ROUNDS, N = 150, 5
 EXACT, ROUNDING, NO = "bit for bit", "to rounding", "no"
-_HEAD = f"""# Who is scale-free, who is shift-free
-
-Made by `PYTHONPATH=tests python tests/bandits/test_invariance.py` and compared with every test run. Each learner plays
-{ROUNDS} rounds of losses of both signs, and the same losses multiplied by 2^100 and 2^-100, by 3.7,
-and moved by +1024 (the losses are multiples of 2^-20, so that moving them is exact). The three
-columns after that are the same with losses of 0 and 1/4, where means of arms are often equal. "bit
-for bit": the probabilities of all rounds are identical. "to rounding": they differ by less than
-1e-9, and the arms played are the same. "until a tie, t": the same up to round t, after which two arms
-have the same mean, but rounded means that differ with the change, and another arm is taken.
-
-Multiplying by a power of two changes nothing in a scale-free learner, down to losses of 5e-324; but
-`AdaFTRL`, `AdaHedge`, `EpsilonGreedy`, `SOLOFTRL` and `UMABNN` round losses below 1e-290 or so. Other factors, and
-shifts, are rounded. Learners with smooth weights keep that small for a while; longer plays do part
-in the end, because a difference of 1e-16 grows when estimates are divided by probabilities. A
-learner that takes the arm of smallest mean, `EpsilonGreedy`, can part at the first tie.
-
-Learners that are told the range are told that of the losses before they are changed.
-
-| learner | settings | times 2^±100 | times 3.7 | plus 1024 | tied, times 2^±100 | tied, times 3.7 | tied, plus 1024 |
-|---|---|---|---|---|---|---|---|
-"""  # noqa: E501 - the head of a Markdown table is one line
+HEAD = ["learner", "settings", "times 2^±100", "times 3.7", "plus 1024", "tied, times 2^±100",
+        "tied, times 3.7", "tied, plus 1024"]  # fmt: skip
 
 
 def losses() -> np.ndarray:
@@ -91,14 +76,19 @@ def row(example: Example) -> list[str]:
     ]
 
 
-def line(example: Example) -> str:
+def line(example: Example) -> list[str]:
     settings = ", ".join(f"{key}={value!r}" for key, value in example.settings.items())
-    return f"| {example.spec.name} | {settings} | {' | '.join(row(example))} |"
+    return [example.spec.name, settings, *row(example)]
 
 
-def test_the_page_says_what_happens(example):
-    assert line(example) in PAGE.read_text(encoding="utf-8").splitlines(), (
-        "what happens is not what docs/results/invariance.md says: run "
+def saved() -> list[list[str]]:
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_the_table_says_what_happens(example):
+    assert line(example) in saved(), (
+        "what happens is not what docs/results/tables/invariance.csv says: run "
         "`PYTHONPATH=tests python tests/bandits/test_invariance.py`, and look at the difference"
     )
 
@@ -117,12 +107,14 @@ def test_only_epsilon_greedy_minds_ties(example):
     assert not any(parted[:4])
 
 
-def test_the_page_has_every_learner_and_no_other():
-    rows = [text for text in PAGE.read_text(encoding="utf-8").splitlines() if text[:2] == "| "]
-    assert len(rows) == 1 + len(EXAMPLES)
+def test_the_table_has_every_learner_and_no_other():
+    head, *rows = saved()
+    assert head == HEAD
+    assert len(rows) == len(EXAMPLES)
 
 
 if __name__ == "__main__":
-    lines = [line(parameter.values[0]) for parameter in EXAMPLES]
-    PAGE.write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")
-    print(PAGE.read_text(encoding="utf-8"))
+    with TABLE.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([HEAD, *(line(parameter.values[0]) for parameter in EXAMPLES)])
+    print(TABLE.read_text(encoding="utf-8"))
