@@ -19,7 +19,7 @@ import zipfile
 from email import message_from_bytes
 from pathlib import Path
 
-TUTORIAL = Path(__file__).parents[1] / "docs" / "guide" / "tutorial-algorithm.md"
+TUTORIAL = Path(__file__).parents[1] / "docs" / "guide" / "own-algorithm.md"
 FIRST = """
 import numpy as np
 import matplotlib

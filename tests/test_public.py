@@ -12,7 +12,8 @@ import pytest
 import unbounded
 from unbounded import bandits, mdps
 
-README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+SUMMARIES = "".join((REFERENCE / name).read_text("utf-8") for name in ("bandits.rst", "mdps.rst"))
 
 
 @pytest.mark.parametrize("name", [*bandits.algorithms(), *mdps.algorithms()])
@@ -24,8 +25,10 @@ def test_every_learner_is_public(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*bandits.algorithms(), *mdps.algorithms()])
-def test_every_learner_is_in_the_readme(name: str) -> None:
-    assert f"`{name}`" in README, f"{name} has no row in the table of README.md"
+def test_every_learner_is_in_the_summary_of_the_reference(name: str) -> None:
+    assert f":class:`~unbounded.{name}`" in SUMMARIES, (
+        f"{name} has no row in the table at the top of docs/reference/bandits.rst or mdps.rst"
+    )
 
 
 @pytest.mark.parametrize("name", unbounded.__all__)

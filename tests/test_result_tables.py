@@ -80,7 +80,9 @@ def test_what_a_page_shows_is_in_the_table(name, section, table, monkeypatch):
     if section:
         known = [row for row in known if row[0] == section]
     shown, _, *lines = [cells(line) for line in table.splitlines()]
-    columns = [head.index(column, 1) for column in shown]
+    columns: list[int] = []
+    for name in shown:  # of columns with the same name, the next one
+        columns.append(next(i for i, c in enumerate(head) if i and c == name and i not in columns))
     assert known
     for line in lines:
         assert line in [[row[column] for column in columns] for row in known]
