@@ -37,7 +37,7 @@ bench: .venv/.bench .venv/.test  ## ratios against peers and references; needs g
 	$(BIN)/python benchmarks/occupancy.py
 	$(BIN)/python benchmarks/durable.py
 
-dist: .venv/.release  ## a release, tried in a new environment: docs/develop/releasing.md
+dist: .venv/.release  ## a release, tried in a new environment: docs/develop/index.md
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*

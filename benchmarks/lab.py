@@ -1,6 +1,6 @@
 """What the laboratory costs: planning, storing, and running a grid of a minute.
 
-python benchmarks/lab.py             # all figures of docs/guide/laboratory.md, about three minutes
+python benchmarks/lab.py             # figures of docs/results/benchmarks.md, about three minutes
 python benchmarks/lab.py plan store  # some of them
 """
 

@@ -7,8 +7,9 @@
     python benchmarks/policy_optimization.py            # only write the page
 
 Every part writes into docs/results/data/policy_optimization; cells of `regret` and `full` that are
-there are not played again. At the end docs/results/policy-optimization.md is written from what is
-there. What others have in the small worlds is read from docs/results/data/scb_rl. Times are CPU
+there are not played again. At the end the tables in docs/results/tables are written from what is
+there. What others have in the small worlds is read from docs/results/data/scb_rl.
+Times are CPU
 times.
 """
 

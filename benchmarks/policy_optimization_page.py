@@ -1,4 +1,4 @@
-"""docs/results/policy-optimization.md, from what benchmarks/policy_optimization.py has measured."""
+"""The tables of what benchmarks/policy_optimization.py has measured."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The tables of docs/results/paper.md, from what `unbounded run experiments/paper` has stored.
+"""The tables of the paper's claims, from what `unbounded run experiments/paper` has stored.
 
     python benchmarks/results.py out/paper              # all of them
     python benchmarks/results.py out/paper theorem-2    # of one experiment

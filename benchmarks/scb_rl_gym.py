@@ -6,7 +6,7 @@ Each step has the environment's own cost, and one of three directions costs more
 each eighth of the episodes. The transitions are the environment's tables, which no learner knows;
 some are told which transitions are possible. Regret is exact and against the best fixed policy.
 Then the same learner plays through the adapter, for episodes per second. Writes
-docs/results/scb-rl-gym.md and its figure.
+docs/results/tables/scb-rl-gym-1.csv and its figure.
 """
 
 import time

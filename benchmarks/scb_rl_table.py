@@ -5,7 +5,7 @@
 
 Resumable: every cell (learner, world, adversary, T, seed) is one line of
 docs/results/data/scb_rl/T.csv, written when it is done, and is not computed again; delete lines to
-play them again. At the end docs/results/scb-rl-table.md is written. Nothing was tuned on these
+play them again. At the end docs/results/tables has its tables. Nothing was tuned on these
 worlds and seeds.
 """
 

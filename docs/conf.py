@@ -22,7 +22,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
 ]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 4  # the anchors that GitHub gives to headings
 myst_dmath_double_inline = True
 exclude_patterns = ["_*"]
@@ -39,6 +39,7 @@ html_title = "unbounded"
 html_theme_options = {"top_of_page_buttons": []}
 html_copy_source = False
 html_math_renderer = "mathml"  # no script, no network, and screen readers read it
+templates_path = ["_templates"]  # the sidebar shows one level: at most 20 links
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 # What screen readers and keyboards need and the theme leaves out.

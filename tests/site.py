@@ -13,9 +13,10 @@ from pathlib import Path
 from browser_helpers import started
 
 PAGES = (
-    "index.html", "guide/concepts.html", "guide/which-learner.html", "guide/tutorial-replicas.html",
-    "theory/algorithms.html", "theory/notation.html", "results/index.html", "reference/index.html",
-    "reference/choosing.html", "develop/contributing.html",
+    "index.html", "faq.html", "guide/concepts.html", "guide/which-learner.html",
+    "guide/production.html", "theory/algorithms.html", "theory/notation.html", "theory/index.html",
+    "results/index.html", "results/benchmarks.html", "reference/index.html",
+    "reference/bandits.html", "reference/choosing.html", "develop/index.html",
 )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def warm(
 ) -> Warmed:
     """Compile what learners need, and keep it: for images, clusters and continuous integration.
 
-    Whoever then finds this cache starts at once; see `docs/guide/containers.md`.
+    Whoever then finds this cache starts at once; see `docs/guide/production.md`.
 
     Parameters
     ----------

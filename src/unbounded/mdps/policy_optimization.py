@@ -25,7 +25,7 @@ pay more than anything seen in its layer so far, and would never be tried again 
 
 Three things differ from the paper. Q comes through the model and not from the losses of the rest of
 the episode, and losses are centered, by a control variate with the optimism of l+/(u + gamma):
-both are better (docs/results/policy-optimization.md). And u is a mean and not an upper bound: that
+both are better (docs/results/index.md). And u is a mean and not an upper bound: that
 is one pass over what was seen, for all states. So **there is no theorem** for this learner.
 
 Each layer's numbers are in units of 2^e, the exponent of its R_h: any finite float64 is a legal
@@ -227,7 +227,7 @@ class PolicyOptimization(MDPLearner):
 
     For worlds of hundreds or thousands of states, where `SCBRL` takes more time and memory. It
     needs neither the number of episodes nor a phase of exploration, and keeps only the transitions
-    that it has seen. There is no theorem for it; docs/results/policy-optimization.md has what was
+    that it has seen. There is no theorem for it; docs/results/index.md has what was
     measured.
 
     Parameters

@@ -173,7 +173,7 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
 
     Four separate range clipping from scale clipping, two were found against `AdaINF`. The searches
     are benchmarks/adversary_search.py and benchmarks/signed.py; what they say about the learners is
-    in docs/results/clipping.md. The programs were simplified and rounded by hand; the reasons given
+    in docs/results/index.md. The programs were simplified and rounded by hand; the reasons given
     for their effect are conjectures.
 
     - "punish confident": the best arm is at the observed minimum, by a small gap; who becomes sure
