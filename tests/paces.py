@@ -42,6 +42,7 @@ def each_way(monkeypatch: pytest.MonkeyPatch, simulation: Callable[[], Any]) -> 
             forget(patch)
             patch.setattr(settings, "jit", jit)
             patch.setattr(Code, "load", lambda self: None)
+            patch.setattr(schedule, "_PER_NUMBER", 0.0)  # no learner is large
             for kind in ("SMALL", "BANDIT", "MDP", "SOLVER"):
                 patch.setattr(schedule.Seconds, kind, 0.0)
             for code in (bandit_loops.SUMS, bandit_loops.FILLS, mdp_loops.IN_PYTHON):
