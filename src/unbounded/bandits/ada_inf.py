@@ -62,7 +62,6 @@ class State(NamedTuple):
     arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         n, t, arms = params.n, self.t, self.arms
         largest, smallest = self.largest, self.smallest
         require(np.all(largest[1:] <= largest[:-1]), "the largest losses are in no order")

@@ -65,7 +65,6 @@ class State(NamedTuple):
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         n, t = params.n, self.t
         self.ceiling.check_for(params.lower, growing_rank(n, t) if params.growing else params.K)
         require(self.clipped + self.below < t, "there are no so many losses")

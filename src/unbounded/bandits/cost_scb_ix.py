@@ -42,7 +42,6 @@ class State(NamedTuple):
     arms: Arms  # L_hat >= 0, in units of 2^e, and p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         self.ceiling.check_for(params.lower, params.m)
         require(self.ceiling.C_max == self.ceiling.C, "a threshold fell")
         require(self.clipped + self.below < self.t, "there are no so many losses")

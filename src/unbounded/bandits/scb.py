@@ -60,7 +60,6 @@ class State(NamedTuple):
     arms: Arms  # L_hat, in units of 2^e, and q_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         self.arms.check_for(self.t)
 
 

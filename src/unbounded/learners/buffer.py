@@ -50,8 +50,8 @@ class Packing:
     (the same bytes seen as int64), one of these with its kind (`unbounded.core.arrays`), or
     NamedTuples of such fields. A ``Vector | None`` is None where it is empty, so that kernels can
     do without what it is for. A NamedTuple may have a method ``check()`` (``State``:
-    ``check(params)``), which raises a ValueError where its fields do not fit together. What needs
-    other arguments is called ``check_for``, by whoever has them.
+    ``check(params)``), which raises a ValueError where its fields do not fit together, so that no
+    learner can have them. What needs other arguments is ``check_for``, for whoever has them.
 
     Examples
     --------

@@ -82,7 +82,6 @@ class State(NamedTuple):
     rates: Scratch  # layers: C_h/eta_h, of `weigh`
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         self.ceilings.check_for(params.lower)
         losses = (self.t - 1) * params.lower.size
         require(self.clipped + self.below <= losses, "no so many losses")

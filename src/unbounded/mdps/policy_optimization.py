@@ -165,8 +165,7 @@ def improve_layer(
         return
     gamma = params.implicit / math.sqrt(lay[SIZE, h] * A * float(state.t))
     unit = 0.0  # of the next layer, in units of this one
-    V_mean = 0.0
-    B_mean = 0.0
+    V_mean = B_mean = 0.0
     if h < H and state.R[h] > 0.0:
         unit = math.ldexp(1.0, int(state.e[h]) - int(state.e[h - 1]))
         V_mean = mean(state.V, lay[STATE, h + 1], lay[STATE, h + 2])
@@ -176,9 +175,7 @@ def improve_layer(
     for s in range(lay[SIZE, h]):
         first = lay[PAIR, h] + s * A
         u = state.mass[lay[STATE, h] + s]
-        V = 0.0
-        B = 0.0
-        b = 0.0
+        V = B = b = 0.0
         for p in range(first, first + A):
             share = 1.0 / (u * pi[p] + gamma)  # what divides l_hat and b
             Q = -state.half[h - 1] * gamma * share

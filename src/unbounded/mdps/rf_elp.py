@@ -88,7 +88,6 @@ class State(NamedTuple):
     zeros: Vector  # layers: no reward is to be estimated, as the reward is known
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         self.model.check()
         progress, library = self.progress, self.library
         states, size = self.model.V.size, library.size

@@ -55,7 +55,6 @@ class State(NamedTuple):
     play: uob_reps_ex.State
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         self.search.check(params.search)
         done = self.search.progress.target == self.search.model.V.size - 1
         require(self.exploring != done, "it explores what is explored")

@@ -85,13 +85,8 @@ def _fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> N
     phase = params[at : at + _WIDTH]
     end, best, level, gap, noise = phase[0], int(phase[1] * n), phase[2], phase[3], phase[4]
     size = phase[5] * phase[6] ** ((share - begin) / max(end - begin, 1e-9))
-    reaction, trigger, spike_rate, spike, margin = (
-        phase[7],
-        phase[8],
-        phase[9],
-        phase[10],
-        phase[11],
-    )
+    reaction, trigger, spike_rate, spike = phase[7], phase[8], phase[9], phase[10]
+    margin = phase[11]
     stream = stream_of(state[_KEY], t)
     likeliest = 0
     unlikeliest = 0

@@ -41,7 +41,6 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         require(math.ldexp(params.budget, self.J) >= self.S, "lambda would have grown")
 
 

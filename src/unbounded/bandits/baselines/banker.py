@@ -41,7 +41,6 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         require(close(self.sigma, _sigma(params.n_log_T, self.B, self.Q)), "another sigma")
         check_lambda(self.lam, params.n)
 

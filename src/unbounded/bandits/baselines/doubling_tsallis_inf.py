@@ -44,7 +44,6 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         self.anchor.check_for(self.L_hat)
 
 

@@ -39,7 +39,6 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         check_start(self.x, self.L_hat, params.eta)
 
 

@@ -49,7 +49,6 @@ class State(NamedTuple):
     squares: Vector  # (n,) Q of every arm; >= 0
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
         require(np.all(abs(self.squares) <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
 

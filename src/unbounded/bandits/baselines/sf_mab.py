@@ -40,7 +40,6 @@ class State(NamedTuple):
     law: Law  # p'_t, mixed
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         require(np.all(self.p > 0.0), "p has zeros")
         check_lambda(self.lam, params.n)
 

@@ -31,7 +31,6 @@ class State(NamedTuple):
     arms: Arms  # cumulative loss estimates, and p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         self.arms.check_for(self.t)
 
 

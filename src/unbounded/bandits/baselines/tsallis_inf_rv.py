@@ -35,7 +35,6 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         check_start(self.x, self.L_hat, 4.0 / math.sqrt(self.t))
 
 

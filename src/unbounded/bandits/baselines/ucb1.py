@@ -33,7 +33,6 @@ class State(NamedTuple):
     gains: Sizes  # (n,) sums of 1 - loss
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         require(np.all(self.gains <= self.plays), "there are no such gains")
 
 

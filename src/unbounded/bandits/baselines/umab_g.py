@@ -47,7 +47,6 @@ class State(NamedTuple):
     law: Law  # q_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         n = params.n
         require(self.C >= params.C_1, "losses have no such sizes")
         require(params.G_1 <= self.G <= params.G_most, "exploration has no such cost")

@@ -35,7 +35,6 @@ class State(NamedTuple):
     law: Law  # p_t
 
     def check(self, params: Params) -> None:
-        """Reject a state that cannot have been learned."""
         check_lambda(self.lam, params.n)
 
 

@@ -218,8 +218,7 @@ def _rebuild_pair(
             hi[start + j * m] = 1.0  # thought impossible, and seen
             changed = True
     if nested:  # is the intersection empty?
-        lowest = 0.0
-        highest = 0.0
+        lowest = highest = 0.0
         for j in range(n):
             k = start + j * m
             a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
@@ -260,8 +259,7 @@ def _interval(
 @kernel
 def box_sums(m: int, n: int, k: int, lo: Vector, hi: Vector) -> tuple[float, float]:
     """Sum lo and hi over the n entries of the pair whose first is ``k``."""
-    low = 0.0
-    high = 0.0
+    low = high = 0.0
     for j in range(n):
         low += lo[k + j * m]
         high += hi[k + j * m]

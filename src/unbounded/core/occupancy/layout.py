@@ -283,10 +283,7 @@ def dots(m: int, n: int, x: Vector, P: Vector, start: int, out: Vector) -> None:
         P1 = P[k + m : k + 2 * m]
         P2 = P[k + 2 * m : k + 3 * m]
         P3 = P[k + 3 * m : k + 4 * m]
-        t0 = 0.0
-        t1 = 0.0
-        t2 = 0.0
-        t3 = 0.0
+        t0 = t1 = t2 = t3 = 0.0
         for i in range(m):
             t0 += x[i] * P0[i]
             t1 += x[i] * P1[i]

@@ -153,9 +153,7 @@ def halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
 @kernel
 def _power_sums(L: Vector, x: float, p: Vector, lanes: Vector) -> tuple[float, float, float]:
     n = L.size
-    S2 = 0.0
-    S3 = 0.0
-    S4 = 0.0
+    S2 = S3 = S4 = 0.0
     if n < LANES:
         for i in range(n):
             d = 1.0 / (L[i] - x)
@@ -261,9 +259,7 @@ def _inverse_sums(
     L: Vector, smallest: float, eta: float, lam: float, p: Vector, lanes: Vector
 ) -> tuple[float, float, float]:
     n = L.size
-    S1 = 0.0
-    S2 = 0.0
-    S3 = 0.0
+    S1 = S2 = S3 = 0.0
     whole = n - n % LANES
     if whole > 0:
         lanes[: 3 * LANES] = 0.0

@@ -52,8 +52,7 @@ def mixability_gap(L: Vector, eta: float, w: Vector, losses: Vector) -> float:
     top = -math.inf
     for i in range(n):
         top = max(top, -(L[i] - L_min) - (losses[i] - l_min))
-    before = 0.0
-    after = 0.0
+    before = after = 0.0
     for i in range(n):
         before += math.exp(-eta * (L[i] - L_min))
         after += math.exp(-eta * ((L[i] - L_min) + (losses[i] - l_min) + top))

@@ -92,7 +92,6 @@ class State(NamedTuple):
     room: Scratch
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         require(self.epochs < self.t, "no so many epochs")
         R, e = 0.0, 0
         for h in range(self.W.size - 1, -1, -1):

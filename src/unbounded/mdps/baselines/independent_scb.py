@@ -58,7 +58,6 @@ class State(NamedTuple):
     lane_sums: Scratch
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         n_actions = (self.L_hat.size - 1) // (self.W.size - 1)
         for L in self.L_hat[1:].reshape(-1, n_actions):
             require_growth(L, self.t)

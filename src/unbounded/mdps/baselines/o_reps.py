@@ -57,7 +57,6 @@ class State(NamedTuple):
     solver: Solver
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         L_hat, w = self.estimates.L_hat, self.estimates.w
         require(np.all(L_hat >= 0.0), "there are no such estimates")
         require(np.all((w == 0.0) | (w >= 2.0**-1000)), "there are no such weights")

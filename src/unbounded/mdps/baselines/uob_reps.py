@@ -62,7 +62,6 @@ class State(NamedTuple):
     work: Scratch  # of the solver
 
     def check(self, params: Params) -> None:
-        """Reject what cannot have been learned."""
         logarithms = np.concatenate([self.ln_q, self.ln_P])
         legal = (logarithms >= math.log(LEAST) - ROUNDING) & (logarithms <= ROUNDING)
         require(np.all(legal), "there are no such probabilities")
