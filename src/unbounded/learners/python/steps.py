@@ -32,6 +32,8 @@ class InPython:
     _defines: ClassVar[tuple[str, ...]]  # the methods that a class must have
     _may_define: ClassVar[tuple[str, ...]]  # ... and what else of the bases it may replace
     _may_set: ClassVar[tuple[str, ...]]  # ... and what it may have as attributes
+    _declared: Callable[[], Any]  # of the class: the spec of a user's class
+    _play_as_told: Callable[[Vector], None]  # write to a buffer what the user's code wants to play
     _base: ClassVar[type]  # `PythonLearner` or `PythonMDPLearner`
     _buffer: Vector
     _given: dict[str, Any]  # the settings
@@ -78,11 +80,6 @@ class InPython:
                 f"{cls.__name__}.__init__ must name all its settings: *args, **kwargs and "
                 "parameters without names cannot be kept"
             )
-
-    @classmethod
-    def _declared(cls) -> Any:
-        """The spec of a user's class."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ for users
 
@@ -151,10 +148,6 @@ class InPython:
             f"{type(self).__name__} sets self.{name}, a name that every learner uses otherwise: "
             "call it something else"
         )
-
-    def _play_as_told(self, buffer: Vector) -> None:
-        """Write what the user's code wants to play into the buffer."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ learning
 
