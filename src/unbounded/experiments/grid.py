@@ -209,6 +209,7 @@ def _call(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _brief(value: Any) -> str:
+    value = list(value) if isinstance(value, tuple) else value  # as JSON gives it back
     text = f"{value:g}" if isinstance(value, float) else str(value)
     if os.path.isabs(text):  # of a file
         text = Path(text).name
