@@ -189,7 +189,7 @@ def exp3_section(old: list[str]) -> list[str]:
         "- River and SMPyBandits keep weights, not their logarithms; River's overflow (below).",
         "- SMPyBandits plays the first n rounds as a permutation of the arms, but still divides by",
         "  the probability that it would have drawn with: the first estimates are biased.",
-        "- pymab refuses gains outside [0, 1]; River and SMPyBandits take them as they are. With",
+        "- pymab rejects gains outside [0, 1]; River and SMPyBandits take them as they are. With",
         "  `loss_range` we clip, and count what was clipped.", "",
     ]  # fmt: skip
 
@@ -204,7 +204,7 @@ def tsallis_section() -> list[str]:
         f"| rounds with a weight wrong by more than 0.1 | {theirs[0]:.1%} | {ours[0]:.1%} |",
         f"| rounds with the largest weight on another arm | {theirs[1]:.1%} | {ours[1]:.1%} |",
         f"| largest error of a weight | {theirs[2]:.2g} | {ours[2]:.0e} |", "",
-        "It is SMPyBandits that is wrong, for two reasons. It finds the normaliser x by",
+        "It is SMPyBandits that is wrong, for two reasons. It finds the normalizer x by",
         "minimising (sum - 1)^2 over the whole line; the weights are even in L - x, so that",
         "there are false minima with x above min L. And it calls Exp3's update first, which",
         "changes the weight of the arm before the loss is divided by it. Its rate, 1/sqrt(t)",
@@ -239,14 +239,14 @@ def main() -> None:
             "None of the three has it. `Exp3IX` is compared with a slow implementation written",
             "from the formulas (`tests/bandits/test_slow_twins.py`).", "",
         ],
-        "## Faults met on the way": lambda: [
+        "## Bugs met on the way": lambda: [
             "| package | what | outcome |", "|---|---|---|", *river_faults(), "",
         ],
     }  # fmt: skip
     lines = [
         "# Beside other packages", "",
         "Made by `python benchmarks/peers.py`. Where probabilities are compared, both learners are",
-        "told the same losses of the same arms, those that ours drew.", "",
+        "given the same losses of the same arms, those that ours drew.", "",
     ]  # fmt: skip
     for title, make in makers.items():
         lines += [title, ""]

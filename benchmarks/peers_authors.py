@@ -109,7 +109,7 @@ def _exactly(loss: Any, rate: float) -> np.ndarray:
 def umab_g_difference(directory: Path, exploration: str, exact: bool) -> tuple[float, float]:
     """The largest difference of a probability from ours, and of the sum of theirs from 1.
 
-    With ``exact``, their normaliser is found by bisection to the last bit, and not to 1e-3.
+    With ``exact``, their normalizer is found by bisection to the last bit, and not to 1e-3.
     """
     probability = _load(directory / "probability.py", "probability")
     algorithm = _load(directory / "algorithm.py", "algorithm")
@@ -148,13 +148,13 @@ def ahb_section(directory: Path) -> list[str]:
         "| their code | largest difference of a probability from `AHB` |", "|---|---|",
         f"| as it is | {found['none']:.2g} |",
         f"| with gamma's constant as in the paper | {found['constant']:.2g} |",
-        f"| with the paper's t, centre and start too | {found['all']:.0e} |", "",
+        f"| with the paper's t, center and start too | {found['all']:.0e} |", "",
         "So estimates, mixability gap, rate and weights are the same, and what differs is around",
         "them. By the paper (JMLR 24(13), Algorithm 1, (8) and Theorem 7, at alpha = 1/2) ours is",
         "right, and their code does something else, which its theorem covers in part only:", "",
         "- gamma_t = min(1/2, sqrt(10 n ln n / (t - 1))); the paper has sqrt(2.5 n ln n / t), half",
         "  of that. Theorem 7 holds for any non-increasing gamma_t up to 1/2, with a larger bound.",
-        "- The centre C is the maximum of the first n - 1 payoffs; the paper has the mean of the",
+        "- The center C is the maximum of the first n - 1 payoffs; the paper has the mean of the",
         "  first n. By its Remark 6 any value of the range will do.",
         "- The n-th of the first n pulls is learnt from; in the paper none of them is.",
         "- When every gain is negative, exp(eta y) is 0 at the infinite first rate, and the gap is",
@@ -170,7 +170,7 @@ def umab_g_section(directory: Path) -> list[str]:
         "not the name of the repository). Their functions for UMAB-G as they stand, but for the",
         f"draw; {N} arms, {ROUNDS} rounds of losses in [-6, 4], and the arms that `UMABG` drew.",
         "Their T is fixed at 1200.", "",
-        "| their code | `UMABG` | largest difference of a probability | with an exact normaliser |",
+        "| their code | `UMABG` | largest difference of a probability | with an exact normalizer |",
         "|---|---|---|---|",
     ]  # fmt: skip
     worst = 0.0
@@ -185,7 +185,7 @@ def umab_g_section(directory: Path) -> list[str]:
         lines.append(f'| `{name}` | `"{exploration}"` | {plain:.1g} | {exact:.0e} |')
     return [
         *lines, "",
-        "The update is the same. Their normaliser is searched until the weights sum to 1 within",
+        "The update is the same. Their normalizer is searched until the weights sum to 1 within",
         f"0.001 (here they were off by up to {worst:.1g}), and they are not divided by their sum",
         "before the loss is divided by one of them; ours is exact.", "",
     ]  # fmt: skip

@@ -155,8 +155,8 @@ def tuned(family: Callable[[int], Callable[[int], Teaching]]) -> Callable[[int],
 def main() -> None:
     into = command("curriculum").parse_args().into
     teachers: dict[str, Callable[[int], Teaching]] = {
-        "Teacher, told nothing": lambda seed: Teacher(SIDE**2, seed=seed),
-        "Exp3.S, told the range at x1, tuned": tuned(told_range),
+        "Teacher, no range": lambda seed: Teacher(SIDE**2, seed=seed),
+        "Exp3.S, known range at x1, tuned": tuned(told_range),
         "Exp3.S, running extremes, tuned": tuned(with_extremes),
         "any field": lambda seed: Teacher(SIDE**2, Uniform, seed=seed),
         "always the first field": lambda seed: Always(),

@@ -180,8 +180,8 @@ def main() -> None:
         tries = workers(delayed(learned)(where, uob(width, rate), 900) for rate in rates)
         rate = rates[int(np.argmin([costs.mean() for costs in tries]))]
         makers = {
-            "SCB-RL, told nothing": scb_rl,
-            f"UOB-REPS, told the range, rate {rate:g}": uob(width, rate),
+            "SCB-RL, no range": scb_rl,
+            f"UOB-REPS, known range, rate {rate:g}": uob(width, rate),
             "UOB-REPS, range 100 times too small": uob(0.01 * width, rate),
             "UOB-REPS, range 100 times too large": uob(100.0 * width, rate),
         }
@@ -207,7 +207,7 @@ def main() -> None:
     shown = {name: over(name, last) for name in costs if name != "best rule in hindsight"}
     figure, axes = plt.subplots(figsize=(8.0, 3.0), layout="constrained")
     tuned = [name for name in makers if "rate" in name]
-    bars(axes, shown, ["SCB-RL, told nothing"], tuned)
+    bars(axes, shown, ["SCB-RL, no range"], tuned)
     what = "dollars per order above the best rule in hindsight, last fifth of the orders"
     figure.supxlabel(what, size=10)
     figure.suptitle(f"Selling {TITLES[where]}: 20 replicates of 10,000 orders", size=11)

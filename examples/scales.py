@@ -1,8 +1,8 @@
 """Regret against the scale of the losses: a table, and a figure in out/scales.png and .svg.
 
-The same latencies in other units: 10^-6 ... 10^6. A learner that knows no scale should not care.
-Two were told that losses are in [0, 10], as nearly all are in one of the units: smaller losses they
-hardly see, and larger ones they clip, so that all arms look alike. Nothing is tuned.
+The same latencies in other units: 10^-6 ... 10^6. Scale-free learners play the same in all of them.
+Two learners assume losses in [0, 10], which is right in one of the units: smaller losses look like
+0, and larger ones are clipped, so that all arms look alike. Nothing is tuned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import StrMethodFormatter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -37,7 +37,7 @@ from unbounded.adversaries import Latencies
 
 N_ARMS, ROUNDS, REPLICATES = 10, 20_000, 16
 SCALES = 10.0 ** np.arange(-6, 7, 2)
-TOLD = (0.0, 10.0)  # at scale 1, less than 1% of the slowest arm's latencies are longer
+RANGE = (0.0, 10.0)  # at scale 1, less than 1% of the slowest arm's latencies are longer
 LEARNERS: dict[str, tuple[Learner, str, str]] = {
     # name: (settings, colour, line and marker); the colours are Okabe and Ito's but for one, safe
     # for colour-blind eyes
@@ -47,8 +47,8 @@ LEARNERS: dict[str, tuple[Learner, str, str]] = {
     "SCB-IX": (SCBIX(N_ARMS), "#009E73", "-v"),
     "AHB": (AHB(N_ARMS), "#CC79A7", "-D"),
     "epsilon-greedy": (EpsilonGreedy(N_ARMS), "#999999", "-P"),
-    "Tsallis-INF, told [0, 10]": (TsallisINF(N_ARMS, loss_range=TOLD), "#D55E00", "--X"),
-    "Exp3, told [0, 10]": (Exp3(N_ARMS, loss_range=TOLD), "#E69F00", "--*"),
+    "Tsallis-INF, range [0, 10]": (TsallisINF(N_ARMS, loss_range=RANGE), "#D55E00", "--X"),
+    "Exp3, range [0, 10]": (Exp3(N_ARMS, loss_range=RANGE), "#E69F00", "--*"),
     "uniform": (Uniform(N_ARMS), "#000000", ":"),
 }
 
@@ -86,15 +86,14 @@ def draw(regret: dict[str, np.ndarray], directory: Path) -> list[Path]:
     figure, axes = plt.subplots(figsize=(8.0, 4.8), layout="constrained")
     for name in sorted(LEARNERS, key=lambda name: -regret[name][-1]):  # as the lines end
         _, colour, line = LEARNERS[name]
-        axes.plot(SCALES, regret[name], line, color=colour, markersize=5, label=name)
+        percent = 100.0 * regret[name] / regret["uniform"]
+        axes.plot(SCALES, percent, line, color=colour, markersize=5, label=name)
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("the median of the fastest arm's latencies, in some unit")
-    axes.set_ylabel("mean regret / that median")
-    axes.set_title("Scale-free learners do not care how large the losses are")
+    axes.set_ylim(0.0, 105.0)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.0f}%"))
+    axes.set_xlabel("unit of the losses: the same latencies, multiplied by this")
+    axes.set_ylabel("regret, in percent of random choice")
+    axes.set_title("Scale-free learners play the same in every unit (lower is better)")
     axes.grid(alpha=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     paths = [directory / f"scales.{suffix}" for suffix in ("png", "svg")]

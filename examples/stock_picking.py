@@ -54,7 +54,7 @@ def main() -> None:
     }
     for width in RANGES:
         told = (-width, width)
-        makers[f"Exp3, told ±{width:,.0f}"] = lambda seed, told=told: Exp3(
+        makers[f"Exp3, range ±{width:,.0f}"] = lambda seed, told=told: Exp3(
             n, loss_range=told, seed=seed
         )
     curves = {
