@@ -3,7 +3,7 @@
 `check_learner`, `check_mdp_learner` and `check_adversary` play a class a few rounds in every way
 that the package does, and raise an `AssertionError` that names the check, what was seen and the
 remedy. `learner_checks`, `mdp_learner_checks` and `adversary_checks` return the same checks one by
-one, for pytest:
+one, for pytest::
 
     @pytest.mark.parametrize("check", learner_checks(Mine, rate=0.5), ids=lambda c: c.name)
     def test_mine(check):
