@@ -149,3 +149,11 @@ def test_nearest() -> None:
     assert nearest("scb", ["AHB", "SCB"]).startswith("the nearest valid one is 'SCB'")
     assert nearest(None, ["SCB"]) == "(valid: SCB)"
     assert nearest("x", []) == "it has no settings"
+
+
+def test_settings_that_are_documented_elsewhere_are_explained_here() -> None:
+    for kind, fields in names.FAMILIES.items():
+        for field in fields:
+            for entry in names.known(kind, field).ours.values():
+                for parameter in entry.parameters.values():
+                    assert "see `" not in parameter.text, f"{entry.name}.{parameter.name}"

@@ -21,6 +21,7 @@ from unbounded.cli import app as cli
 from unbounded.cli import inspect
 from unbounded.experiments import config, grid, task
 from unbounded.experiments.grid import SCHEMA, frame_of
+from unbounded.experiments.shards import missing
 from unbounded.experiments.store import (
     SHOWN,
     Failure,
@@ -28,7 +29,6 @@ from unbounded.experiments.store import (
     StoreError,
     checked_content,
     in_order,
-    missing,
 )
 from unbounded.experiments.task import Span
 

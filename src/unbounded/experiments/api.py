@@ -16,8 +16,8 @@ from unbounded.experiments.experiment import ConfigError, Experiment
 from unbounded.experiments.grid import Cell
 from unbounded.experiments.progress import Watcher
 from unbounded.experiments.runner import Result, run_cells
-from unbounded.experiments.shards import Shard, of_share, rows_of_share, shard_of, share_of
-from unbounded.experiments.store import Store, in_order, missing
+from unbounded.experiments.shards import Shard, missing, of_share, rows_of_share, shard_of, share_of
+from unbounded.experiments.store import Store, in_order
 from unbounded.experiments.task import Span
 from unbounded.io import printable
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from numpy.typing import ArrayLike
 
+import unbounded
 from unbounded.validation import Nested
 
 REQUIRED = inspect.Parameter.empty
@@ -65,9 +66,13 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     doc = inspect.getdoc(cls) or ""
     documented: dict[str, tuple[str, str]] = {}
     for one in reversed(getattr(cls, "__mro__", (cls,))):  # what its base documents in its place
-        for name, entry in _documented_parameters(inspect.getdoc(one) or "").items():
-            if name not in documented or "see `" not in entry[0]:
+        for name, entry in _documented_parameters(one).items():
+            elsewhere = re.search(r"see `(\w+)`", entry[0])
+            if elsewhere is None:
                 documented[name] = entry
+            elif name not in documented:
+                other = getattr(unbounded, elsewhere[1], None)
+                documented[name] = _documented_parameters(other).get(name, entry)
     try:
         made = cls if inspect.isfunction(cls) else cls.__init__
         hints = get_type_hints(made, include_extras=True)
@@ -129,8 +134,9 @@ def _nesting(annotation: Any) -> int:
     return 1 + max(map(_nesting, parts), default=0)
 
 
-def _documented_parameters(doc: str) -> dict[str, tuple[str, str]]:
-    """name -> (type, description), from a numpydoc section "Parameters"."""
+def _documented_parameters(cls: Any) -> dict[str, tuple[str, str]]:
+    """name -> (type, description), from the section "Parameters" of a docstring."""
+    doc = inspect.getdoc(cls) or ""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", doc, re.M | re.S)
     found: dict[str, tuple[str, str]] = {}
     if not section:

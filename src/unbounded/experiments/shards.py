@@ -1,4 +1,4 @@
-"""Shards: a grid cut into parts that need nothing of one another but a directory.
+"""What is left to run, and shards: parts that need nothing of one another but a directory.
 
 Which replicates a shard has follows from the experiment alone, not from what is stored: shards that
 start at different times agree on it without talking to one another. `script` has Slurm run them.
@@ -12,8 +12,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from unbounded.experiments.experiment import ConfigError
@@ -109,6 +110,38 @@ def rows_of_share(frame: pl.DataFrame, plan: Sequence[Cell], share: Sequence[Spa
     end = {cell: span.first + span.replicates for cell, span in owned.items()}
     from_, to = (key.replace_strict(one, default=-1, return_dtype=pl.Int64) for one in (first, end))
     return frame.filter(pl.col("replicate").is_between(from_, to, closed="left"))
+
+
+def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[Span]:
+    """The replicates that the rows lack."""
+    stored = frame.select("cell", "replicate").unique()
+    counts = {
+        str(key): replicates_of
+        for key, replicates_of in stored.group_by("cell").agg(pl.col("replicate")).iter_rows()
+    }
+    spans = []
+    for i, cell in enumerate(plan):
+        if cell.key not in counts:
+            spans.append(Span(i, 0, replicates))
+            continue
+        have = np.array(counts[cell.key], dtype=np.int64)
+        have = np.sort(have[have < replicates])
+        ends = np.concatenate(([-1], have, [replicates]))
+        gaps = np.flatnonzero(np.diff(ends) > 1)
+        spans += [Span(i, int(ends[g]) + 1, int(ends[g + 1] - ends[g]) - 1) for g in gaps]
+    return spans
+
+
+def of_other_code(frame: pl.DataFrame, plan: Sequence[Cell]) -> int:
+    """How many cells have rows with their settings that were made by other code."""
+    names = [*plan[0].columns, "code"]
+    stored = set(frame.select(names).unique().iter_rows())
+    codes: dict[tuple[Any, ...], set[str]] = {}
+    for *settings, code in stored:
+        codes.setdefault(tuple(settings), set()).add(code)
+    return sum(
+        bool(codes.get(tuple(cell.columns.values()), {cell.code}) - {cell.code}) for cell in plan
+    )
 
 
 _SCRIPT = """\

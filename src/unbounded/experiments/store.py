@@ -25,13 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import polars as pl
 
 from unbounded.experiments.grid import SCHEMA, TIMING, Cell, Plan, decoded, versions
 from unbounded.experiments.names import Kind
 from unbounded.experiments.shards import SHARDS, Shard
-from unbounded.experiments.task import Outcome, Span
+from unbounded.experiments.task import Outcome
 from unbounded.io import PART, read_regular, try_lock, write_atomic
 from unbounded.results import BANDITS, MDPS, Shown
 
@@ -144,38 +143,6 @@ def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.D
             )
         frame = once
     return frame.drop("_position")
-
-
-def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[Span]:
-    """The replicates that the rows lack."""
-    stored = frame.select("cell", "replicate").unique()
-    counts = {
-        str(key): replicates_of
-        for key, replicates_of in stored.group_by("cell").agg(pl.col("replicate")).iter_rows()
-    }
-    spans = []
-    for i, cell in enumerate(plan):
-        if cell.key not in counts:
-            spans.append(Span(i, 0, replicates))
-            continue
-        have = np.array(counts[cell.key], dtype=np.int64)
-        have = np.sort(have[have < replicates])
-        ends = np.concatenate(([-1], have, [replicates]))
-        gaps = np.flatnonzero(np.diff(ends) > 1)
-        spans += [Span(i, int(ends[g]) + 1, int(ends[g + 1] - ends[g]) - 1) for g in gaps]
-    return spans
-
-
-def of_other_code(frame: pl.DataFrame, plan: Sequence[Cell]) -> int:
-    """How many cells have rows with their settings that were made by other code."""
-    names = [*plan[0].columns, "code"]
-    stored = set(frame.select(names).unique().iter_rows())
-    codes: dict[tuple[Any, ...], set[str]] = {}
-    for *settings, code in stored:
-        codes.setdefault(tuple(settings), set()).add(code)
-    return sum(
-        bool(codes.get(tuple(cell.columns.values()), {cell.code}) - {cell.code}) for cell in plan
-    )
 
 
 class Store:

@@ -11,7 +11,8 @@ import polars as pl
 
 from unbounded.experiments.experiment import Experiment
 from unbounded.experiments.grid import Cell, Plan, made_otherwise
-from unbounded.experiments.store import EXPERIMENT, Failure, Store, StoreError, in_order, missing
+from unbounded.experiments.shards import missing
+from unbounded.experiments.store import EXPERIMENT, Failure, Store, StoreError, in_order
 from unbounded.io import read_regular
 
 
