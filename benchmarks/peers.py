@@ -205,7 +205,7 @@ def tsallis_section() -> list[str]:
         f"| rounds with the largest weight on another arm | {theirs[1]:.1%} | {ours[1]:.1%} |",
         f"| largest error of a weight | {theirs[2]:.2g} | {ours[2]:.0e} |", "",
         "It is SMPyBandits that is wrong, for two reasons. It finds the normalizer x by",
-        "minimising (sum - 1)^2 over the whole line; the weights are even in L - x, so that",
+        "minimizing (sum - 1)^2 over the whole line; the weights are even in L - x, so that",
         "there are false minima with x above min L. And it calls Exp3's update first, which",
         "changes the weight of the arm before the loss is divided by it. Its rate, 1/sqrt(t)",
         "in (eta (L - x))^-2, is the paper's 2/sqrt(t) in 4 (eta (L - x))^-2, one round late.", "",
