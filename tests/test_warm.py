@@ -174,3 +174,10 @@ def test_the_status_says_which_path_compiles(accelerator, tmp_path):
     )  # fmt: skip
     assert f"path: {'accelerated' if accelerator == 'auto' else 'reference'}" in done.stdout
     assert f"cache: {tmp_path}, 0 files" in done.stdout
+
+
+def test_the_status_says_why(monkeypatch):
+    monkeypatch.setattr(unbounded.settings, "_path", "reference")
+    monkeypatch.setattr(unbounded.settings, "_reason", "it was not tested with Numba 0.99.0")
+    said = _warm.compilation_status()
+    assert "path: reference (it was not tested with Numba 0.99.0)" in said

@@ -133,7 +133,7 @@ def test_a_solver_holds_nothing_when_it_is_gone(spread):
 # Kernels of a small program, one of each kind; what it prints is the same on every path.
 PROGRAM = """
 import logging, sys
-logging.basicConfig(level=logging.DEBUG, format="message: %(message)s", stream=sys.stderr)
+logging.basicConfig(level=logging.WARNING, format="message: %(message)s", stream=sys.stderr)
 import numba, numpy as np
 logging.getLogger("numba").setLevel(logging.WARNING)
 {change}

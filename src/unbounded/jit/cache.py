@@ -103,9 +103,8 @@ def _backend() -> Any:
 
 def refer(reason: str) -> None:
     """Use the reference path, and say why."""
-    logging.getLogger("unbounded").warning(
-        f"{reason}: kernels compile more slowly, and run as fast"
-    )
+    message = f"{reason}: kernels compile more slowly, to the same results"
+    logging.getLogger("unbounded").warning(message)
     settings.note_path("reference", reason)
 
 
