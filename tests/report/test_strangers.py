@@ -61,14 +61,14 @@ import sys
 from pathlib import Path
 from unbounded import experiments
 from unbounded.cli.app import main
-from unbounded.report import watch
+from unbounded import report
 for one in ("bandit", "mdp"):
     assert main(["show", one]) == 0
     assert main(["show", one, "--cells"]) == 0
     assert main(["report", one, "--no-figures"]) == 0
     job = experiments.opened(one)
     assert job.missing() == [] and job.rows().height == experiments.results(one).height > 0
-    assert watch._page(Path(one), 5.0)[1]
+    assert report._page(Path(one), 5.0)[1]
 assert main(["report", "bandit", "bandit", "--no-figures"]) == 0
 assert "mine" not in sys.modules
 """

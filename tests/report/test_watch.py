@@ -12,7 +12,7 @@ pytest.importorskip("polars")
 
 import report_helpers as helpers
 from unbounded import experiments
-from unbounded.report.watch import watch
+from unbounded.report import watch
 
 
 @pytest.fixture

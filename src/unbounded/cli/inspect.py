@@ -100,7 +100,7 @@ def watch(directory: Path, *, port: int = 0) -> int:
     port
         Of the loopback interface; by default one that is free.
     """
-    from unbounded.report.watch import watch as served
+    from unbounded.report import watch as served
 
     served(directory, port=port, ready=lambda address: print(f"Open {address}", flush=True))
     print("Nothing is missing any more.")
