@@ -235,37 +235,7 @@ def share(values: np.ndarray, unit: float) -> str:
 def page(played: dict[Cell, np.ndarray], rounds: int) -> str:
     settings = [f"| {name} | `{row.adversary!r}` |" for name, row in (ADVERSARIES | COSTS).items()]
     missing = [cell for cell in all_cells() if cell not in played]
-    rank, sure = around_quantile(REPLICATES)
-    lines = [
-        "# The catalogue: every learner against every adversary", "",
-        "Made by `python benchmarks/catalogue.py`; do not edit. Realised regret divided by",
-        f"range × sqrt(nT), at T = {rounds:,} with {REPLICATES} replicates, paired: every learner",
-        "met the same losses, except from adversaries with a star, which react to the learner. The",
-        "range is that of all losses of all arms; with a star, where the learner has a part in it,",
-        "the range within which the adversary stays. The numbers behind the tables:",
-        "[data/catalogue.csv](data/catalogue.csv). What follows from them:",
-        "[findings](index.md).", "",
-        "After a learner's name stands what it was told: the range of the losses, the number of",
-        "rounds T, the least possible loss (lower), the largest variance or second moment of an",
-        "arm (moment), or the losses of all arms. For Student t, Pareto and log-normal losses the",
-        "range told is that of the losses of all replicates, and moments are those of a sample of",
-        "rounds. Exp3P (form `bubeck`) and Exp3IX (range, T) are also told delta = 0.05. UMABNN",
-        "takes negative losses as 0. `SCB` and `SCBIX` are the defaults, \"paper\" is",
-        "`profile=\"paper\"`; \"CostSCB sqrt\" has `outliers=\"sqrt\"`, \"CostSCB scale\" has",
-        "`tune=\"scale\", implicit=0`.", "",
-        "The rows of costs are independent draws with a known least value: log-normal losses with",
-        "medians from 1 to 3, without and with time-outs of 750, Pareto's tails, coins with rounds",
-        "in which every arm costs 10,000, and losses on a floor of 9. In \"tails differ\" the arm",
-        "of least median has ten times the time-outs of the others, and in \"catastrophic arm\"",
-        "one arm costs 0.9 and, once in a thousand rounds, 10,000, the others 1: there the rare",
-        "losses are what matters. Regret there is against the arm of least mean, in percent of",
-        "the uniform learner's: 0 is perfect, 100 is no learning, and more is worse than that.", "",
-        "95% quantiles stand with the interval from the "
-        f"{rank}th smallest to the largest of the {REPLICATES}",
-        f"values, which covers the true quantile with probability {sure:.2f} whatever the",
-        f"distribution; with {REPLICATES} replicates there is none of 0.95. One quantile above",
-        "another within these intervals means nothing.", "",
-    ]  # fmt: skip
+    lines = ["# The catalogue", ""]
     if missing:
         lines += [f"**{len(missing)} cells have not been played yet**; they are empty below.", ""]
     for n in ARMS:

@@ -31,13 +31,7 @@ from unbounded.mdps.scb_rl import SCBRL
 from unbounded.simulation.mdp import simulate_mdp
 
 DATA = RESULTS / "data" / "cost_rl"
-HEAD = """# CostSCBRL: the whole table
-
-Made by `python benchmarks/cost_rl_table.py` from `docs/results/data/cost_rl` and
-`docs/results/data/scb_rl`; do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over the
-seeds that all learners of a row have played (`theory`: fewer). What follows from it:
-[one-sided-mdp.md](../theory/one-sided-mdp.md#4-measured).
-"""
+HEAD = "# CostSCBRL: the whole table\n"
 OURS = ("CostSCBRL", "CostSCBRL, told T", "CostSCBRL, theory")
 PEERS = ("SCB-RL practical", "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")
 ADVERSARIES = {

@@ -22,19 +22,7 @@ APO = {
 BESIDE = (THEIRS, "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")
 ROUNDING = 0.005  # figures are given to two decimals
 
-HEAD = """# Policy optimisation: what was measured
-
-Made by `python benchmarks/policy_optimization.py`; do not edit. `PolicyOptimization` is for layered
-MDPs with hundreds or thousands of states, unknown transitions, and losses of any size and sign:
-exponential weights in every state, after Luo, Wei & Lee (2021), with the clipping of SCB-RL. The
-algorithm stands at the top of [its file](../../src/unbounded/mdps/policy_optimization.py).
-
-**There is no theorem for it.** Upper bounds of occupancies are replaced by means of a model,
-estimates are centred, rates follow the variance of the estimates. What is certain: it is scale-free
-to the last bit under powers of two, takes any finite loss, needs no number of episodes, and its
-cost goes by the number of states and of different transitions that it has seen, at most that of the
-possible ones, which need not be told.
-"""
+HEAD = "# Policy optimisation: what was measured\n"
 CHOICES = """## What was tried on the way
 
 The calibration worlds above, T = 10,000, 2 seeds; variants of the code, not options of the class.
@@ -46,48 +34,11 @@ Mean over oblivious adversaries, mean over adaptive ones:
 | the same, Q through the model | 0.02 | 0.29 |
 | rate 0.5, implicit 0.3, bonus 1, Q through the model | 0.01 | 0.20 |
 | the same, losses centred by the control variate | -0.04 | 0.13 |
-
-Centring alone, l+ - W/2 divided by u + gamma, is dangerous: an action whose losses are below the
-centre is drawn to itself, and others are no longer tried. Against *hide* it had 4.4 in one world
-(rate 1, implicit 1, bonus 1). Subtracting (W/2) gamma/(u + gamma) everywhere, visited or not, mends
-that: the estimate is then l+/(u + gamma) plus something whose mean is a constant where u is right,
-and is as optimistic as it was.
-
-All of that was without explicit exploration, and without it the regret of some runs is linear: in
-the lock of 8 layers against *hide*, T = 30,000, four runs had 0.5, 1.4, 1.0 and 0.8, and with
-`mixing=0.25` 0.09, 0.12, 0.12 and 0.14. An action that leads away from where the next layer pays 8
-was no longer tried, when in its own layer nothing beyond 1 had been seen; then that was where it
-paid. So the exploration that SCB needs is needed here, too. It is mixed into every state's policy:
-states are found by the bonus, and so need no policies that seek them.
 """  # noqa: E501
-REGRET = f"""## Regret beside SCB-RL
-
-Exact regret / (sum_h l_inf,h S sqrt(A T)), mean over seeds; the same adversaries, worlds and seeds
-for both. The three worlds of 5 to 9 states are those of [the table of SCB-RL](scb-rl-table.md); the
-others have 15 and 30. Nothing was tuned on these worlds and seeds. *At most 1.3 times*: cells in
-which ours is at most 1.3 times SCB-RL's plus {ROUNDING}, the rounding of these tables.
-"""
-FULL = """## Beside a learner that sees everything
-
-`APOMVP` is a baseline with full information: after every episode it is told the losses of all
-states and actions, where the others are told those that they paid. It is APO-MVP (Tiapkin, Chzhen &
-Stoltz 2025) with AdaHedge in every state, *reconstructed* from the abstract and the structure of
-the paper; the first column has the constants of the theory as they were reconstructed. The worlds
-of 5 to 9 states, {seeds} seeds, the same ones for all; exact regret as above, mean. UOB-REPS is
-told the true ranges. The four settings of APO-MVP were fixed before; that `recommend` names the
-last of them follows from this table, so its own figures are those of a choice among four.
-"""
-LARGE = """## Regret at 500 states
-
-Layers 1-166-166-166-1, 5 actions, Dirichlet transitions of concentration 0.05; the same unit;
-T = 1,000 and 10,000, one seed; SCB-RL was told T = 10,000.
-"""
-SPEED = """## Time per episode
-
-CPU time of `ask` and `tell`, five layers, 5 actions; each pair leads to any state of the next layer
-with the same probability, or to 5 of them. Median of episodes 51 to 500, and of the last 500 of
-3,000.
-"""
+REGRET = "## Regret beside SCB-RL\n"
+FULL = "## Beside a learner that sees everything\n"
+LARGE = "## Regret at 500 states\n"
+SPEED = "## Time per episode\n"
 AGAINST = """Beside SCB-RL at 500 states (practical, T = 1,000; told the support where there are 5
 successors), an episode of each in turn, mean CPU time in ms, and the ratio. While SCB-RL explores
 it is fast; *all* is the mean over T episodes, if the others take as long as those that were played.
@@ -96,11 +47,7 @@ over lists of possible transitions, as it was measured then while playing:
 """
 BEFORE = {0: 41.6, 5: 85.8}  # ms an episode, docs/guide/scb-rl.md
 
-CONSTANTS = """## Constants
-
-One change at a time on the worlds and seeds of `benchmarks/scb_rl_calibrate.py`, which are others
-than those above; T = 10,000, 2 seeds. Mean, worst cell:
-"""
+CONSTANTS = "## Constants\n"
 
 
 def page(cells):

@@ -33,14 +33,7 @@ WORLDS = {
 }
 FIRST_SEED = 2000
 LEAST = 0.005  # of UOB-REPS's figure, for a ratio: below, both have next to no regret
-HEAD = """# SCB-RL beside UOB-REPS told the range, larger worlds included
-
-Made by `python benchmarks/scb_rl_large.py` from `docs/results/data/scb_rl_large` and, for the three
-small worlds, `docs/results/data/scb_rl`; do not edit. Exact regret / (sum_h l_inf,h S sqrt(A T)),
-mean over seeds, of `SCBRL` (practical) / of UOB-REPS told the true range / of uniform play; in
-brackets the ratio of the first two, where UOB-REPS has at least 0.005. A star is for adversaries
-that watch the learner.
-"""
+HEAD = "# SCB-RL beside UOB-REPS told the range, larger worlds included\n"
 
 
 def cell(name, world, against, T, seed):

@@ -46,14 +46,7 @@ from unbounded.simulation.mdp import simulate_mdp
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 DATA = RESULTS / "data" / "scb_rl"
-HEAD = """# SCB-RL: the whole table
-
-Made by `python benchmarks/scb_rl_table.py` from `docs/results/data/scb_rl`; do not edit.
-Exact regret / (sum_h l_inf,h S sqrt(A T)): mean / 90% quantile over seeds. Adversaries with a star
-watch the learner. *Before* is the practical profile until its last calibration: `few=False,
-center=0, rate=0.35, exploration=0.3, early_stop=16, exploration_cap=0.5`, which plays the same to
-the last bit. What follows from it: [scb-rl.md](../guide/scb-rl.md#regret).
-"""
+HEAD = "# SCB-RL: the whole table\n"
 FIELDS = (
     "learner", "world", "adversary", "T", "seed", "regret", "explored", "solves", "fallbacks",
     "unsolved", "worst_gap",

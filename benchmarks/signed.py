@@ -196,11 +196,6 @@ def missing(data: Data) -> list[str]:
 def page(data: Data) -> str:
     lines = [
         "# Losses of either sign: the catalogue, random programs, searches, outliers", "",
-        "Made by `python benchmarks/signed.py`; do not edit. Realised regret divided by",
-        "range × sqrt(nT); the range is that of the adversary's construction, and learners with",
-        "(range) were told it, those with (lower) its lower end. `AdaINF pure` has `robust=False`.",
-        "Programs are those of `benchmarks/adversary_search.py`, every other one with the sign of",
-        "all losses changed; their seeds were not used when the learner was designed.", "",
         *missing(data),
         *catalogue_page(data),
         *programs_page(data),
