@@ -20,7 +20,8 @@ from unbounded.experiments import config, grid, task
 from unbounded.experiments.engine import open_engine
 from unbounded.experiments.grid import SCHEMA, frame_of
 from unbounded.experiments.runner import run_cells
-from unbounded.experiments.store import Store, in_order, missing
+from unbounded.experiments.shards import missing
+from unbounded.experiments.store import Store, in_order
 from unbounded.experiments.task import Outcome, Settings, Span
 
 
