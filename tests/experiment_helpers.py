@@ -94,7 +94,7 @@ WORLDS = {
 
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": os.pathsep.join(
-        [str(Path(task.__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+        filter(None, [str(Path(task.__file__).parents[2]), os.environ.get("PYTHONPATH")])
     )
 }
 """For processes that import the package under test from another directory."""

@@ -34,12 +34,7 @@ class Nested(NamedTuple):
 
 
 class ArgumentError(Exception):
-    """An argument is not as it must be.
-
-    Attributes
-    ----------
-    argument : str
-        Its name, without the index of an entry.
+    """An argument is not as it must be; ``argument`` is its name, without the index of an entry.
 
     Examples
     --------

@@ -306,6 +306,7 @@ def test_a_fake_sbatch_runs_the_printed_script(
         [*command, "--out", "o u't"], cwd=tmp_path, env=helpers.ENVIRONMENT, text=True,
         capture_output=True, check=True,
     ).stdout  # fmt: skip
+    (tmp_path / "json.py").write_text("raise SystemExit('not the module json')\n")
     ran = subprocess.run(
         [sbatch], input=printed, env=helpers.ENVIRONMENT | {"UNBOUNDED_JIT": "never"}, text=True,
         capture_output=True,

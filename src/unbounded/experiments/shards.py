@@ -175,7 +175,8 @@ def script(jobs: Sequence[Job], path: Path, shards: int, *, quick: bool = False)
         )
     out = jobs[0].store.directory
     out = out.parent if path.is_dir() else out
-    run = [sys.executable, "-m", "unbounded", "run", str(path), "--out", str(out)]
+    # -P: the current directory is for what the experiment names, behind what is installed.
+    run = [sys.executable, "-P", "-m", "unbounded", "run", str(path), "--out", str(out)]
     run += ["--quick"] if quick else []
     name = path.resolve().name if path.is_dir() else jobs[0].experiment.name
     return _SCRIPT.format(
