@@ -34,15 +34,15 @@ from unbounded import (
 from unbounded.adversaries import Adversary, Latencies, StochasticGap
 
 N, T, REPLICATES = 10, 50_000, 16
-# colour, dash and marker of each learner: told apart without colours too
+# colour, dash and marker of each learner: distinct without colors too
 LOOKS = {
     "CostSCB": ("#0072B2", "-", "o"),
     'CostSCB(outliers="sqrt")': ("#00735A", "-", "s"),
     "AdaINF": ("#A8407A", "-.", "D"),
     "SCB": ("#8C6D00", "--", "^"),
     'SCB(profile="paper")': ("#E69F00", "--", "v"),
-    "Exp3, told [0, 10]": ("#C24E00", ":", "X"),
-    "Tsallis-INF, told [0, 10]": ("#7A4A00", ":", "P"),
+    "Exp3, range [0, 10]": ("#C24E00", ":", "X"),
+    "Tsallis-INF, range [0, 10]": ("#7A4A00", ":", "P"),
     "uniform": ("#555555", (0, (1, 3)), ""),
 }
 LEARNERS: dict[str, Learner] = {
@@ -51,8 +51,8 @@ LEARNERS: dict[str, Learner] = {
     "AdaINF": AdaINF(N),
     "SCB": SCB(N),
     'SCB(profile="paper")': SCB(N, profile="paper"),
-    "Exp3, told [0, 10]": Exp3(N, loss_range=(0.0, 10.0)),
-    "Tsallis-INF, told [0, 10]": TsallisINF(N, loss_range=(0.0, 10.0)),
+    "Exp3, range [0, 10]": Exp3(N, loss_range=(0.0, 10.0)),
+    "Tsallis-INF, range [0, 10]": TsallisINF(N, loss_range=(0.0, 10.0)),
     "uniform": Uniform(N),
 }
 
@@ -103,14 +103,14 @@ def labels(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
 def unit() -> Figure:
     """Why a unit breaks Exp3: the same latencies in seconds, milliseconds and minutes."""
     units = {"minutes": 1 / 60, "seconds": 1.0, "milliseconds": 1000.0}
-    names = ["Exp3, told [0, 10]", "Tsallis-INF, told [0, 10]", "SCB", "AdaINF", "CostSCB"]
+    names = ["Exp3, range [0, 10]", "Tsallis-INF, range [0, 10]", "SCB", "AdaINF", "CostSCB"]
     figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
     for i, name in enumerate(names):
         values = [share(name, Latencies(fastest=3, scale=scale)) for scale in units.values()]
         print("unit:", name, [f"{value:.1f}" for value in values])
         places = np.arange(3) + 0.16 * (i - 2)
         bars = axes.bar(places, values, 0.15, color=LOOKS[name][0], label=name,
-                        hatch="" if "told" not in name else "//", edgecolor="white")  # fmt: skip
+                        hatch="" if "range" not in name else "//", edgecolor="white")  # fmt: skip
         axes.bar_label(bars, fmt="%.0f", fontsize=7)
     axes.axhline(100.0, color="#555555", ls=":")
     axes.set_xticks(range(3), [f"losses in {name}" for name in units])
@@ -161,7 +161,7 @@ def freedoms() -> Figure:
         "plus 1000": Latencies(fastest=3, shift=1000.0),
         "minus 1000": Latencies(fastest=3, shift=-1000.0),
     }
-    names = ["Exp3, told [0, 10]", "CostSCB", 'SCB(profile="paper")', "SCB", "AdaINF"]
+    names = ["Exp3, range [0, 10]", "CostSCB", 'SCB(profile="paper")', "SCB", "AdaINF"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a loss below `lower` is what is shown
         table = np.array([[share(who, change) for change in changes.values()] for who in names])
