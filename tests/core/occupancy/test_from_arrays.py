@@ -154,6 +154,7 @@ def test_a_single_layer_comes_back_too(tmp_path):
 ROW = CHAIN.copy()
 ROW[1, 0] = [0.0, 0.5]
 NO = np.zeros((2, 2))
+MANY = np.full((16, 2, 16), 1.0 / 16.0)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,8 @@ NO = np.zeros((2, 2))
         (CHAIN[:, :, :1], [1, 0], {"horizon": 2}, r"P must have shape .* got shape \(2, 2, 1\)"),
         (CHAIN, [1, 0, 0], {"horizon": 2}, "initial has 3 states, and P has 2"),
         (CHAIN, [1, 0], {}, "horizon is needed where one table serves every step"),
-        (CHAIN, [1, 0], {"horizon": 10**8}, "more than .* take a shorter horizon"),
+        (CHAIN, [1, 0], {"horizon": 10**8}, "horizon must be at most 1,000,000"),
+        (MANY, MANY[0, 0], {"horizon": 10**6}, "more than .* take a shorter horizon"),
         (CHAIN, [1, 0], {"horizon": 0}, "horizon must be at least 1"),
         ([CHAIN] * 2, [1, 0], {"horizon": 2}, "P has 2 tables, and horizon = 2 needs 1"),
         ([], [1, 0], {}, "P is empty|P must have shape"),
