@@ -83,7 +83,7 @@ def recommend(
     Parameters
     ----------
     lower : float, optional
-        The least possible loss, if there is one that losses come near to: 0 for seconds.
+        The lower bound on the losses, if there is one that losses come near to: 0 for seconds.
     best_reward : float, optional
         Instead of ``lower``, for rewards: the largest one possible.
     range : (float, float), optional

@@ -63,7 +63,7 @@ class Bound(NamedTuple):
         (the bound then holds only for losses inside of it), or how far the losses rise above the
         least one that it was told (likewise).
     with_probability : bool
-        Whether it holds with probability 1 - delta for realised regret, or for the mean.
+        Whether it holds with probability 1 - delta for realized regret, or for the mean.
     told : (float, float)
         The range that the learner was told; its upper end may be infinite.
     rounds : int or None

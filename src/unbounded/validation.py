@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, others are refused
+_SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, others are rejected
 _REAL = (Real, Decimal)
 _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
@@ -83,7 +83,7 @@ def shown(value: object) -> str:
 
 
 def checked_function(name: str, function: Callable[..., Any], *takes: str) -> None:
-    """Refuse what cannot be called with so many arguments, before anything else is done."""
+    """Reject what cannot be called with so many arguments, before anything else is done."""
     try:
         inspect.signature(function).bind(*takes)
     except TypeError:
@@ -109,7 +109,7 @@ def checked_count(
 ) -> int:
     """``value`` as an int of at least ``least``, or a clear error.
 
-    Below 2**53, by default, every whole number is a float, as which learners are kept.
+    Below 2**53, by default, every integer is a float, as which learners are kept.
     """
     count = checked_whole(name, value)
     if count < least:
@@ -130,7 +130,7 @@ def checked_horizon(value: SupportsIndex) -> int:
 
 
 def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
-    """Whole numbers of at least 1, one per layer, or a clear error."""
+    """Integers of at least 1, one per layer, or a clear error."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise ArgumentTypeError(name, f"must be whole numbers, one per layer; got {shown(value)}")
     sizes = [checked_count(f"{name}[{h}]", n) for h, n in enumerate(value)]
@@ -244,7 +244,7 @@ def checked_flag(name: str, value: bool) -> bool:
 
 
 def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
-    """Refuse what can fail for want of clipping or exploration, unless that is the purpose."""
+    """Reject what can fail for want of clipping or exploration, unless that is the purpose."""
     checked_flag("ablation", ablation)
     if clip == "none" and not ablation:
         raise ArgumentValueError(
@@ -320,7 +320,7 @@ def checked_arrays(
 
 
 def checked_distributions(name: str, P: NDArray[np.float64]) -> None:
-    """Refuse what is not a distribution along the last axis; renormalise rounding in place."""
+    """Reject what is not a distribution along the last axis; renormalise rounding in place."""
     if not np.all(np.isfinite(P)):
         raise ArgumentValueError(name, "has entries that are not finite")
     if np.any(P < 0):
@@ -338,7 +338,7 @@ def checked_distributions(name: str, P: NDArray[np.float64]) -> None:
 
 
 def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDArray[np.int64]:
-    """Whole numbers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
+    """Integers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
     given = np.asarray(values)
     if given.dtype.kind not in "iuf":
         raise ArgumentTypeError(name, f"must be whole numbers, not of type {given.dtype}")
@@ -356,7 +356,7 @@ def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDAr
 
 
 def check_settings(cls: type, base: type, names: Iterable[str]) -> None:
-    """Refuse, when ``cls`` is made, settings that would hide what its ``base`` has."""
+    """Reject, when ``cls`` is made, settings that would hide what its ``base`` has."""
     for name in names:
         if hasattr(base, name):
             raise ArgumentTypeError(

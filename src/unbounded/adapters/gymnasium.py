@@ -117,7 +117,7 @@ Losses = Callable[[int, np.random.Generator], Sequence[ArrayLike]]
 
 
 def check_step(env: Any, action: int) -> None:
-    """Refuse a step that there is not, and an action that there is not."""
+    """Reject a step that there is not, and an action that there is not."""
     if env._layer == len(env.layers):
         raise ResetNeeded("there is no episode under way: call reset() first")
     if not env.action_space.contains(action):
@@ -131,7 +131,7 @@ class LayeredEnv(gym.Env[int, int]):
     to H), the number ``state`` within the layer, and after a step its ``loss``. Losses change from
     episode to episode; resetting with a seed begins with the first episode again. Of an MDP whose
     episodes may end early, an episode is over when it gets to the end. Of one where not all actions
-    are allowed, ``info`` also has the ``action_mask``; others are refused.
+    are allowed, ``info`` also has the ``action_mask``; others are rejected.
 
     Parameters
     ----------

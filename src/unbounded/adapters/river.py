@@ -116,7 +116,7 @@ class ScaleFree(bandit.base.Policy):
         loss = self._loss(reward_args, reward_kwargs)
         if waiting := self._waiting.get(arm_id):
             assert self._playing is not None
-            self._playing.tell(waiting[-1], loss)  # first: it may refuse
+            self._playing.tell(waiting[-1], loss)  # first: it may reject
             waiting.pop()
         super().update(arm_id, *reward_args, **reward_kwargs)
 

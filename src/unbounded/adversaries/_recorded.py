@@ -82,7 +82,7 @@ class Recorded:
         return params
 
     def check_count(self, wanted: int, what: str, repeat: bool) -> None:
-        """Refuse to be played for longer than there are rows."""
+        """Raise if it is played for longer than there are rows."""
         if wanted > self.count and not repeat:
             raise ValueError(
                 f"{self.name} has {self.count} rows, and {wanted} {what} are to be played: play "
@@ -90,7 +90,7 @@ class Recorded:
             )
 
     def check_finite(self, place: Callable[[int, int], str], ignored: Any = ()) -> None:
-        """Refuse what is not finite, but for the columns ``ignored``; ``place`` says where."""
+        """Reject what is not finite, but for the columns ``ignored``; ``place`` says where."""
         for first, block in self.blocks() if self.odd else ():
             bad = ~np.isfinite(block)
             bad[:, ignored] = False

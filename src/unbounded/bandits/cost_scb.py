@@ -178,7 +178,7 @@ class CostSCB(Learner):
     outliers : int or "sqrt"
         How many huge losses say nothing about their arms: the learner works at the scale of the
         largest loss but these. "sqrt" lets their number grow as sqrt(n t), up to 2047. An arm
-        whose rare huge losses *are* what is wrong with it is not recognised then.
+        whose rare huge losses *are* what is wrong with it is not recognized then.
     tune : {"paid", "scale"}
         Whether the learning rate follows the losses that were paid (tuning B of
         docs/theory/one-sided.md), or the clipping threshold (tuning A).

@@ -95,7 +95,7 @@ def bound_for_delta(n: int, T: int, delta: float, m: int = 1) -> float:
 
 
 class CostSCBIX(Learner):
-    """Bandit for costs whose realised regret is bounded with high probability.
+    """Bandit for costs whose realized regret is bounded with high probability.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_WHOLE = 2.0**53  # from there on, not every whole number is a float
+MOST_WHOLE = 2.0**53  # from there on, not every integer is a float
 ROUNDING = 1e-6  # relative; what is kept and computed again agrees much better
 _LATE = 2.0**20  # with much to spare
 LARGEST_EXPONENT = 1100  # 2^1026 is four times the largest loss; 2^-1074 the smallest
@@ -36,7 +36,7 @@ class Values:
 
     low: float = -math.inf
     high: float = math.inf
-    whole: bool = False  # whether they are whole numbers
+    whole: bool = False  # whether they are integers
     below: str = ""  # a field of ``State`` or ``Params`` that all entries are below
     total: float | None = None  # what they add up to, but for rounding
 
@@ -85,28 +85,28 @@ def require(condition: Any, what: str) -> None:
 
 
 def require_distribution(q: Vector, name: str) -> None:
-    """Refuse what is not a distribution."""
+    """Reject what is not a distribution."""
     require(np.all(q >= 0.0) and abs(q.sum() - 1.0) <= ROUNDING, f"{name} is not a distribution")
 
 
 def require_counts(*counts: Vector) -> None:
-    """Refuse counts that are negative."""
+    """Reject counts that are negative."""
     require(all(np.all(n >= 0.0) for n in counts), "there are no such counts")
 
 
 def require_numbers(numbers: Vector, below: float, what: str) -> None:
-    """Refuse what are not whole numbers in 0 .. below - 1."""
+    """Reject what are not integers in 0 .. below - 1."""
     legal = (numbers >= 0.0) & (numbers < below) & (numbers == np.floor(numbers))
     require(np.all(legal), f"there are no such {what}")
 
 
 def require_boxes(lo: Vector, hi: Vector) -> None:
-    """Refuse what are not boxes of probabilities."""
+    """Reject what are not boxes of probabilities."""
     require(np.all((lo >= 0.0) & (lo <= hi) & (hi <= 1.0)), "there are no such boxes")
 
 
 def require_growth(L: Vector, t: int) -> None:
-    """Refuse estimates that have all grown further than those of ``t`` losses below 1 can.
+    """Reject estimates that have all grown further than those of ``t`` losses below 1 can.
 
     An estimate of the arm with the least sum is at most n, as that arm is the likeliest; late
     losses may bring more. A solver needs the least sum to be small beside 2^53.

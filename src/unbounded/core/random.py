@@ -24,7 +24,7 @@ def scramble(word: Word) -> Word:
 
 @kernel
 def stream_of(key: float, t: int) -> Word:
-    """The start of the stream of round ``t``; ``key`` is a whole number below 2^53."""
+    """The start of the stream of round ``t``; ``key`` is an integer below 2^53."""
     return scramble(scramble(np.uint64(key) * _GOLDEN) + np.uint64(t))
 
 

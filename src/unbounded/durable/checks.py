@@ -19,7 +19,7 @@ _UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what SQLite cannot keep, or no te
 
 
 def check_key(key: str) -> None:
-    """Refuse what cannot be the key of a request."""
+    """Reject what cannot be the key of a request."""
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or _UNFIT.search(key):
         raise ValueError(f"key must be a text of 1 to {LONGEST_KEY} letters, got {shown(key)}")
 
@@ -67,7 +67,7 @@ def distinct(names: list[str]) -> list[str]:
 def check_agrees(
     store: Store, replica: Replica, learner: AskTell[Any], names: list[str] | None
 ) -> None:
-    """Refuse to open a file with a learner, or names of arms, that are not the file's."""
+    """Raise if a file is opened with a learner, or names of arms, that are not its own."""
     for name, value in replica.learner.settings.items():
         given = json.loads(json.dumps(learner.settings[name]))
         if given != value:

@@ -196,7 +196,7 @@ class Durable:
         return True
 
     def _check_was_issued(self, ticket: int) -> None:
-        """Refuse an id that this file never gave."""
+        """Reject an id that this file never gave."""
         store, n = self._session.store, number_of(ticket)
         if 1 <= n <= store.snapshot("first").n:  # it was removed, as only what is settled is
             return
@@ -388,7 +388,7 @@ class Durable:
         return self._session.write(work)
 
     def verify(self) -> int:
-        """Read the whole file, replay the journal, and refuse what does not fit.
+        """Read the whole file, replay the journal, and reject what does not fit.
 
         Returns
         -------

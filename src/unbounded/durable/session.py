@@ -69,7 +69,7 @@ class Session:
             try:
                 result = work(replica)
             except (TypeError, ValueError, RuntimeError):
-                if replica.steps == steps:  # refused
+                if replica.steps == steps:  # rejected
                     replica.learner._heard = None
                     self._replica = replica
                 raise
@@ -224,7 +224,7 @@ class Session:
 def verified(session: Session) -> int:
     """Read the whole file and replay the journal from its base; how many rows that were.
 
-    Refuses a file of which any row or page is not what was written, or whose journal does not lead
+    Rejects a file of which any row or page is not what was written, or whose journal does not lead
     to the snapshot that it has.
     """
     store, kind = session.store, session.kind

@@ -382,7 +382,7 @@ class Store:
         return self._connection.execute(statement, values)
 
     def check(self, row: Row, n: int, chain: bytes) -> None:
-        """Refuse a row that was not written as number ``n``, after the one of digest ``chain``."""
+        """Reject a row that was not written as number ``n``, after the one of digest ``chain``."""
         right = row.n == n and type(row.payload) in (bytes, type(None))
         if not right or row.digest != row.digest_after(chain):
             raise self.damaged(f"row {n} of its journal is not what was written")
@@ -471,7 +471,7 @@ class Store:
             raise
 
     def check_pages(self) -> None:
-        """Refuse a file whose pages do not fit together."""
+        """Reject a file whose pages do not fit together."""
         found = self._query("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise self.damaged(str(found).replace("\n", " "))

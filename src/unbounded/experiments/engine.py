@@ -74,7 +74,7 @@ def open_engine(name: str, workers: int | None = None) -> Engine:
 
 
 def check_engine(name: str, workers: int | None) -> None:
-    """Refuse an engine that there is not, also where nothing is left to run."""
+    """Reject an engine that there is not, also where nothing is left to run."""
     if workers is not None and workers < 1:
         raise EngineError(f"workers must be at least 1, got {workers}")
     if name not in ENGINES[:3] and not name.startswith((_ADDRESS, _FILE)):

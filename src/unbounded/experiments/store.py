@@ -2,7 +2,7 @@
 
 A directory holds ``experiment.toml``, ``plan.json``, ``results/*.parquet`` and ``failed/*.json``. A
 file of results is written under a temporary name and renamed, and its name ends in a hash of its
-bytes: one that is cut short, altered, renamed or not a file at all is recognised without being
+bytes: one that is cut short, altered, renamed or not a file at all is recognized without being
 trusted to describe itself, moved to ``set-aside/`` and named. Nothing is ever unpickled. Who can
 write to the directory can write results that nobody computed; nothing here keeps them from it.
 

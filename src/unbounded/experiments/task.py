@@ -260,7 +260,7 @@ def _told(settings: Settings, replicate: int) -> dict[str, Any]:
 
 
 def _wide(low: float, high: float) -> tuple[float, float]:
-    """Learners refuse an empty range."""
+    """Learners reject an empty range."""
     return low, high if high > low else low + max(1.0, abs(low))
 
 

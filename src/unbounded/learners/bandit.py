@@ -85,7 +85,7 @@ class Learner(AskTell[Choice]):
         self._delayed = self.spec.delayed
         full = self.spec.feedback == "full"
         self._limit = 0.0 if full else min(self.spec.largest_loss, sys.float_info.max)
-        self._least = -self._limit  # of learners that are told the least possible loss: that
+        self._least = -self._limit  # of learners that are told the lower bound on the losses: that
         self._low, self._high = self._least, self._limit  # what is between needs no second look
         self._watching = not self._remedy  # for losses that spoil the scale; or no need to
         self._forgotten = 0  # asks = tells + forgotten + outstanding

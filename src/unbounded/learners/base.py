@@ -118,7 +118,7 @@ class AskTell(Repeatable, Generic[T]):
         """Become what `_more` was taken of, or a ValueError."""
 
     def _check_state(self) -> None:
-        """Refuse a loaded state that no learner can have."""
+        """Reject a loaded state that no learner can have."""
 
     def _renew_stream(self, bits: PCG64) -> None:
         """Draw from ``bits`` from now on, and give up all that is outstanding."""

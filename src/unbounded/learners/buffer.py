@@ -140,7 +140,7 @@ class Packing:
         return tuple(name for name in optional if self._vector(buffer, name).size == 0)
 
     def check(self, buffer: Vector, like: Vector) -> None:
-        """Refuse a buffer that no learner with the settings of the fresh one ``like`` can have.
+        """Reject a buffer that no learner with the settings of the fresh one ``like`` can have.
 
         After it, nothing in the buffer can make a kernel read or write elsewhere.
         """
@@ -155,7 +155,7 @@ class Packing:
             state.check(params)
 
     def _check_field(self, name: str, kind: Any, buffer: Vector, like: Vector) -> None:
-        """Refuse entries that are not of their kind, unless a fresh learner has the same."""
+        """Reject entries that are not of their kind, unless a fresh learner has the same."""
         entries, fresh = self._entries(buffer, name), self._entries(like, name)
         same = (entries == fresh) | (np.isnan(entries) & np.isnan(fresh))
         notes = [note for note in self._notes[name] if isinstance(note, Values)]
@@ -190,7 +190,7 @@ class Packing:
     def _same_params(self, buffer: Vector, like: Vector) -> bool:
         """Whether two buffers have equal layouts and equal parameters.
 
-        Vectors of ``Params`` may differ by rounding: a distribution that is normalised again
+        Vectors of ``Params`` may differ by rounding: a distribution that is normalized again
         changes its last bits.
         """
         if buffer.shape != like.shape:

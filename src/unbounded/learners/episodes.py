@@ -110,7 +110,7 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
 
 
 def _is_list(told: Any) -> bool:
-    """Whether these are numbers in a row; text, sets, and truth values are not."""
+    """Whether these are numbers in a row; text, sets, and booleans are not."""
     try:
         array = np.asarray(told)
     except ValueError:  # ragged
@@ -119,7 +119,7 @@ def _is_list(told: Any) -> bool:
 
 
 def check_end(layers: Layers, states: Integers, losses: Vector) -> None:
-    """Refuse an episode that goes on after its end, or pays for it."""
+    """Reject an episode that goes on after its end, or pays for it."""
     over = states == np.array(layers.sizes) - 1
     over[0] = False
     after = np.maximum.accumulate(over)

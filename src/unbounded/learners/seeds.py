@@ -42,6 +42,6 @@ def replicate_seed(root: SeedSequence, replicate: int, branch: int) -> SeedSeque
 
 
 def replicate_key(root: SeedSequence, replicate: int) -> int:
-    """What an adversary's losses are a function of: a whole number below 2^53."""
+    """What an adversary's losses are a function of: an integer below 2^53."""
     word = replicate_seed(root, replicate, OUTSIDE).generate_state(1, np.uint64)[0]
     return int(word) >> 11

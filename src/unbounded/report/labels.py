@@ -119,5 +119,5 @@ def about(value: Any) -> str:
 
 
 def thousands(value: float) -> str:
-    """A whole number with separators: ``20,000``."""
+    """An integer with separators: ``20,000``."""
     return f"{value:,.0f}"

@@ -1,7 +1,7 @@
-"""Regret over time, by matplotlib, in the colours of the report.
+"""Regret over time, by matplotlib, in the colors of the report.
 
-Learners differ in colour, dashes and marker, never in the colour alone:
-`tests/report/test_colours.py` looks at the colours with other eyes and without colour.
+Learners differ in color, dashes and marker, never in the color alone:
+`tests/report/test_colours.py` looks at the colors with other eyes and without color.
 """
 
 from __future__ import annotations

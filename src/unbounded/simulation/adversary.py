@@ -186,7 +186,7 @@ class MDPAdversary(_Settings):
         return 1.0
 
     def fits(self, mdp: LayeredMDP, episodes: int) -> None:
-        """Refuse an MDP, or a number of episodes, that it is not for; before anything is played."""
+        """Reject an MDP, or a number of episodes, that it is not for; before anything is played."""
 
     def params(self, mdp: LayeredMDP, episodes: int) -> Any:
         """What ``fill`` gets in ``params`` from ``OWN`` on."""

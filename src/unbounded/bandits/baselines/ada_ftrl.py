@@ -1,6 +1,6 @@
 """AdaFTRL, full information (Orabona & Pal 2018), on the simplex with the entropy.
 
-FTRL with the regulariser D_{t-1} f(w), f(w) = c (ln n + sum w ln w), where
+FTRL with the regularizer D_{t-1} f(w), f(w) = c (ln n + sum w ln w), where
 D_t = D_{t-1} (1 + B_{f*}(-L_t / D_{t-1}, -L_{t-1} / D_{t-1})). For this f the Bregman term is the
 mixability gap at eta = 1 / (c D_{t-1}), so that c = 1 / ln n makes AdaHedge. Written from memory of
 the paper; the bound is derived here.

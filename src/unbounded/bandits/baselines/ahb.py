@@ -43,7 +43,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count  # nothing is ever clipped
-    e: Exponent  # payoffs, centre, S and L_hat are in units of 2^e, above every |payoff| so far
+    e: Exponent  # payoffs, center, S and L_hat are in units of 2^e, above every |payoff| so far
     seen: bool  # whether a payoff other than 0 was seen
     centre: Annotated[float, Values(-1.0 - ROUNDING, 1.0 + ROUNDING)]  # mean of the first n payoffs
     S: Size  # cumulative mixability gap
@@ -134,7 +134,7 @@ def bound(n: int, T: int) -> float:
 
 
 class AHB(Learner):
-    """AdaHedge for bandits: scale-free and shift-free.
+    """AdaHedge for bandits: scale-free and translation-invariant.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ class State(NamedTuple):
     B: Annotated[float, Values(1.0)]  # B_t, the paper's \\hat{L}_t: losses above it are skipped
     Q: Size  # sum of the squares of the losses that were not skipped: D_t - B_t^2
     sigma: float  # sigma_t
-    lam: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normalizer of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 

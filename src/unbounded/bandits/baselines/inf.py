@@ -34,7 +34,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count
-    x: float  # the normaliser of p_t: where the next solve starts
+    x: float  # the normalizer of p_t: where the next solve starts
     L_hat: Vector  # (n,) minus V
     law: Law  # p_t
 
@@ -67,7 +67,7 @@ def bound(n: int, T: int) -> float:
 
 
 class INF(Learner):
-    """Implicitly normalised forecaster: minimax-optimal for a known range and known length.
+    """Implicitly normalized forecaster: minimax-optimal for a known range and known length.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class State(NamedTuple):
     clipped: Count  # nothing is ever clipped
     M: Size  # sum of the stability terms
     Gam: Size  # sum of Gamma_s, for adaptive exploration
-    lam: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normalizer of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     p: Distribution  # (n,) p_t
     theta: Scratch  # (n,) room for the stability term

@@ -1,8 +1,8 @@
 """SOLO FTRL, full information (Orabona & Pal 2018), on the simplex with the entropy.
 
-FTRL whose regulariser is c (ln n + sum w ln w) times the root of the sum of squared norms of the
+FTRL whose regularizer is c (ln n + sum w ln w) times the root of the sum of squared norms of the
 losses so far: w_t = softmax(-L / (c N)), N^2 = sum_s max_k l_{s,k}^2. c = sqrt(2.75 / ln n)
-minimises the theorem's leading term. Reconstructed: the paper's text was not at hand, and the
+minimizes the theorem's leading term. Reconstructed: the paper's text was not at hand, and the
 theorem is quoted at second hand (docs/theory/errata.md, O2).
 """
 

@@ -30,7 +30,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     t: Round
     clipped: Count
-    x: float  # the normaliser of p_t: where the next solve starts
+    x: float  # the normalizer of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 

@@ -4,7 +4,7 @@ FTRL with a log barrier. Only the negative side is clipped, at -2 C, and arms wi
 lifted by 1 / rho at the expense of the likeliest, rho = 2 n^2 + sqrt(G). Adaptive exploration adds
 2 |l_hat| c_k to G, where c_k is 1 for a lifted arm, the number of lifted arms for the likeliest,
 and 0 otherwise. Written after the code of the authors' experiments, with which it agrees in every
-probability but for the precision of the normaliser (docs/results/peers.md); the paper's text was
+probability but for the precision of the normalizer (docs/results/peers.md); the paper's text was
 not at hand, so its theorem's constants are not quoted. C starts at a number that has the unit of a
 loss, so that q_t does change with the scale of the losses.
 """
@@ -39,7 +39,7 @@ class State(NamedTuple):
     C: float
     Q: Size  # sum of squared clipped losses
     G: float
-    lam: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normalizer of p_t: where the next solve starts
     lifted: Count  # how many arms were lifted in round t
     top: Arm  # the likeliest arm of p_t, which paid for it
     L_hat: Vector  # (n,) cumulative loss estimates

@@ -30,7 +30,7 @@ class State(NamedTuple):
     clipped: Count  # losses below 0, taken as 0
     l_max: Size  # the largest loss observed
     Q: Size  # sum of squared losses, in units of l_max^2: cannot overflow
-    lam: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normalizer of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 

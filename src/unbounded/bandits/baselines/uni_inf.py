@@ -31,7 +31,7 @@ class State(NamedTuple):
     t: Round
     clipped: Count  # skipped, in the estimator
     S: Annotated[float, Values(4.0)]  # S_t = 1 / eta_t
-    lam: float  # the normaliser of p_t: where the next solve starts
+    lam: float  # the normalizer of p_t: where the next solve starts
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
 

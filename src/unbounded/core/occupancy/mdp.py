@@ -119,7 +119,7 @@ class LayeredMDP:
             not matter.
         ends : array_like, shape (S, A) or (H - 1, S, A), or a list of H - 1 arrays, optional
             The probability that the episode ends with this action: a row of ``P`` and its entry
-            here sum to 1 together. Or truth values of shape (S,): the states in which an episode
+            here sum to 1 together. Or booleans of shape (S,): the states in which an episode
             is over when it gets there.
 
         Returns
@@ -177,7 +177,7 @@ class LayeredMDP:
             raise ValueError(f"{os.fspath(path)}: {error}") from None
         exactly = mdp.layers.pack_transitions(whole.initial, whole.transitions)
         if np.allclose(exactly, mdp.P, rtol=0.0, atol=1e-15):
-            mdp.P = exactly  # not normalised a second time: the bits that were saved
+            mdp.P = exactly  # not normalized a second time: the bits that were saved
         return mdp
 
     @property

@@ -23,7 +23,7 @@ _GUIDES = 1e-3  # relative errors of the sums, which only guide the next step
 
 
 class Anchor(NamedTuple):
-    """Where the last Tsallis solve ended: the normaliser x and S_j = sum_i (L_i - x)^-j."""
+    """Where the last Tsallis solve ended: the normalizer x and S_j = sum_i (L_i - x)^-j."""
 
     x: float
     S2: float
@@ -31,7 +31,7 @@ class Anchor(NamedTuple):
     S4: float
 
     def check_for(self, L: Vector) -> None:
-        """Refuse what cannot be an anchor for the losses ``L``."""
+        """Reject what cannot be an anchor for the losses ``L``."""
         if self.S2 == 0.0:
             require(L.size == 1 or not np.any(L), "nothing was learned yet")
             return
@@ -45,7 +45,7 @@ NO_ANCHOR = Anchor(0.0, 0.0, 0.0, 0.0)  # its sums are not known: a solve starts
 
 
 def check_start(x: float, L: Vector, eta: float) -> None:
-    """Refuse an ``x`` from which `tsallis` might not find its own."""
+    """Reject an ``x`` from which `tsallis` might not find its own."""
     if L.size == 1:
         return  # there is nothing to solve, and x stays where it was
     room = np.min(L) - x
@@ -96,7 +96,7 @@ def tsallis(L: Vector, eta: float, anchor: Anchor, p: Vector, lanes: Vector) -> 
 
 @kernel
 def tsallis_mixed(L: Vector, eta: float, anchor: Anchor, beta: float, law: Law) -> Anchor:
-    """`tsallis`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
+    """`tsallis`, normalized, and mixed with a share ``beta`` of the uniform distribution."""
     q, n = law.q, law.q.size
     anchor, step = _solve(L, eta, anchor, q, law.room)
     a, b = (1.0 - beta) / anchor.S2, beta / n
@@ -202,13 +202,13 @@ def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
 
 @kernel
 def shannon_mixed(L: Vector, eta: float, beta: float, law: Law) -> None:
-    """`shannon`, normalised, and mixed with a share ``beta`` of the uniform distribution."""
+    """`shannon`, normalized, and mixed with a share ``beta`` of the uniform distribution."""
     sum_p = shannon(L, eta, law.q, law.room)
     blend(law, (1.0 - beta) / sum_p, beta / law.q.size)
 
 
 def check_lambda(lam: float, n: int) -> None:
-    """Refuse a lambda from which a `log_barrier` over ``n`` arms might not find its own."""
+    """Reject a lambda from which a `log_barrier` over ``n`` arms might not find its own."""
     require(0.0 <= lam <= n * (1.0 + ROUNDING), "a solve would start nowhere")
 
 
@@ -248,7 +248,7 @@ def log_barrier(L: Vector, eta: float, lam: float, p: Vector, lanes: Vector) -> 
 
 @kernel
 def log_barrier_mixed(L: Vector, eta: float, lam: float, law: Law) -> float:
-    """`log_barrier`, normalised; returns lambda."""
+    """`log_barrier`, normalized; returns lambda."""
     lam, sum_p = log_barrier(L, eta, lam, law.q, law.room)
     blend(law, 1.0 / sum_p, 0.0)
     return lam

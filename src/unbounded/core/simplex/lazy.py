@@ -122,7 +122,7 @@ def constant(values: object) -> Vector:
 
 
 def check_table(table: Vector) -> None:
-    """Refuse a table that does not draw by its weights."""
+    """Reject a table that does not draw by its weights."""
     n = table.size // RECORD
     weight, cut, alias = (table[column::RECORD] for column in (WEIGHT, CUT, ALIAS))
     units = weight / quantum(n)
@@ -221,7 +221,7 @@ def new_lazy(n: int) -> tuple[Vector, Vector]:
 
 
 def is_anchored(picture: Vector, table: Vector) -> bool:
-    """Whether a picture has been taken; refuse one that cannot be of any arms."""
+    """Whether a picture has been taken; reject one that cannot be of any arms."""
     n = table.size // RECORD
     beta = picture[BETA]
     require(0.0 <= beta <= 1.0 and close(picture[FLOOR], beta / n), "no such exploration")
@@ -235,7 +235,7 @@ def is_anchored(picture: Vector, table: Vector) -> bool:
 
 
 def check_moments(picture: Vector, a: Vector, u: Vector) -> None:
-    """Refuse moments that are not those of the terms ``a u^j``."""
+    """Reject moments that are not those of the terms ``a u^j``."""
     M = picture[MOMENTS : MOMENTS + TERMS]
     for j in range(TERMS):
         true = np.sum(a * u**j)
@@ -275,7 +275,7 @@ def taken(picture: Vector, eta: float) -> None:
 
 @kernel
 def settle(picture: Vector, n: int, beta: float, total: float) -> None:
-    """Let the weights, which sum to ``total``, be normalised and mixed with the uniform."""
+    """Let the weights, which sum to ``total``, be normalized and mixed with the uniform."""
     picture[FACTOR] = (1.0 - beta) / total
     picture[FLOOR] = beta / n
     picture[BETA] = beta

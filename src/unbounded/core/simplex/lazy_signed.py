@@ -75,7 +75,7 @@ from unbounded.jit.kernel import kernel, subroutine
 
 _FIRST = 24  # leaders at an anchor, at most
 _FARTHEST = 60  # doublings in the search for them
-_LEAN = 0.15  # the centre stands this far ahead, in z: x mostly falls, as S grows
+_LEAN = 0.15  # the center stands this far ahead, in z: x mostly falls, as S grows
 _MOST_SHARE = 0.5  # of an arm that is no leader
 _FEWEST_CHANGES = 65_536  # whose rounding errors add up to less than 1e-11 at worst
 _S3 = constant([(j + 1) * (j + 2) / 2 for j in range(TERMS)])

@@ -39,7 +39,7 @@ class Law(NamedTuple):
     room: Scratch  # for the sums of a solver
 
     def check(self) -> None:
-        """Refuse what cannot be drawn from."""
+        """Reject what cannot be drawn from."""
         require_distribution(self.q, "q")
         if self.q.size >= LANES:
             padded = np.append(self.q, np.zeros(-self.q.size % LANES))

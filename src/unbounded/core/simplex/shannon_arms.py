@@ -72,7 +72,7 @@ class Arms(NamedTuple):
     table: Vector | None  # with many arms, a record for each
 
     def check(self) -> None:
-        """Refuse arms that do not fit together."""
+        """Reject arms that do not fit together."""
         if self.picture is None or self.table is None:
             self.law.check()
         else:
@@ -174,7 +174,7 @@ _INVERSE_FACTORIALS = constant([1.0 / math.factorial(j) for j in range(TERMS)])
 
 
 def lazy_check(picture: Vector, table: Vector) -> None:
-    """Refuse a picture, and a table, from which the arms would not be drawn by their law."""
+    """Reject a picture, and a table, from which the arms would not be drawn by their law."""
     L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
     if not is_anchored(picture, table):
         return
@@ -206,7 +206,7 @@ def lazy_add(picture: Vector, table: Vector, k: int, amount: float) -> None:
 
 @kernel
 def lazy_solve(picture: Vector, n: int, eta: float, beta: float) -> bool:
-    """Find the normaliser for this ``eta``; return False if a `lazy_anchor` is due."""
+    """Find the normalizer for this ``eta``; return False if a `lazy_anchor` is due."""
     if not usable(picture, n):
         return False
     eps = 1.0 - eta / picture[ETA_S]

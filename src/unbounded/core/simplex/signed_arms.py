@@ -52,7 +52,7 @@ class Arms(NamedTuple):
     tree: Vector | None  # with many arms, their weights
 
     def check_for(self, beta: float) -> None:
-        """Refuse arms that do not fit together; ``beta`` is the share of uniform exploration."""
+        """Reject arms that do not fit together; ``beta`` is the share of uniform exploration."""
         S, anchor, M, law = self[:4]
         n = M.size
         require(S == 0.0 or _LEAST <= S <= _MOST, "there is no such learning rate")

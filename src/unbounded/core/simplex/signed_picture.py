@@ -1,6 +1,6 @@
 """The picture of many arms whose estimates rise and fall: what is in it, and sums from it.
 
-`lazy_signed` says what it is for. With a centre c and a distance g, arms have u_k = g / (L_k - c).
+`lazy_signed` says what it is for. With a center c and a distance g, arms have u_k = g / (L_k - c).
 Those with u_k <= 1 are in the moments, and have a weight in the tree. The others, and some that are
 near them, are *leaders*: they are in a list, with weight 0 in the tree. Sums over all arms are a
 power series in z = (x - c) / g and the terms of the leaders.
@@ -78,7 +78,7 @@ def forget(picture: Vector, tree: Vector) -> None:
 
 
 def check(picture: Vector, tree: Vector, M: Vector, S: float, beta: float) -> None:
-    """Refuse a picture, and a tree, from which the arms would not be drawn by their law."""
+    """Reject a picture, and a tree, from which the arms would not be drawn by their law."""
     n = M.size
     if S == 0.0:
         fresh, none = new_signed(n)

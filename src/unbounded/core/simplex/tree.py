@@ -2,7 +2,7 @@
 
 One vector of 3 n floats holds two binary trees of the same shape: node i < n has the children 2 i
 and 2 i + 1, and leaf n + k is arm k. Slots 0 .. 2 n - 1 have the weights and their sums. Weights
-are whole numbers, and their sum stays below 2^53: no sum is ever rounded, and what is drawn from is
+are integers, and their sum stays below 2^53: no sum is ever rounded, and what is drawn from is
 known exactly. Slots 2 n .. 3 n - 1 have the least estimate below each node that is no leaf.
 """
 
@@ -23,7 +23,7 @@ _HALF = np.uint64(32)
 
 
 def check_tree(tree: Vector, M: Vector) -> None:
-    """Refuse a tree that does not draw by its weights, or has another least estimate."""
+    """Reject a tree that does not draw by its weights, or has another least estimate."""
     n = M.size
     sums, lows = tree[: 2 * n], np.append(tree[2 * n :], M)
     require_numbers(sums[n:], heaviest(n) + 1.0, "weights")

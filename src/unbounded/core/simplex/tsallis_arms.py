@@ -10,7 +10,7 @@ only others do. It sees that of arguments, not of fields: hence the kernels with
 **Many arms.** Estimates L_k only grow, one per round, and eta falls slowly. So a picture of the
 arms is taken now and then, in O(n): an *anchor*. Between anchors
 
-- sums over all arms come from a power series. With g = min L - c at the anchor for a centre c, and
+- sums over all arms come from a power series. With g = min L - c at the anchor for a center c, and
   u_k = g / (L_k - c) <= 1, sum_k (L_k - x)^-2 = g^-2 sum_j (j + 1) M_j z^j, z = (x - c) / g, where
   M_j = sum_k u_k^(j+2) is corrected in O(1) when one L_k changes;
 - an arm is drawn by its weight at the anchor and accepted with a probability that makes the law
@@ -84,7 +84,7 @@ class Arms(NamedTuple):
     table: Vector | None  # with many arms, a record for each
 
     def check_for(self, t: int) -> None:
-        """Refuse arms that do not fit together, or not to ``t`` losses below 1."""
+        """Reject arms that do not fit together, or not to ``t`` losses below 1."""
         L = self.L
         if self.picture is None or self.table is None:
             self.law.check()
@@ -204,7 +204,7 @@ def _solve(
 
 
 REACH = 0.2  # the series then leaves out 5e-16 of the sum
-LEAN = 0.1  # the centre stands this far ahead, in z, where x is drifting
+LEAN = 0.1  # the center stands this far ahead, in z, where x is drifting
 _EXPANDED = 1e-8  # an error of S2 whose square is rounding error
 _NEAR = 0.01  # an error whose fifth power does not matter to the first of two steps
 _MOST_STEPS = 20
@@ -226,7 +226,7 @@ def lazy_new(n: int) -> tuple[Vector, Vector]:
 
 
 def lazy_check(picture: Vector, table: Vector) -> None:
-    """Refuse a picture, and a table, from which the arms would not be drawn by their law."""
+    """Reject a picture, and a table, from which the arms would not be drawn by their law."""
     L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
     if not is_anchored(picture, table):
         require(picture[X] == -1.0, "no anchor")

@@ -133,7 +133,7 @@ class InPython:
         self._play_as_told(self._buffer)
 
     def _check_names(self, ours: Mapping[str, Any]) -> None:
-        """Refuse a user's code that has changed ``ours``, or hides a method of ours."""
+        """Reject a user's code that has changed ``ours``, or hides a method of ours."""
         now = vars(self)
         for name, value in ours.items():
             if now.get(name) is not value:

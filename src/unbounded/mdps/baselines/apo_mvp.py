@@ -2,7 +2,7 @@
 
 After Tiapkin, Chzhen & Stoltz 2025 ("Narrowing the gap between adversarial and stochastic MDPs via
 policy optimization", AISTATS, arXiv 2407.05704): regret O~(sqrt(H^7 S A T)) for losses in [0, 1],
-by dynamic programming and a black-box online linear optimisation in every state, run on estimated
+by dynamic programming and a black-box online linear optimization in every state, run on estimated
 advantages, with transitions estimated in epochs that end when visits double, as in MVP.
 **Reconstructed** from the abstract and the structure of the paper, not from its text: constants,
 and what is said below, are ours, and so the theorem is not claimed for them.
