@@ -86,7 +86,7 @@ class Bound(NamedTuple):
     rounds: int | None = None
 
     def over_range(self, n: int, T: int, losses: Losses, delta: float = DELTA) -> float:
-        """The bound divided by the range of the losses; NaN where it says nothing."""
+        """Return the bound divided by the range of the losses; NaN where it says nothing."""
         if n < 2 or self.rounds not in (None, T):
             return math.nan
         factor = {"range": 1.0, "scale": losses.size}.get(self.unit)
@@ -102,7 +102,7 @@ _Make = Callable[[dict[str, Any]], Bound | None]  # from the settings that are n
 
 
 def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
-    """The bound of a learner with these settings, if one with constants is known.
+    """Return the bound of a learner with these settings, if one with constants is known.
 
     Examples
     --------
@@ -170,13 +170,13 @@ def _scb_ix(given: dict[str, Any]) -> Bound | None:
 
 
 def _constants(learner: str, profiles: Mapping[str, Any], given: dict[str, Any]) -> Any:
-    """A profile's constants, with those that were given instead."""
+    """Return a profile's constants, with those that were given instead."""
     usual = profiles[given.pop("profile", _defaults(learner)["profile"])]
     return usual._replace(**{name: given.pop(name) for name in usual._fields if name in given})
 
 
 def _lower(given: dict[str, Any]) -> tuple[float, float]:
-    """The range that a learner for costs was told."""
+    """Return the range that a learner for costs was told."""
     if "best_reward" in given:
         return -float(given.pop("best_reward")), math.inf
     return float(given.pop("lower", 0.0)), math.inf
@@ -279,7 +279,7 @@ def _exp3_p(given: dict[str, Any]) -> Bound | None:
 
 
 def _spec(learner: str) -> _Of:
-    """The bound that the algorithm's own file states."""
+    """Return the bound that the algorithm's own file states."""
     return lambda n, T, delta: float(_learners()[learner].spec.bound(n, T))
 
 

@@ -330,7 +330,7 @@ class _Bandit:
             learner.tell(choice, float(row[choice.arm]))
 
     def _play(self, learner: Learner, losses: Vector) -> tuple[list[int], Vector]:
-        """The arms of all rounds, and the distributions before each and in the end."""
+        """Return the arms of all rounds, and the distributions before each and in the end."""
         arms, qs = [], []
         for row in losses:
             qs.append(learner.probabilities())
@@ -517,7 +517,7 @@ class _MDPCases:
         self, learner: MDPLearner, losses: Vector, look: Callable[[], None] = lambda: None,
         rng: np.random.Generator | None = None,
     ) -> list[tuple[list[Vector], list[int]]]:  # fmt: skip
-        """The policy and the actions of every episode."""
+        """Return the policy and the actions of every episode."""
         rng, layers, out = rng or np.random.default_rng(8), self._mdp.layers, []
         for row in losses:
             look()
@@ -656,7 +656,7 @@ class _MDPLosses:
 
 
 def _tables(learner: Any) -> list[Vector]:
-    """The policy of a learner: its own, or what a user's ``policy`` returns."""
+    """Return the policy of a learner: its own, or what a user's ``policy`` returns."""
     policy = learner.policy()
     return [np.array(table) for table in getattr(policy, "tables", policy)]
 

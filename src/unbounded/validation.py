@@ -180,7 +180,7 @@ def checked_loss(name: str, value: object) -> float:
 
 
 def checked_losses(name: str, values: ArrayLike, size: int, per: str) -> NDArray[np.float64]:
-    """A new vector of ``size`` finite float64, one ``per`` something, or a clear error."""
+    """Return a new vector of ``size`` finite float64, one ``per`` something, or a clear error."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         with np.errstate(over="ignore"):  # of a long double; inf is found below
             numbers = values.astype(np.float64)
@@ -231,7 +231,7 @@ def checked_constant(name: str, value: float, *, below: float = math.inf) -> flo
 
 
 def checked_factor(name: str, value: float) -> float:
-    """The same for a constant that may be 0."""
+    """Return the same for a constant that may be 0."""
     number = checked_at_least(name, value, 0.0)
     return number if number == 0.0 else checked_constant(name, number)
 
@@ -271,7 +271,7 @@ def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
 
 
 def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
-    """The position of ``value`` among the ``options``, or a clear error."""
+    """Return the position of ``value`` among the ``options``, or a clear error."""
     if value not in options:
         listed = ", ".join(map(repr, options))
         raise ArgumentValueError(name, f"must be one of {listed}, got {shown(value)}")
@@ -279,7 +279,7 @@ def checked_option(name: str, value: str, options: tuple[str, ...]) -> int:
 
 
 def recorded_rounds(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int64]:
-    """The rounds at which a simulation records, from what is given as ``checkpoints``."""
+    """Return the rounds at which a simulation records, from what is given as ``checkpoints``."""
     if np.ndim(wanted) == 0:
         count = checked_count("checkpoints", cast(int, wanted))
         return np.unique(np.geomspace(rounds, 1, count).round().astype(np.int64))  # the last first
@@ -307,7 +307,7 @@ def checked_vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64
 def checked_arrays(
     name: str, values: Sequence[ArrayLike], shapes: Sequence[tuple[int, ...]]
 ) -> list[NDArray[np.float64]]:
-    """One array of each of the ``shapes``, or a clear error."""
+    """Return one array of each of the ``shapes``, or a clear error."""
     if len(values) != len(shapes):
         raise ArgumentValueError(
             name, f"must hold {len(shapes)} arrays, one per layer; got {len(values)}"

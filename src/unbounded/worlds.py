@@ -31,7 +31,7 @@ from unbounded.validation import (
 def dirichlet(
     sizes: Sequence[int], n_actions: int, rng: np.random.Generator, concentration: float = 1.0
 ) -> LayeredMDP:
-    """Every distribution is drawn from a symmetric Dirichlet.
+    """Draw every distribution from a symmetric Dirichlet.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def hard_to_reach(
 
 
 def file(path: str) -> LayeredMDP:
-    """The MDP in a file: ``P`` and ``initial``, with ``horizon``, ``allowed`` and ``ends``.
+    """Return the MDP in a file: ``P`` and ``initial``, with ``horizon``, ``allowed`` and ``ends``.
 
     Parameters
     ----------

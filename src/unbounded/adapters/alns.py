@@ -103,7 +103,7 @@ class ScaleFreeSelect(Repeatable, OperatorSelectionScheme):
         self._choice = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that it was made by."""
+        """Return the arguments that it was made by."""
         return {
             "num_destroy": self.num_destroy,
             "num_repair": self.num_repair,

@@ -186,7 +186,7 @@ class LayeredEnv(gym.Env[int, int]):
         return self._observed()
 
     def _drawn(self) -> list[Vector]:
-        """The losses of this episode, a table for each layer."""
+        """Return the losses of this episode, a table for each layer."""
         layers, losses = self.mdp.layers, self._losses
         if not isinstance(losses, MDPAdversary):
             shapes = [(n, layers.n_actions) for n in layers.sizes]

@@ -81,7 +81,7 @@ class ScaleFree(bandit.base.Policy):
         return arm
 
     def _playing_with(self, arm_ids: Sequence[Any]) -> Learner:
-        """The learner, made when the arms are known."""
+        """Return the learner, made when the arms are known."""
         arms = list(arm_ids)
         if self._playing is None:
             if not arms:
@@ -133,7 +133,7 @@ class ScaleFree(bandit.base.Policy):
         return value if less_is_better else -value
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that it was made by; `clone` is River's."""
+        """Return the arguments that it was made by; `clone` is River's."""
         return dict(self._get_params())
 
     def __sklearn_clone__(self) -> Any:

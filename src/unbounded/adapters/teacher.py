@@ -92,11 +92,11 @@ class Teacher(Repeatable):
             del self._waiting[task]
 
     def probabilities(self) -> Vector:
-        """The distribution that the next `sample` draws from."""
+        """Return the distribution that the next `sample` draws from."""
         return self.learner.probabilities()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that it was made by."""
+        """Return the arguments that it was made by."""
         return dict(self._made_by)
 
     def __repr__(self) -> str:

@@ -71,7 +71,7 @@ class Recorded:
             return np.frombuffer(self._file.read(count * size)).reshape(count, self.width)
 
     def params(self, numbers: Sequence[float]) -> Vector:
-        """The numbers, and all rows after them."""
+        """Return the numbers, and all rows after them."""
         if self._file is None:
             assert self._rows is not None
             return np.concatenate([np.array(numbers, np.float64), self._rows.ravel()])
@@ -155,7 +155,7 @@ def _opened(path: Path, columns: tuple[str, ...] | None, _: tuple[int, ...]) -> 
 
 
 def _mapped(name: str, array: Any) -> Recorded:
-    """A whole array that NumPy has mapped from a file."""
+    """Return a whole array that NumPy has mapped from a file."""
     offset = array.offset
     plain = array.dtype == np.float64 and array.dtype.isnative and array.flags.c_contiguous
     if not plain or offset % 8 or offset < _HEADER:  # there is no other way than to read it
@@ -186,7 +186,7 @@ def _read_csv(path: Path, columns: Sequence[str] | None) -> Matrix:
 
 
 def _unpacked(path: Path, columns: Sequence[str] | None) -> Recorded:
-    """A Parquet file, whose numbers are compressed, as a temporary file of plain ones."""
+    """Return a Parquet file, whose numbers are compressed, as a temporary file of plain ones."""
     names, count, blocks = _parquet(path)
     wanted = [names[place] for place in _places(path, names, columns)]
     file = tempfile.TemporaryFile()  # gone when nobody has it open  # noqa: SIM115
@@ -201,7 +201,7 @@ def _unpacked(path: Path, columns: Sequence[str] | None) -> Recorded:
 
 
 def _parquet(path: Path) -> tuple[list[str], int, Callable[[list[str], int], Iterator[Any]]]:
-    """The columns, how many rows there are, and what reads some columns, block by block."""
+    """Return the columns, how many rows there are, and what reads some columns, block by block."""
     try:
         polars = import_module("polars")
     except ModuleNotFoundError:

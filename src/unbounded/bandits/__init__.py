@@ -7,6 +7,6 @@ from unbounded.learners.bandit import Learner
 
 
 def algorithms() -> dict[str, type[Learner]]:
-    """Every bandit learner in this package, by name."""
+    """Return every bandit learner in this package, by name."""
     found = discovered(__name__, Learner) | discovered(f"{__name__}.baselines", Learner)
     return dict(sorted(found.items()))

@@ -41,7 +41,7 @@ class Values:
     total: float | None = None  # what they add up to, but for rounding
 
     def legal(self, entries: Vector, limit: float = math.inf) -> Any:
-        """Whether each of the ``entries`` is such a number, and below the ``limit``."""
+        """Return whether each of the ``entries`` is such a number, and below the ``limit``."""
         legal = np.isfinite(entries) & (entries >= self.low) & (entries <= self.high)
         if self.whole:
             legal &= (np.abs(entries) < MOST_WHOLE) & (entries == np.floor(entries))
@@ -115,6 +115,6 @@ def require_growth(L: Vector, t: int) -> None:
 
 
 def close(a: Any, b: Any) -> Any:
-    """Whether two numbers, or vectors, agree but for rounding."""
+    """Return whether two numbers, or vectors, agree but for rounding."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.all(np.abs(np.subtract(a, b)) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)))

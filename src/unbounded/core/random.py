@@ -24,17 +24,17 @@ def scramble(word: Word) -> Word:
 
 @kernel
 def stream_of(key: float, t: int) -> Word:
-    """The start of the stream of round ``t``; ``key`` is an integer below 2^53."""
+    """Return the start of the stream of round ``t``; ``key`` is an integer below 2^53."""
     return scramble(scramble(np.uint64(key) * _GOLDEN) + np.uint64(t))
 
 
 @kernel
 def word_at(stream: Word, k: int) -> Word:
-    """The ``k``-th word of a stream: 64 random bits."""
+    """Return the ``k``-th word of a stream: 64 random bits."""
     return scramble(np.uint64(stream) + np.uint64(k + 1) * _GOLDEN)
 
 
 @kernel
 def uniform_at(stream: Word, k: int) -> float:
-    """The ``k``-th number of a stream, uniform in [0, 1)."""
+    """Return the ``k``-th number of a stream, uniform in [0, 1)."""
     return float(word_at(stream, k) >> np.uint64(11)) * 2.0**-53

@@ -25,7 +25,7 @@ def check_key(key: str) -> None:
 
 
 def checked_id(ticket: SupportsIndex | Choice | Plan) -> int:
-    """The id of a ticket, or of what is one already."""
+    """Return the id of a ticket, or of what is one already."""
     found = getattr(ticket, "id", ticket)
     if type(found) is not int or not 0 <= found < 2**63:
         raise TypeError(f"tell() needs the id of a ticket, got {shown(ticket)}")

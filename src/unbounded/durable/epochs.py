@@ -20,7 +20,7 @@ from unbounded.learners.base import AskTell
 
 
 def next_learner(old: AskTell[Any], n_arms: int, epoch: int) -> Learner:
-    """The learner of the next epoch, or a ValueError if the algorithm cannot keep its scale.
+    """Return the learner of the next epoch, or a ValueError if the algorithm cannot keep its scale.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def vw_lines(log: pl.DataFrame) -> Iterator[str]:
 
 
 def open_bandit_feedback(log: pl.DataFrame) -> dict[str, Any]:
-    """What the estimators of the Open Bandit Pipeline take as ``bandit_feedback``.
+    """Return what the estimators of the Open Bandit Pipeline take as ``bandit_feedback``.
 
     Its rewards are our losses with the other sign. There is no context: one constant column.
 
@@ -63,7 +63,7 @@ def open_bandit_feedback(log: pl.DataFrame) -> dict[str, Any]:
 
 
 def _told(log: pl.DataFrame) -> pl.DataFrame:
-    """What was told, in the last epoch: arms have other numbers before that."""
+    """Return what was told, in the last epoch: arms have other numbers before that."""
     import polars as pl
 
     if log["arm"].null_count():

@@ -23,7 +23,7 @@ class Feedback(NamedTuple):
 
 
 def checked_feedback(learner: AskTell[Any], given: Mapping[str, Any], n_arms: int) -> Feedback:
-    """What `Durable.tell` was given, as it is kept; or an error.
+    """Return what `Durable.tell` was given, as it is kept; or an error.
 
     ``n_arms`` is the number of arms that there were when the choice was made.
     """

@@ -90,7 +90,7 @@ class Files:
         self._opened = [_identity(path) for path in self._paths]
 
     def moved(self) -> str:
-        """What is not as it was opened, as the end of a sentence; nothing if all is."""
+        """Return what is not as it was opened, as the end of a sentence; nothing if all is."""
         found: list[os.stat_result] = []
         with suppress(OSError):
             found.extend(map(os.stat, self._paths))
@@ -100,7 +100,7 @@ class Files:
         return MOVED if self.orphaned else ""
 
     def changed(self) -> bool:
-        """Whether the database was written or replaced, or a write-ahead log begun."""
+        """Return whether the database was written or replaced, or a write-ahead log begun."""
         return _state(self._paths[0]) != self._first or log_size(self._paths[0]) > 0
 
     def let_go(self) -> None:
@@ -125,7 +125,7 @@ def log_size(path: str) -> int:
 
 
 def log_is_lost(path: str) -> bool:
-    """Whether the write-ahead log is missing or its header is damaged, while it is held.
+    """Return whether the write-ahead log is missing or its header is damaged, while it is held.
 
     SQLite makes the log before the shared memory and removes it after that, and syncs the header
     of a log before it writes the first frame. It takes a log with a wrong header for an empty one.

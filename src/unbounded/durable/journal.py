@@ -37,7 +37,7 @@ class Row(NamedTuple):
         return "|".join(map(str, self[:-2]))
 
     def digest_after(self, chain: bytes) -> bytes:
-        """The digest of this row, if ``chain`` is that of the row before it."""
+        """Return the digest of this row, if ``chain`` is that of the row before it."""
         return hashlib.blake2b(
             chain + (self.payload or b"") + self.text.encode(), digest_size=16
         ).digest()

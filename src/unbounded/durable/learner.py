@@ -320,21 +320,21 @@ class Durable:
     # ------------------------------------------------------------------ looking
 
     def status(self) -> Status:
-        """The learner after the last row."""
+        """Return the learner after the last row."""
         return self._session.read(status_of)
 
     def outstanding(self) -> list[int]:
-        """The ids that have not been told, oldest first."""
+        """Return the ids that have not been told, oldest first."""
         return self._session.read(lambda replica: sorted(replica.waiting))
 
     def learner(self) -> Any:
-        """A copy of the learner, which lives on its own."""
+        """Return a copy of the learner, which lives on its own."""
         return self._session.read(
             lambda replica: type(replica.learner).load(replica.learner.save())
         )
 
     def log(self) -> pl.DataFrame:
-        """Every ask that is still in the journal, with its loss, as a frame of polars.
+        """Return every ask that is still in the journal, with its loss, as a frame of polars.
 
         Columns: ``id``, ``time``, ``key``, ``epoch``, ``arm``, ``name``, ``probability``, ``loss``,
         ``scale`` (after the tell), ``clipped``, ``status`` ("waiting", "told", "expired" with a

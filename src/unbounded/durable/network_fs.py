@@ -22,7 +22,7 @@ _SHARED = {
 
 
 def network_file_system(path: str | os.PathLike[str]) -> str | None:
-    """The kind of network file system that ``path`` is on, as far as the system tells.
+    """Return the kind of network file system that ``path`` is on, as far as the system tells.
 
     Linux does; elsewhere only a path like ``\\\\server\\share`` is recognized. A file that is
     mounted alone is reported too: the files beside it are not those that others see.

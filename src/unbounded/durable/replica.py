@@ -97,7 +97,7 @@ class Replica:
 
     @classmethod
     def of(cls, snapshot: Snapshot, kind: type[AskTell[Any]]) -> Replica:
-        """What `snapshot` made, if it is a ``kind`` of learner; else a ValueError."""
+        """Return what `snapshot` made, if it is a ``kind`` of learner; else a ValueError."""
         document = json.loads(snapshot.text)
         learner = kind.load(document["learner"])
         replica = cls(learner, document["names"], snapshot.n, snapshot.chain)
@@ -107,7 +107,7 @@ class Replica:
         return replica
 
     def equals(self, other: Replica) -> bool:
-        """Whether all bits are equal; who issued a learner's tickets does not count."""
+        """Return whether all bits are equal; who issued a learner's tickets does not count."""
         return self._content() == other._content()
 
     def _content(self) -> Any:
@@ -233,7 +233,7 @@ class Replica:
     # ------------------------------------------------------------------ tickets
 
     def ticket(self, row: Row) -> Choice | Plan:
-        """The ticket of an ask, also when it was told long ago."""
+        """Return the ticket of an ask, also when it was told long ago."""
         if row.payload is not None:
             return _plan(self.learner, row)
         arm, name, probability = row.arm, row.name, row.probability
@@ -245,7 +245,7 @@ class Replica:
 
 
 def id_of(row: Row) -> int:
-    """The id of an ask: its number, and some bits of its digest.
+    """Return the id of an ask: its number, and some bits of its digest.
 
     Should the last rows be lost (a power failure, a backup that is restored), their numbers are
     given again; a loss that comes late for a lost ask must not be taken for another one's.
@@ -254,12 +254,12 @@ def id_of(row: Row) -> int:
 
 
 def number_of(ticket: int) -> int:
-    """The number of the ask that has this id."""
+    """Return the number of the ask that has this id."""
     return ticket >> _TAG
 
 
 def _plan(learner: Any, row: Row) -> Plan:
-    """The plan of an ask, also when its episode is over."""
+    """Return the plan of an ask, also when its episode is over."""
     assert row.payload is not None
     words = np.frombuffer(row.payload, "<u8", 1 + learner.layers.horizon)
     pi = np.frombuffer(row.payload, "<f8", offset=words.nbytes).astype(np.float64)

@@ -107,7 +107,7 @@ class Session:
         return self._turn(lambda: self.store.read(work))
 
     def _turn(self, work: Callable[[], R]) -> R:
-        """One thread at a time, and none while a thread forks.
+        """Act with one thread at a time, and with none while a thread forks.
 
         An interrupt may raise an error after any call; what must not stay behind is given up in
         the first call of a ``finally``, and that is one of C.
@@ -145,7 +145,7 @@ class Session:
             forks.wait(self._timeout)
 
     def _caught_up(self) -> Replica:
-        """The learner after the last row, in a transaction.
+        """Return the learner after the last row, in a transaction.
 
         Whoever has it gives it back when its state is that of the file.
         """
@@ -159,7 +159,7 @@ class Session:
     # ------------------------------------------------------------------ long looks
 
     def another(self) -> Session:
-        """A session with a connection of its own, for a long look."""
+        """Return a session with a connection of its own, for a long look."""
         other = Session(self.store.another(), self._timeout)
         other.kind = self.kind
         return other
@@ -254,7 +254,7 @@ def verified(session: Session) -> int:
 
 
 def restored(store: Store, name: str, kind: type[AskTell[Any]]) -> Replica:
-    """The learner of a snapshot."""
+    """Return the learner of a snapshot."""
     snapshot = store.snapshot(name)
     try:
         return Replica.of(snapshot, kind)
@@ -270,7 +270,7 @@ def now() -> int:
 
 
 def _kind(store: Store) -> type[AskTell[Any]]:
-    """The class of the learner in a file, if it is of this package."""
+    """Return the class of the learner in a file, if it is of this package."""
     from unbounded import bandits
 
     name = json.loads(json.loads(store.snapshot("latest").text)["learner"])["algorithm"]
@@ -287,7 +287,7 @@ def _kind(store: Store) -> type[AskTell[Any]]:
 
 @cache
 def versions() -> str:
-    """What the bits of a play depend on."""
+    """Return what the bits of a play depend on."""
     named = []
     for name in ("unbounded", "numpy", "numba"):
         try:

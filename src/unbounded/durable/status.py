@@ -27,7 +27,7 @@ class Status:
 
 
 def status_of(replica: Replica) -> Status:
-    """What there is to see of a learner."""
+    """Return what there is to see of a learner."""
     learner = replica.learner
     bandit = isinstance(learner, Learner)
     return Status(

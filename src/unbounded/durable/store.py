@@ -164,7 +164,7 @@ class Store:
         )
 
     def _opened(self) -> sqlite3.Connection:
-        """The connection of this process."""
+        """Return the connection of this process."""
         if self.lost:
             raise DurableError(self.lost)
         if self.read_only and self._changed():
@@ -172,7 +172,7 @@ class Store:
         return self._connection or self._open()
 
     def _changed(self) -> bool:
-        """Whether a file that is only read must be opened again."""
+        """Return whether a file that is only read must be opened again."""
         if self._files is None:
             return False
         return self._files.changed() if self._still else bool(self._files.moved())
@@ -366,7 +366,7 @@ class Store:
             raise ValueError(f"{row} cannot be kept: {self.path} would have {found}")
 
     def rows(self, first: int, most: int = _MOST) -> list[Row]:
-        """The rows from number ``first`` on, as they are, and at most so many."""
+        """Return the rows from number ``first`` on, as they are, and at most so many."""
         query = "SELECT * FROM journal WHERE n >= ? ORDER BY n LIMIT ?"
         return list(map(Row._make, self._query(query, (first, most))))
 
@@ -388,7 +388,7 @@ class Store:
             raise self.damaged(f"row {n} of its journal is not what was written")
 
     def row(self, n: int) -> Row | None:
-        """A row by its number, checked; None if there is none, or none any more."""
+        """Return a row by its number, checked; None if there is none, or none any more."""
         found = {row.n: row for row in self.rows(n - 1, 2)}
         if n not in found:
             return None
@@ -397,12 +397,12 @@ class Store:
         return found[n]
 
     def number_of(self, key: str) -> int | None:
-        """The number of the ask with this key."""
+        """Return the number of the ask with this key."""
         found = self._query("SELECT n FROM journal WHERE key = ?", (key,)).fetchone()
         return None if found is None else int(found[0])
 
     def first_since(self, at: int) -> int | None:
-        """The number of the first row that is not older than ``at``."""
+        """Return the number of the first row that is not older than ``at``."""
         query = "SELECT n FROM journal WHERE at >= ? ORDER BY n LIMIT 1"
         found = self._query(query, (at,)).fetchone()
         return None if found is None else int(found[0])
@@ -426,12 +426,12 @@ class Store:
         _keep(self._connection, name, snapshot)
 
     def age_of(self, name: str) -> int:
-        """How many rows were added after a snapshot."""
+        """Return how many rows were added after a snapshot."""
         found = self._query("SELECT n FROM snapshots WHERE name = ?", (name,)).fetchone()
         return self.last - int(found[0])
 
     def snapshot(self, name: str) -> Snapshot:
-        """The snapshot of that name."""
+        """Return the snapshot of that name."""
         found = self._query("SELECT * FROM snapshots WHERE name = ?", (name,)).fetchone()
         if found is None:
             raise self.damaged("it has no snapshot")
@@ -441,13 +441,13 @@ class Store:
         return snapshot
 
     def damaged(self, what: str) -> DurableError:
-        """The error for a file in which something is wrong."""
+        """Return the error for a file in which something is wrong."""
         return DurableError(f"{self.path} {_DAMAGED} ({what})")
 
     # ------------------------------------------------------------------ copies
 
     def another(self) -> Store:
-        """A connection of its own, for a long look."""
+        """Return a connection of its own, for a long look."""
         return Store(
             self.path,
             synchronous=self._synchronous,
@@ -478,7 +478,7 @@ class Store:
 
 
 def _header(path: Path) -> bytes | None:
-    """What the header of a database says, as `_READY` has it; None if there is no file.
+    """Return what the header of a database says, as `_READY` has it; None if there is no file.
 
     Only where `Files` has locks that this does not take away.
     """

@@ -56,16 +56,16 @@ class Job(NamedTuple):
     store: Store
 
     def rows(self) -> pl.DataFrame:
-        """What is stored of the experiment, or of its shard, in its order."""
+        """Return what is stored of the experiment, or of its shard, in its order."""
         rows = in_order(self.store.read(), self.cells, self.experiment.replicates)
         return rows_of_share(rows, self.cells, self.share())
 
     def share(self) -> list[Span]:
-        """The replicates that it is about: all, or those of a shard."""
+        """Return the replicates that it is about: all, or those of a shard."""
         return share_of(self.store.shard, self.cells, self.experiment.replicates)
 
     def missing(self) -> list[Span]:
-        """The replicates that are not stored."""
+        """Return the replicates that are not stored."""
         everything = missing(self.store.read(), self.cells, self.experiment.replicates)
         return of_share(everything, self.share())
 
@@ -170,7 +170,7 @@ def run(
 def _checked(
     experiment: Experiment | Mapping[str, Any] | str | os.PathLike[str], *, quick: bool
 ) -> Experiment:
-    """An experiment from any of the forms that `run` takes."""
+    """Return an experiment from any of the forms that `run` takes."""
     if isinstance(experiment, Experiment):
         return config.experiment(config.to_dict(experiment), quick=quick)
     if isinstance(experiment, Mapping):
@@ -187,7 +187,7 @@ def _display(wanted: bool) -> AbstractContextManager[Watcher | None]:
 
 
 def opened(directory: str | os.PathLike[str]) -> Job:
-    """The experiment whose results are in a directory.
+    """Return the experiment whose results are in a directory.
 
     Nothing is run or written, and nothing that the experiment names is imported: anybody's results
     can be looked at.
@@ -209,7 +209,7 @@ def opened(directory: str | os.PathLike[str]) -> Job:
 
 
 def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
-    """What is stored of the experiment in a directory, as `run` returns it; runs nothing.
+    """Return what is stored of the experiment in a directory, as `run` returns it; runs nothing.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def jobs(
     quick: bool = False,
     shard: str | None = None,
 ) -> list[Job]:
-    """What `unbounded run` has to do: the experiment in a file, or those in a directory.
+    """Return what `unbounded run` has to do: the experiment in a file, or those in a directory.
 
     All are read before any is run. Results of a file are kept in ``out/NAME``, of the files of a
     directory in ``out/DIRECTORY/NAME``, with ``-quick`` behind the first part for quick runs;

@@ -66,7 +66,7 @@ def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experimen
 
 
 def to_dict(e: Experiment) -> dict[str, Any]:
-    """The dict that makes an equal experiment."""
+    """Return the dict that makes an equal experiment."""
     empty = ((), "")
     document = {
         field: value for field in e.__struct_fields__ if (value := getattr(e, field)) not in empty
@@ -84,7 +84,7 @@ def to_dict(e: Experiment) -> dict[str, Any]:
 
 
 def dumps(e: Experiment) -> str:
-    """The TOML text that makes an equal experiment."""
+    """Return the TOML text that makes an equal experiment."""
     import tomli_w
 
     return tomli_w.dumps(to_dict(e))
@@ -117,7 +117,7 @@ def line_of(text: str, keys: Keys) -> int | None:
     places = [i for i, line in enumerate(lines) if _STATEMENT.match(line)] + [len(lines)]
 
     def above(place: int) -> bool:
-        """Whether the keys are above a place, or the end of the statement that it is in."""
+        """Return whether the keys are above a place, or the end of the statement that it is in."""
         tried = (_contains("\n".join(lines[:end]), keys) for end in places[place:][:_ATTEMPTS])
         return next(found for found in tried if found is not None)
 

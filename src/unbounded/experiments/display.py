@@ -80,7 +80,7 @@ def headline(progress: Progress, heading: str = "") -> Text:
 
 
 def latest(progress: Progress) -> Text:
-    """The newest result, in one line; empty if there is none."""
+    """Return the newest result, in one line; empty if there is none."""
     cell = progress.latest
     if cell is None:
         return Text()
@@ -99,7 +99,7 @@ def _unit(progress: Progress) -> str:
 
 
 def render(progress: Progress, heading: str = "") -> RenderableType:
-    """The headline, the cells that are being run, and the newest result."""
+    """Return the headline, the cells that are being run, and the newest result."""
     table = Table(box=None, pad_edge=False)
     table.add_column("cell", no_wrap=True, overflow="ellipsis", ratio=1)
     for name in ("done", "running", "failed", "left", _unit(progress)):
@@ -122,7 +122,7 @@ def render(progress: Progress, heading: str = "") -> RenderableType:
 
 
 def span_of(seconds: float) -> str:
-    """A span of time in words: ``42 s``, ``3 min 20 s``, ``5 h 12 min``."""
+    """Return a span of time in words: ``42 s``, ``3 min 20 s``, ``5 h 12 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

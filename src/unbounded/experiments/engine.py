@@ -82,7 +82,7 @@ def check_engine(name: str, workers: int | None) -> None:
 
 
 def _address_in(path: str) -> str:
-    """Where the scheduler is that has written this file."""
+    """Return where the scheduler is that has written this file."""
     started = f"start one with 'dask scheduler --scheduler-file {path}'"
     try:
         address = json.loads(read_regular(path))["address"]

@@ -27,7 +27,7 @@ class Entry(msgspec.Struct, frozen=True):
     settings: dict[str, tuple[Any, ...]] = {}
 
     def variants(self) -> list[dict[str, Any]]:
-        """Every combination of the values."""
+        """Return every combination of the values."""
         combinations = itertools.product(*self.settings.values())
         return [dict(zip(self.settings, values, strict=True)) for values in combinations]
 

@@ -87,7 +87,7 @@ class Plan(msgspec.Struct, frozen=True):
     foreign: dict[Field, dict[str, Described]]
 
     def known(self, field: Field) -> dict[str, Registered | Described]:
-        """What the package has in a field, and what the experiment has named beside it."""
+        """Return what the package has in a field, and what the experiment has named beside it."""
         return {**names.known(self.experiment.kind, field).ours, **self.foreign.get(field, {})}
 
 
@@ -142,7 +142,7 @@ class _Size(NamedTuple):
 
 
 def cells(e: Experiment) -> list[Cell]:
-    """The cells of an experiment, each once, in the order of the file."""
+    """Return the cells of an experiment, each once, in the order of the file."""
     learners = _variants(e, "learners")
     sizes = [_Size(arms, None, {}) for arms in e.arms] or _worlds(e)
     found: dict[str, Cell] = {}
@@ -171,7 +171,7 @@ def cells(e: Experiment) -> list[Cell]:
 
 
 def _worlds(e: Experiment) -> list[_Size]:
-    """Every world, built once to learn its size."""
+    """Return every world, built once to learn its size."""
     sizes = []
     for name, settings, text in _variants(e, "worlds"):
         layers = names.world(name, settings).layers

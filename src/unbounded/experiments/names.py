@@ -74,7 +74,7 @@ class Known(Mapping[str, Registered]):
         return _ours(self._kind, self._field, self._reserved)
 
     def find(self, name: str) -> Registered | None:
-        """What a name means, if it means anything for this kind; `ForeignError` says why it
+        """Return what a name means, if it means anything for this kind; `ForeignError` says why it
         cannot be imported, or is something else."""
         if name in self.ours:
             return self.ours[name]
@@ -116,7 +116,7 @@ class Known(Mapping[str, Registered]):
 
 @cache
 def known(kind: Kind, field: Field) -> Known:
-    """What experiments of a kind can name in a field, by name."""
+    """Return what experiments of a kind can name in a field, by name."""
     return Known(kind, field)
 
 
@@ -180,7 +180,7 @@ def _functions(module: str) -> dict[str, Any]:
 
 
 def our_names() -> dict[Field, set[str]]:
-    """The names of the package itself, by field."""
+    """Return the names of the package itself, by field."""
     found: dict[Field, set[str]] = {field: set() for field in FAMILIES["MDPs"]}
     for kind, fields in FAMILIES.items():
         for field in fields:
@@ -216,7 +216,7 @@ def title(kind: Kind, field: Field) -> str:
 
 
 def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
-    """The world that an experiment names."""
+    """Return the world that an experiment names."""
     builder, given = known("MDPs", "worlds")[name], dict(settings)
     if "seed" in builder.parameters:
         given["rng"] = np.random.default_rng(given.pop("seed", 0))
@@ -229,7 +229,7 @@ def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
 def mdp_learner(
     name: str, settings: Mapping[str, Any], mdp: LayeredMDP, episodes: int, *, start: bool = True
 ) -> MDPLearner:
-    """The learner that an experiment names, for a world and a number of episodes.
+    """Return the learner that an experiment names, for a world and a number of episodes.
 
     With ``start=False`` its arguments are checked and no more: nothing is compiled for it.
     """

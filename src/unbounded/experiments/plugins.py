@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def place_of(field: str, name: str) -> Place | None:
-    """Where ``name`` leads, if it is one from elsewhere; imports nothing."""
+    """Return where ``name`` leads, if it is one from elsewhere; imports nothing."""
     if ":" in name:
         if not _NAME.match(name):
             raise ForeignError(f"{name!r} is not of the form 'package.module:Name'")
@@ -53,7 +53,7 @@ def place_of(field: str, name: str) -> Place | None:
 
 
 def offered(field: str) -> list[EntryPoint]:
-    """The entry points of installed packages, by name."""
+    """Return the entry points of installed packages, by name."""
     return _offered(field, tuple(sys.path))
 
 
@@ -63,7 +63,7 @@ def _offered(field: str, path: tuple[str, ...]) -> list[EntryPoint]:
 
 
 def loaded(place: Place) -> Any:
-    """What a name stands for; imports its module."""
+    """Return what a name stands for; imports its module."""
     module, attribute = place
     if module == "__main__":
         raise ForeignError(
@@ -91,13 +91,13 @@ def loaded(place: Place) -> Any:
 
 
 def described(module: str) -> str:
-    """Where a module is, and of what package: for people; imports nothing."""
+    """Return where a module is, and of what package: for people; imports nothing."""
     of = _installed(module)
     return f"{origin_of(module)} ({of})" if of else str(origin_of(module))
 
 
 def package_of(module: str) -> str:
-    """The package that a module belongs to with its version, or its file."""
+    """Return the package that a module belongs to with its version, or its file."""
     return _installed(module) or str(origin_of(module))
 
 
@@ -107,7 +107,7 @@ def _installed(module: str) -> str:
 
 
 def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:
-    """What an experiment in TOML would import, one sentence each; imports nothing of it.
+    """Return what an experiment in TOML would import, one sentence each; imports nothing of it.
 
     ``ours`` has the package's own names, by table.
     """
@@ -135,7 +135,7 @@ def imports_of(file: Path, ours: Mapping[Any, Collection[str]]) -> list[str]:
 
 
 def find(module: str) -> ModuleSpec:
-    """The spec of a module, without importing it or the packages that it is in."""
+    """Return the spec of a module, without importing it or the packages that it is in."""
     path: Any = None
     spec: Any = None
     names = module.split(".")

@@ -90,7 +90,7 @@ class Progress:
             self.latest = cell
 
     def regret_of(self, cell: int) -> float | None:
-        """The mean relative regret at the end, of the replicates that were run now."""
+        """Return the mean relative regret at the end, of the replicates that were run now."""
         count, total = self._regret[cell]
         return total / count if count else None
 
@@ -110,12 +110,12 @@ class Progress:
         )
 
     def seconds_left(self) -> float:
-        """An estimate, from the speed of what is done; without what is not measured yet."""
+        """Return an estimate, from the speed of what is done; without what is not measured yet."""
         total = sum(self.rate(group) * rounds for group, rounds in self._rounds_left.items())
         return total / self.workers
 
     def seconds_left_of(self, cell: int) -> float:
-        """The same for one cell, on one worker."""
+        """Return the same for one cell, on one worker."""
         settings = self.plan[cell].settings
         return self.rate(group_of(settings)) * settings.rounds * self.left[cell]
 

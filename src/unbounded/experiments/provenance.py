@@ -61,7 +61,7 @@ def parsed(source: bytes, package: str) -> Source:
 
 
 def _is_docstring(node: ast.stmt) -> bool:
-    """Whether a statement is only a string: that of a definition, or below an attribute."""
+    """Return whether a statement is only a string: that of a definition, or below an attribute."""
     value = node.value if isinstance(node, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
@@ -119,7 +119,7 @@ def _own_file(module: str) -> Path:
 
 
 def named_file(settings: Mapping[str, Any]) -> str:
-    """The file that is named as ``path`` among settings; empty if there is none."""
+    """Return the file that is named as ``path`` among settings; empty if there is none."""
     path = settings.get("path")
     return path if isinstance(path, str) and os.path.isfile(path) else ""
 
@@ -178,7 +178,7 @@ def _edited(module: str) -> ForeignError:
 
 
 def _own_modules(module: str) -> set[str]:
-    """The module, the packages that it is in, and what they import from beside them."""
+    """Return the module, the packages that it is in, and what they import from beside them."""
     top = module.partition(".")[0]
     here = origin_of(top).parent == Path(os.getcwd())  # then what lies beside it counts as well
     found: set[str] = set()
@@ -215,7 +215,7 @@ def _parsed_plugin(module: str) -> Source | None:
 
 
 def _as_written(module: str) -> bool:
-    """Whether the functions in memory are those that the file has now."""
+    """Return whether the functions in memory are those that the file has now."""
     there, file = sys.modules.get(module), origin_of(module)
     if there is None or file.suffix != ".py":
         return True

@@ -66,7 +66,7 @@ Lines = Callable[[Keys], int | None]
 def read(
     document: Mapping[str, Any], source: str, lines: Lines, quick: bool, folder: Path
 ) -> Experiment:
-    """The experiment in a document, or the shorter one that its table ``quick`` makes of it.
+    """Return the experiment in a document, or the shorter one that its table ``quick`` makes of it.
 
     Both are checked, whichever is wanted. Files that it names are sought from ``folder``.
     """
@@ -95,7 +95,7 @@ class _Reader:
         raise ConfigError(f"{where}: {message}")
 
     def overrides(self, table: Any) -> Mapping[str, Any]:
-        """The table ``quick``, if it is one."""
+        """Return the table ``quick``, if it is one."""
         if not isinstance(table, Mapping):
             self._fail((), f"quick must be a table, got {_short(table)}")
         for key in table:
@@ -279,14 +279,14 @@ def _other(kind: Kind) -> Kind:
 
 
 def _short(value: Any) -> str:
-    """A repr of bounded length, whatever the value."""
+    """Return a repr of bounded length, whatever the value."""
     shortener = reprlib.Repr()
     shortener.maxstring = shortener.maxother = shortener.maxlong = 60
     return shortener.repr(value)
 
 
 def _depth(value: Any) -> int:
-    """How deep lists nest."""
+    """Return how deep lists nest."""
     if not isinstance(value, list | tuple):
         return 0
     return 1 + max(map(_depth, value), default=0)

@@ -62,7 +62,7 @@ class Registered:
 
 
 def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
-    """A class or a builder, with the settings that are not ``reserved``."""
+    """Return a class or a builder, with the settings that are not ``reserved``."""
     doc = inspect.getdoc(cls) or ""
     documented: dict[str, tuple[str, str]] = {}
     for one in reversed(getattr(cls, "__mro__", (cls,))):  # what its base documents in its place
@@ -109,14 +109,14 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
 
 
 def _options(annotation: Any) -> tuple[str, ...]:
-    """The values of a ``Literal``, also of one that may be None."""
+    """Return the values of a ``Literal``, also of one that may be None."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return tuple(one for part in get_args(annotation) for one in _options(part))
 
 
 def _lists_in(value: Any) -> int:
-    """How deep the lists of a default nest, of an argument that has no annotation."""
+    """Return how deep the lists of a default nest, of an argument that has no annotation."""
     return 1 + max(map(_lists_in, value), default=0) if isinstance(value, list | tuple) else 0
 
 

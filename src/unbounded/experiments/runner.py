@@ -139,7 +139,7 @@ def compile_ahead(later: Sequence[tuple[Sequence[Cell], int]], workers: int | No
 
 
 def _rounds_of_each(cells: Sequence[Cell], replicates: int) -> list[tuple[Settings, int]]:
-    """One cell of each group, with the rounds of all."""
+    """Return one cell of each group, with the rounds of all."""
     first: dict[Group, Settings] = {}
     rounds: dict[Group, int] = defaultdict(int)
     for cell in cells:
@@ -150,7 +150,7 @@ def _rounds_of_each(cells: Sequence[Cell], replicates: int) -> list[tuple[Settin
 
 
 def _submitted(engine: Engine, function: Callable[..., Any], argument: Any) -> Future[Any]:
-    """A future in any case: if submitting fails, the error is found in it later."""
+    """Return a future in any case: if submitting fails, the error is found in it later."""
     try:
         return engine.submit(function, argument)
     except Exception as error:

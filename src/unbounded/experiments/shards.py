@@ -47,7 +47,7 @@ class Shard:
 
 
 def shard_of(text: str) -> Shard:
-    """The shard that "7/100" means."""
+    """Return the shard that "7/100" means."""
     form = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
     if not form:
         raise ConfigError(f"a shard is written as NUMBER/COUNT, such as 7/100; got {text[:60]!r}")
@@ -60,7 +60,7 @@ def shard_of(text: str) -> Shard:
 
 
 def share_of(shard: Shard | None, plan: Sequence[Cell], replicates: int) -> list[Span]:
-    """The replicates that a shard has of each cell; without a shard, all of them.
+    """Return the replicates that a shard has of each cell; without a shard, all of them.
 
     Of R replicates of the cell at position p, shard j = 0 .. N - 1 has
     floor(R (j + p + 1) / N) - floor(R (j + p) / N), one after the other. That telescopes over j, so
@@ -89,7 +89,7 @@ def _likeness(cell: Cell) -> tuple[str, ...]:
 
 
 def of_share(spans: Sequence[Span], share: Sequence[Span]) -> list[Span]:
-    """What of some spans is in a share, which has at most one span of each cell."""
+    """Return what of some spans is in a share, which has at most one span of each cell."""
     owned = {span.cell: span for span in share}
     found = []
     for span in spans:
@@ -103,7 +103,7 @@ def of_share(spans: Sequence[Span], share: Sequence[Span]) -> list[Span]:
 
 
 def rows_of_share(frame: pl.DataFrame, plan: Sequence[Cell], share: Sequence[Span]) -> pl.DataFrame:
-    """The rows of the replicates of a share, in their order."""
+    """Return the rows of the replicates of a share, in their order."""
     key = pl.col("cell").cast(pl.String)
     owned = {plan[span.cell].key: span for span in share}
     first = {cell: span.first for cell, span in owned.items()}
@@ -113,7 +113,7 @@ def rows_of_share(frame: pl.DataFrame, plan: Sequence[Cell], share: Sequence[Spa
 
 
 def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[Span]:
-    """The replicates that the rows lack."""
+    """Return the replicates that the rows lack."""
     stored = frame.select("cell", "replicate").unique()
     counts = {
         str(key): replicates_of
@@ -133,7 +133,7 @@ def missing(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> list[
 
 
 def of_other_code(frame: pl.DataFrame, plan: Sequence[Cell]) -> int:
-    """How many cells have rows with their settings that were made by other code."""
+    """Return how many cells have rows with their settings that were made by other code."""
     names = [*plan[0].columns, "code"]
     stored = set(frame.select(names).unique().iter_rows())
     codes: dict[tuple[Any, ...], set[str]] = {}

@@ -123,7 +123,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 def in_order(frame: pl.DataFrame, plan: Sequence[Cell], replicates: int) -> pl.DataFrame:
-    """The rows of these cells and replicates, once each, in the order of the plan."""
+    """Return the rows of these cells and replicates, once each, in the order of the plan."""
     keys = [cell.key for cell in plan]
     position = pl.col("cell").cast(pl.String).replace_strict(
         keys, range(len(keys)), default=-1, return_dtype=pl.Int64
@@ -208,12 +208,12 @@ class Store:
                 part.unlink(missing_ok=True)
 
     def _held(self, name: str) -> list[Path]:
-        """The directories of this name that no other run may write to: a whole run keeps all
+        """Return the directories of this name that no other run may write to: a whole run keeps all
         shards out."""
         return [self._own / name] if self.shard is not None else self._all(name)
 
     def _all(self, name: str) -> list[Path]:
-        """The directories of this name: of the experiment itself, and of its shards."""
+        """Return the directories of this name: of the experiment itself, and of its shards."""
         places = [self.directory / name, *sorted(self.directory.glob(f"{SHARDS}/*/{name}"))]
         return [place for place in places if place.is_dir()]
 
@@ -225,7 +225,7 @@ class Store:
                     write_whole(self.directory / name, content)
 
     def _has(self, name: str, content: bytes) -> bool:
-        """Whether another shard has written the same; a hundred need not."""
+        """Return whether another shard has written the same; a hundred need not."""
         try:
             return read_regular(self.directory / name) == content
         except OSError:
@@ -272,7 +272,7 @@ class Store:
         return _frame([content for content in found.values() if isinstance(content, bytes)])
 
     def _files(self) -> list[Path]:
-        """What lies where results are, but for what is being written."""
+        """Return what lies where results are, but for what is being written."""
         places = self._all(_RESULTS)
         return [path for place in places for path in sorted(place.iterdir()) if path.suffix != PART]
 
@@ -316,7 +316,7 @@ class Store:
         write_whole(path, msgspec.json.format(msgspec.json.encode(failure)))
 
     def failures(self, *, move: bool = False) -> list[Failure]:
-        """All recorded errors."""
+        """Return all recorded errors."""
         found = []
         for path in [path for place in self._all(_FAILED) for path in sorted(place.iterdir())]:
             if path.suffix == PART:
@@ -338,7 +338,7 @@ class Store:
 
 
 def failure_of(outcome: Outcome, cell: Cell) -> Failure:
-    """The record of an outcome that failed."""
+    """Return the record of an outcome that failed."""
     settings: Mapping[str, Any] = cell.settings._asdict()
     return Failure(
         cell=cell.key, label=cell.label, first=outcome.span.first, count=outcome.span.replicates,
@@ -349,7 +349,7 @@ def failure_of(outcome: Outcome, cell: Cell) -> Failure:
 
 
 def checked_content(path: Path) -> bytes | str:
-    """The bytes of a file of results, or what is wrong with it."""
+    """Return the bytes of a file of results, or what is wrong with it."""
     name = _NAME.fullmatch(path.name)
     if not name:
         return "not a file of results: its name is of another form"

@@ -198,7 +198,7 @@ def _outcome(span: Span, settings: Settings) -> Outcome:
 
 
 def failed(span: Span, error: str, trace: str = "", seconds: float = 0.0) -> Outcome:
-    """The outcome of a span that has no results."""
+    """Return the outcome of a span that has no results."""
     return Outcome(span, "", seconds, np.empty(0), {}, error, trace)
 
 
@@ -296,7 +296,7 @@ def _warmed(settings: Settings, rounds: int) -> Warmed:
 
 
 def _parts(settings: Settings) -> list[Code]:
-    """What is compiled for a cell."""
+    """Return what is compiled for a cell."""
     given = names.without_true(settings.learner_settings)
     if settings.kind == "bandits":
         learner = known("bandits", "learners")[settings.learner].cls(settings.arms, **given)
@@ -336,7 +336,7 @@ def _few(settings: Settings) -> int:
 
 
 def _seconds_per_round(settings: Settings) -> float:
-    """What a round costs, without what a play costs whatever its length."""
+    """Return what a round costs, without what a play costs whatever its length."""
     rounds = few = _few(settings)
     fixed = more = _seconds(settings, few)
     while rounds < settings.rounds:

@@ -71,7 +71,7 @@ class Seen(CPUDispatcher):
     """What other kernels see of a kernel. Python cannot call it."""
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Its types for a call. A constant is a number like any other, or there would be one
+        """Return its types for a call. A constant is a number like any other, or there would be one
         compilation for each, unless the kernel cannot do without knowing which."""
         plain = tuple(map(_plain, args)), {name: _plain(kind) for name, kind in kws.items()}
         try:
@@ -207,7 +207,7 @@ class Lowering(NativeLowering):
 
 
 def _makes(state: Any, call: Any) -> bool:
-    """Whether a call makes an array."""
+    """Return whether a call makes an array."""
     function = state.typemap[call.func.name]
     ours = isinstance(getattr(function, "typing_key", None), _Intrinsic)
     given = isinstance(function, types.Function | types.BoundFunction) and not ours
@@ -529,7 +529,7 @@ def _hold(typing_context: Any, array: Any) -> Any:
 
 
 def _wrapped(seen: Seen, signature: Any) -> Any:
-    """What kernels see, in a library that is still to get its wrapper."""
+    """Return what kernels see, in a library that is still to get its wrapper."""
     seen.compile(signature)
     arguments, _ = normalize_signature(signature)
     result = seen.overloads[tuple(arguments)]
@@ -569,7 +569,7 @@ def set_environments(library: Any) -> None:
 
 
 def _packed(result: Any) -> Any:
-    """What was compiled, as it is written to a file."""
+    """Return what was compiled, as it is written to a file."""
     if not isinstance(result.library, TakenIn):
         return False, result._reduce()
     fndesc = result.fndesc
@@ -580,7 +580,7 @@ def _packed(result: Any) -> Any:
 
 
 def _unpacked(target: Any, data: Any) -> Any:
-    """What was compiled, as it is read from a file."""
+    """Return what was compiled, as it is read from a file."""
     taken_in, reduced = data
     if not taken_in:
         result = CompileResult._rebuild(target, *reduced)
@@ -608,5 +608,5 @@ def _unpacked(target: Any, data: Any) -> Any:
 
 
 def _declared(result: Any) -> set[str]:
-    """The names of the functions that it calls, and does not have."""
+    """Return the names of the functions that it calls, and does not have."""
     return {f.name for f in result.library._final_module.functions if f.is_declaration}

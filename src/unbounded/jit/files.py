@@ -58,7 +58,7 @@ def say(reason: str) -> None:
 
 
 def places() -> tuple[Path, ...]:
-    """Where compiled code may be: ``UNBOUNDED_CACHE_DIR`` if that is set, else the package's
+    """Return where compiled code may be: ``UNBOUNDED_CACHE_DIR`` if that is set, else the package's
     ``__pycache__`` and the user's cache directory."""
     return _places(os.environ.get("UNBOUNDED_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME"))
 
@@ -116,12 +116,12 @@ def _trusted() -> list[Path]:
 
 
 def nowhere() -> bool:
-    """Whether no place is trusted, so that nothing need be looked for."""
+    """Return whether no place is trusted, so that nothing need be looked for."""
     return not _trusted()
 
 
 def cache_directory() -> Path | None:
-    """Where compiled code is written: the first place that is trusted and can be written."""
+    """Return where compiled code is written: the first place that is trusted and can be written."""
     return next((path for path in _trusted() if _writable(path)), None)
 
 
@@ -146,7 +146,7 @@ def _writable(directory: Path) -> bool:
 
 
 def read(name: str) -> bytes | None:
-    """What was written under this name, if it is there, trusted and whole."""
+    """Return what was written under this name, if it is there, trusted and whole."""
     for directory in _trusted():
         try:
             data = _read(directory / name)

@@ -21,7 +21,7 @@ _mirrors: dict[FunctionType, Callable[..., Any]] = {}
 
 
 def interpreted(kernel: Any) -> Callable[..., Any]:
-    """The mirror of a kernel, or of a function that calls kernels.
+    """Return the mirror of a kernel, or of a function that calls kernels.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def quietly(kernel: Any) -> Callable[..., Any]:
 
 
 def interpreted_pointer(pointed: Callable[[], Any]) -> Any:
-    """What a `Pointer`, or a function that stands in for one, points to."""
+    """Return what a `Pointer`, or a function that stands in for one, points to."""
     return interpreted(pointed.kernel) if isinstance(pointed, Pointer) else pointed()
 
 

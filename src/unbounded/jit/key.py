@@ -78,7 +78,7 @@ class Fingerprint:
         """The kernels that were met, by their hashes."""
 
     def of(self, value: Any) -> bytes:
-        """The hash of a value; raises `UncertainError`."""
+        """Return the hash of a value; raises `UncertainError`."""
         plain = _of_plain(value)
         if plain is not None:
             return plain
@@ -160,7 +160,7 @@ class Fingerprint:
         return _mix("function", *parts)
 
     def _of_name(self, space: dict[str, Any], name: str, text: _Text, *loads: str) -> bytes:
-        """What a name of the text means, if it is taken from here.
+        """Return what a name of the text means, if it is taken from here.
 
         Which names are globals and which are attributes is seen only by reading the bytecode, which
         is slow. To take in too much does no harm, unless it is something uncertain, or a kernel
@@ -240,7 +240,7 @@ def _itself(value: Any) -> Any:
 
 
 def _mix(kind: str, *parts: bytes) -> bytes:
-    """A hash that tells apart kinds, and where one part ends and the next begins."""
+    """Return a hash that tells apart kinds, and where one part ends and the next begins."""
     digest = hashlib.sha256(kind.encode() + b"\0")
     for part in parts:
         digest.update(b"%d:" % len(part))
@@ -271,7 +271,7 @@ def _of_plain(value: Any) -> bytes | None:
 
 
 def _by_name(value: Any) -> bool:
-    """Whether it is what its name means in a library whose version belongs to the key."""
+    """Return whether it is what its name means in a library whose version belongs to the key."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str):
         return False
@@ -284,7 +284,7 @@ def _by_name(value: Any) -> bool:
 
 
 def _is_library(module: ModuleType) -> bool:
-    """Whether its version is in the key."""
+    """Return whether its version is in the key."""
     root = module.__name__.partition(".")[0]
     mine = root in ("math", "cmath") and str(getattr(module, "__file__", "")).endswith(".py")
     return root in _LIBRARIES and not mine  # a user's file may be called math.py
@@ -300,7 +300,7 @@ def nested_code(code: CodeType) -> Iterator[CodeType]:
 
 @cache
 def _loaded(code: CodeType, loads: tuple[str, ...]) -> set[str]:
-    """The names that code takes by such instructions: LOAD_GLOBAL, LOAD_ATTR, ..."""
+    """Return the names that code takes by such instructions: LOAD_GLOBAL, LOAD_ATTR, ..."""
     return {
         step.argval
         for part in nested_code(code)

@@ -22,7 +22,7 @@ class Repeatable:
     """What says by which arguments it was made; `sklearn.base.clone` takes it, too."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments that make an equal fresh one, the seed included.
+        """Return the arguments that make an equal fresh one, the seed included.
 
         Parameters
         ----------
@@ -32,7 +32,7 @@ class Repeatable:
         raise NotImplementedError
 
     def clone(self) -> Self:
-        """A fresh one, made by the same arguments."""
+        """Return a fresh one, made by the same arguments."""
         return type(self)(**self.get_params())
 
     def __sklearn_clone__(self) -> Self:
@@ -51,7 +51,7 @@ def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> Non
 
 @lru_cache(maxsize=256)
 def real_arguments(init: Any) -> frozenset[str]:
-    """The constructor's arguments whose annotation is ``float``, or has it among others."""
+    """Return the constructor's arguments whose annotation is ``float``, or has it among others."""
     annotations = {n: formatannotation(p.annotation) for n, p in signature(init).parameters.items()}
     return frozenset(n for n, text in annotations.items() if "float" in re.split(r"[\s|']+", text))
 
@@ -62,7 +62,7 @@ def _differs(value: Any, default: Any) -> bool:
 
 
 def noting(init: Any) -> Any:
-    """A constructor that notes its arguments, if it is that of the algorithm's own class."""
+    """Return a constructor that notes its arguments, if it is that of the algorithm's own class."""
     takes = signature(init)
 
     @wraps(init)

@@ -304,7 +304,7 @@ class Learner(AskTell[Choice]):
         return int(self._params.n)
 
     def probabilities(self) -> Vector:
-        """The distribution that the next `ask` samples from, an array of shape (n_arms,)."""
+        """Return the distribution that the next `ask` samples from, an array of shape (n_arms,)."""
         q = np.empty(self.n_arms)
         self._look(self._buffer, q)
         return q

@@ -33,7 +33,7 @@ class Entries(NamedTuple):
 
 @cache
 def entries(spec: BanditSpec) -> Entries:
-    """The compiled entries of an algorithm; made on first use."""
+    """Return the compiled entries of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
     asked_of: Any = spec.asked

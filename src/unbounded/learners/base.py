@@ -111,7 +111,7 @@ class AskTell(Repeatable, Generic[T]):
         """Make the buffer one of ``size`` entries, if it can grow to that."""
 
     def _more(self) -> dict[str, Any]:
-        """What `save` keeps of a learner that is more than its buffer."""
+        """Return what `save` keeps of a learner that is more than its buffer."""
         return {}
 
     def _take_more(self, fields: Mapping[str, Any]) -> None:
@@ -237,15 +237,15 @@ class AskTell(Repeatable, Generic[T]):
         return int(self._scalar("clipped"))
 
     def _scalar(self, field: str) -> float:
-        """A scalar of the state."""
+        """Return a scalar of the state."""
         return float(self._buffer[self.spec.packing.slot(field)])
 
     def _state(self) -> Any:
-        """The state; its vectors are views into the buffer."""
+        """Return the state; its vectors are views into the buffer."""
         return self.spec.packing.python.state(self._buffer)
 
     def __repr__(self) -> str:
-        """The settings that differ from the defaults, and how much was told."""
+        """Return the settings that differ from the defaults, and how much was told."""
         told = int(self._scalar("t")) - 1
         after = f" after {told} {self._unit}{'' if told == 1 else 's'}" if told else ""
         return f"{self.spec.name}({', '.join(self._shown_settings())}){after}"
@@ -283,7 +283,7 @@ class AskTell(Repeatable, Generic[T]):
         return text
 
     def _asked_at(self, buffer: Vector) -> int:
-        """How many tickets had been issued when ``buffer`` was copied."""
+        """Return how many tickets had been issued when ``buffer`` was copied."""
         return self._asked
 
     @classmethod

@@ -112,16 +112,16 @@ class Packing:
         return self.reserved + len(self._scalars) + len(self._vectors) + 1
 
     def slot(self, field: str) -> int:
-        """Where a scalar field of the state stands in the buffer."""
+        """Return where a scalar field of the state stands in the buffer."""
         return self._scalars[f"state.{field}"]
 
     def place(self, field: str, buffer: Vector) -> slice:
-        """Where a vector of the state stands in a buffer."""
+        """Return where a vector of the state stands in a buffer."""
         slot = self._vectors[f"state.{field}"]
         return slice(int(buffer[slot]), int(buffer[slot + 1]))
 
     def new(self, params: Any, state: Any) -> Vector:
-        """The buffer that holds ``params`` and ``state``."""
+        """Return the buffer that holds ``params`` and ``state``."""
         whole = _Whole(params, state)
         found = [attrgetter(name)(whole) for name in self._vectors]
         vectors = [np.zeros(0) if vector is None else vector for vector in found]
@@ -135,7 +135,7 @@ class Packing:
         return buffer
 
     def lacks(self, buffer: Vector) -> tuple[str, ...]:
-        """The vectors that are None in a buffer."""
+        """Return the vectors that are None in a buffer."""
         optional = [name for name, kind in self._fields if kind == Vector | None]
         return tuple(name for name in optional if self._vector(buffer, name).size == 0)
 
@@ -188,7 +188,7 @@ class Packing:
         return buffer[int(buffer[slot]) : int(buffer[slot + 1])]
 
     def _same_params(self, buffer: Vector, like: Vector) -> bool:
-        """Whether two buffers have equal layouts and equal parameters.
+        """Return whether two buffers have equal layouts and equal parameters.
 
         Vectors of ``Params`` may differ by rounding: a distribution that is normalized again
         changes its last bits.

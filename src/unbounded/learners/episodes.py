@@ -75,7 +75,7 @@ class Plan(Ticket):
 
 
 def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[Any, Any, Any]:
-    """What was told of an episode, with the end for the layers that it did not see.
+    """Return what was told of an episode, with the end for the layers that it did not see.
 
     Where the losses of all pairs are told, ``losses`` is None, and stays so.
     """
@@ -110,7 +110,7 @@ def completed(layers: Layers, states: Any, actions: Any, losses: Any) -> tuple[A
 
 
 def _is_list(told: Any) -> bool:
-    """Whether these are numbers in a row; text, sets, and booleans are not."""
+    """Return whether these are numbers in a row; text, sets, and booleans are not."""
     try:
         array = np.asarray(told)
     except ValueError:  # ragged
@@ -180,7 +180,7 @@ def all_losses(layers: Layers, learner: str, name: str, tables: Any) -> Vector:
 
 
 def is_tables(values: Any) -> bool:
-    """Whether these are tables, and not numbers."""
+    """Return whether these are tables, and not numbers."""
     try:
         return len(values) > 0 and all(np.ndim(value) == 2 for value in values)
     except (TypeError, ValueError):  # no list, or one of ragged rows
@@ -188,7 +188,7 @@ def is_tables(values: Any) -> bool:
 
 
 def _numbers(name: str, table: Any, counts: Any) -> Any:
-    """The numbers of a table, of which those count where ``counts`` is not 0."""
+    """Return the numbers of a table, of which those count where ``counts`` is not 0."""
     if type(table) is np.ndarray and table.dtype.kind in "iuf":
         with np.errstate(over="ignore"):  # of a long double; inf is found later
             return table.astype(np.float64)

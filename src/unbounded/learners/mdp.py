@@ -268,7 +268,7 @@ class MDPLearner(AskTell[Plan]):
         )
 
     def _checked_tables(self, name: str, values: Any) -> Vector:
-        """The same with full information: flat over pairs."""
+        """Return the same with full information: flat over pairs."""
         return all_losses(self.layers, self.spec.name, name, values)
 
     def _grow(self) -> None:
@@ -307,7 +307,7 @@ class MDPLearner(AskTell[Plan]):
         return {}
 
     def policy(self) -> Markov:
-        """The learner's own policy now, without exploration."""
+        """Return the learner's own policy now, without exploration."""
         return Markov(self.layers, self.spec.policy(self._state()))
 
     def _shown_settings(self) -> list[str]:
@@ -317,7 +317,7 @@ class MDPLearner(AskTell[Plan]):
         return parts
 
     def _differing(self) -> dict[str, Any]:
-        """The settings that are not defaults, but for what `__repr__` says of the shape."""
+        """Return the settings that are not defaults, but for what `__repr__` says of the shape."""
         shape = ("allowed", "ends", "known")
         return {name: self._settings[name] for name in self._named if name not in shape}
 
@@ -375,7 +375,7 @@ class MDPLearner(AskTell[Plan]):
 
 
 def unsolved(name: str, failed: int, solves: int) -> str:
-    """What to say about solves that failed."""
+    """Return what to say about solves that failed."""
     return (
         f"{name} could not solve {failed} of {solves} programs over occupancy "
         "measures to its tolerance and played the best policy that it could certify: say "

@@ -28,7 +28,7 @@ class Entries(NamedTuple):
 
 @cache
 def entries(spec: MDPSpec) -> Entries:
-    """The compiled entries of an algorithm; made on first use."""
+    """Return the compiled entries of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     distribution, act, update, room = spec.distribution, spec.act, spec.update, spec.room
 

@@ -33,14 +33,14 @@ _LONG = 1 << 15  # bytes, from which on what is kept is compressed
 
 
 def written(algorithm: str, fields: Mapping[str, Any]) -> str:
-    """The document of a learner with these ``fields``, as JSON."""
+    """Return the document of a learner with these ``fields``, as JSON."""
     document = {"format": _FORMAT, "version": _VERSION, "algorithm": algorithm, **fields}
     text = json.dumps(document)
     return f'{text[:-1]}, "digest": "{_digest(text)}"}}'
 
 
 def read(text: str, algorithm: str) -> dict[str, Any]:
-    """The fields of a document that `written` made, or a ValueError."""
+    """Return the fields of a document that `written` made, or a ValueError."""
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise ValueError("it is something else")
@@ -59,14 +59,14 @@ def _digest(text: str) -> str:
 
 
 def text_of(saved: str | os.PathLike[str]) -> str:
-    """What was saved: the text itself, or that of a file."""
+    """Return what was saved: the text itself, or that of a file."""
     if isinstance(saved, str) and saved.lstrip().startswith("{"):
         return saved
     return read_regular(saved).decode()
 
 
 def encoded(buffer: Vector) -> str | dict[str, Any]:
-    """A buffer as base64 of little-endian float64, compressed if it is long.
+    """Return a buffer as base64 of little-endian float64, compressed if it is long.
 
     Most of what is long are zeros and small counts.
     """
@@ -75,7 +75,7 @@ def encoded(buffer: Vector) -> str | dict[str, Any]:
 
 
 def decoded(kept: object) -> Vector:
-    """The buffer that `encoded` was given."""
+    """Return the buffer that `encoded` was given."""
     if not isinstance(kept, str | dict):
         raise ValueError("its buffer is not text")
     try:
@@ -92,7 +92,7 @@ def shortened(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def lengthened(kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings that `shortened` was given."""
+    """Return the settings that `shortened` was given."""
     if "zlib" not in kept:
         return kept
     try:
@@ -109,7 +109,7 @@ def _compressed(data: bytes) -> dict[str, Any]:
 
 
 def _whole(kept: Mapping[str, Any]) -> bytes:
-    """What was compressed, if it is as long as was said: what is more is not even made."""
+    """Return what was compressed, if it is as long as was said: what is more is not even made."""
     length = whole_number(kept["bytes"], 2**48)
     engine = zlib.decompressobj()
     data = engine.decompress(base64.b64decode(kept["zlib"], validate=True), length + 1)
@@ -167,7 +167,7 @@ def to_json(value: Any, where: str) -> Any:
 
 
 def from_json(kept: Any) -> Any:
-    """The value that `to_json` was given, or a ValueError."""
+    """Return the value that `to_json` was given, or a ValueError."""
     if isinstance(kept, list):
         return [from_json(one) for one in kept]
     if not isinstance(kept, dict):

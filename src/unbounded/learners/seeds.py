@@ -19,14 +19,14 @@ _LEARNERS = 0x5CB  # the branch that every learner draws from
 
 
 def root_of(seed: Seed) -> SeedSequence:
-    """The root of the tree of ``seed``."""
+    """Return the root of the tree of ``seed``."""
     if seed is None or isinstance(seed, SeedSequence):
         return seed or SeedSequence()
     return SeedSequence(checked_count("seed", seed, least=0, below=None))
 
 
 def bit_generator(seed: Seed) -> PCG64:
-    """The generator of a learner's choices.
+    """Return the generator of a learner's choices.
 
     It is not ``PCG64(seed)``: an environment that draws its losses from
     ``np.random.default_rng(seed)`` with the learner's seed would otherwise be correlated with the
@@ -37,11 +37,11 @@ def bit_generator(seed: Seed) -> PCG64:
 
 
 def replicate_seed(root: SeedSequence, replicate: int, branch: int) -> SeedSequence:
-    """The seed of one ``branch`` of a replicate: CHOICES or OUTSIDE."""
+    """Return the seed of one ``branch`` of a replicate: CHOICES or OUTSIDE."""
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, branch))
 
 
 def replicate_key(root: SeedSequence, replicate: int) -> int:
-    """What an adversary's losses are a function of: an integer below 2^53."""
+    """Return what an adversary's losses are a function of: an integer below 2^53."""
     word = replicate_seed(root, replicate, OUTSIDE).generate_state(1, np.uint64)[0]
     return int(word) >> 11

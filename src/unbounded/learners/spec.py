@@ -82,7 +82,7 @@ class Spec:
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:
-        """What a module need not define."""
+        """Return what a module need not define."""
         return {}
 
     @cached_property

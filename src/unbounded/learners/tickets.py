@@ -18,7 +18,7 @@ class Ticket:
     _learner: str
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same ticket, perhaps that of a copy or of a restored learner."""
+        """Return whether it is the same ticket, perhaps that of a copy or of a restored learner."""
         if not isinstance(other, Ticket):
             return NotImplemented
         return (self.id, self._learner) == (other.id, other._learner)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def algorithms() -> dict[str, type[MDPLearner]]:
-    """Every learner for MDPs in this package, by name; imports them all."""
+    """Return every learner for MDPs in this package, by name; imports them all."""
     from unbounded.learners import discovered
     from unbounded.learners.mdp import MDPLearner  # who wants one learner need not load this
 

@@ -215,7 +215,7 @@ PROFILES = {"paper": PAPER, "practical": PRACTICAL}
 
 
 def _chosen(profile: str, **constants: float | None) -> Constants:
-    """A profile's constants with those that are given instead, checked."""
+    """Return a profile's constants with those that are given instead, checked."""
     checked_option("profile", profile, tuple(PROFILES))
     given: Any = {name: value for name, value in constants.items() if value is not None}
     rate, implicit, width, skip, center = PROFILES[profile]._replace(**given)
@@ -367,5 +367,5 @@ class CostSCBRL(MDPLearner):
         return int(self._scalar("below"))
 
     def occupancy(self) -> Vector:
-        """The FTRL solution q~ over pairs, flat."""
+        """Return the FTRL solution q~ over pairs, flat."""
         return self._state().solver.q.copy()

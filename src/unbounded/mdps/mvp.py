@@ -36,7 +36,7 @@ def paper_bonus(layers: Layers, episodes: int, delta: float, B: float = 1.0) -> 
 def practical_bonus(
     layers: Layers, episodes: int, delta: float, constant: float = 0.3, B: float = 1.0
 ) -> Bonus:
-    """The same schedule with small constants and ln(2 S A K/delta)."""
+    """Return the same schedule with small constants and ln(2 S A K/delta)."""
     log_term = math.log(2 * sum(layers.sizes) * layers.n_actions * episodes / delta)
     return Bonus(constant, constant, constant, log_term, B)
 
@@ -44,7 +44,7 @@ def practical_bonus(
 def chosen_bonus(
     layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
 ) -> Bonus:
-    """The bonus that the arguments of a learner ask for."""
+    """Return the bonus that the arguments of a learner ask for."""
     if checked_option("constants", constants, ("practical", "paper")) == 1:
         return paper_bonus(layers, episodes, delta, total)
     return practical_bonus(layers, episodes, delta, bonus, total)

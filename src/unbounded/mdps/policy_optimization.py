@@ -94,7 +94,7 @@ def init(layers: Layers, params: Params) -> State:
 
 
 def grown(state: State) -> State:
-    """The same with room for more transitions."""
+    """Return the same with room for more transitions."""
     return state._replace(seen=transitions.grown(state.seen))
 
 
@@ -103,7 +103,7 @@ def grown(state: State) -> State:
 
 @kernel
 def room(state: State) -> bool:
-    """Whether the transitions of one more episode fit."""
+    """Return whether the transitions of one more episode fit."""
     return fits(state.R.size, state.seen)
 
 

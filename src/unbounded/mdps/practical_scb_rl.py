@@ -99,7 +99,7 @@ def init(layers: Layers, params: Params) -> State:
 
 
 def grown(state: Any) -> Any:
-    """The same with room for more exploration policies."""
+    """Return the same with room for more exploration policies."""
     return state._replace(search=rf_elp.grown(state.search))
 
 
@@ -108,13 +108,13 @@ def grown(state: Any) -> Any:
 
 @kernel
 def room(state: Any) -> bool:
-    """Whether one more exploration policy fits."""
+    """Return whether one more exploration policy fits."""
     return rf_elp.room(state.search)
 
 
 @kernel
 def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
-    """The policy of the next episode: the search's, then UOB-REPS-EX's."""
+    """Return the policy of the next episode: the search's, then UOB-REPS-EX's."""
     if state.exploring:
         return rf_elp.act(lay, params.search, state.search, word, pi)
     beta, library = state.rates.play.beta, state.search.library

@@ -107,7 +107,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """The first state is sought."""
+    """Seek the first state."""
     lay, library = layers.table, explorers.new_library(layers)
     model, zeros = optimism.new_model(layers), np.zeros(layers.horizon)
     nothing = Progress(0, next_target(lay, params, 0), 0, 0, 0, 0, 0, 0)
@@ -128,12 +128,12 @@ def sought_states(layers: Layers, possible: Vector) -> Vector:
 
 
 def grown(state: State) -> State:
-    """The same with room for more policies."""
+    """Return the same with room for more policies."""
     return state._replace(library=explorers.grown(state.library))
 
 
 def finished(state: State, library: Library) -> State:
-    """The search is over, with this library."""
+    """End the search, with this library."""
     progress = state.progress._replace(target=state.model.V.size - 1)
     return state._replace(progress=progress, library=library)
 
@@ -143,19 +143,19 @@ def finished(state: State, library: Library) -> State:
 
 @kernel
 def done(lay: Integers, state: State) -> bool:
-    """Whether every state has had its episodes."""
+    """Return whether every state has had its episodes."""
     return state.progress.target >= n_states(lay)
 
 
 @kernel
 def n_states(lay: Integers) -> int:
-    """How many there are, without s_0."""
+    """Return how many there are, without s_0."""
     return lay[STATE, horizon(lay) + 1] - 1
 
 
 @subroutine
 def next_target(lay: Integers, params: Params, number: int) -> int:
-    """The first state to be sought from ``number`` on."""
+    """Return the first state to be sought from ``number`` on."""
     while number < n_states(lay) and not may_be_reached(params, number):
         number += 1
     return number
@@ -169,13 +169,13 @@ def may_be_reached(params: Params, number: int) -> bool:
 
 @kernel
 def room(state: State) -> bool:
-    """Whether one more policy fits into the library."""
+    """Return whether one more policy fits into the library."""
     return state.library.size < state.library.weight.size - 1
 
 
 @kernel
 def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
-    """The policy that seeks the target; when all states are done, one of those found."""
+    """Return the policy that seeks the target; when all states are done, one of those found."""
     k = state.progress.current
     if done(lay, state):
         k = explorers.draw(state.library, uniform(word))
@@ -240,7 +240,7 @@ def explore(
 
 @kernel
 def reopened(lay: Integers, params: Params, goal: Goal, state: State) -> State:
-    """The search begins anew, with the model if that is shared."""
+    """Begin the search anew, with the model if that is shared."""
     if not params.share:
         optimism.forget(state.model)
     target = next_target(lay, params, 0)
@@ -260,7 +260,7 @@ def seeking(
 
 @subroutine
 def with_progress(state: State, t: int, progress: Progress) -> State:
-    """The same with other numbers."""
+    """Return the same with other numbers."""
     old = state.library
     library = Library(progress.size, old.choice, old.weight, old.target)
     return State(t, 0, progress.version, progress, state.model, library, state.zeros)
@@ -407,6 +407,6 @@ class RFELP(MDPLearner):
         return Markov.uniform(self.layers)
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:
-        """The mixture found for each state ``(h, s)`` that is done."""
+        """Return the mixture found for each state ``(h, s)`` that is done."""
         state = self._state()
         return interpreted(explorers.mixtures)(self.layers, state.library, state.progress.target)

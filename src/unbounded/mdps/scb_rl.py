@@ -78,7 +78,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
-    """The policy of the next episode: RF-ELP's (line 2), then UOB-REPS-EX's (line 5)."""
+    """Return the policy of the next episode: RF-ELP's (line 2), then UOB-REPS-EX's (line 5)."""
     if state.exploring:
         return rf_elp.act(lay, params.search, state.search, word, pi)
     beta, library = params.rates.beta, state.search.library
@@ -300,11 +300,11 @@ class SCBRL(MDPLearner):
         return widths(W, windows.e)
 
     def occupancy(self) -> Vector:
-        """The FTRL solution q~ over pairs, flat."""
+        """Return the FTRL solution q~ over pairs, flat."""
         return self._state().play.solver.q.copy()
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:
-        """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
+        """Return the policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
         state = self._state()
         few = self.spec is not self._published and self._params.few
         search, serves = state.search, state.few.serves if few else None

@@ -34,7 +34,7 @@ def hoeffding_bonus(
 def chosen_bonus(
     layers: Layers, constants: str, bonus: float, episodes: int, delta: float, total: float = 1.0
 ) -> Bonus:
-    """The bonus that the arguments of a learner ask for."""
+    """Return the bonus that the arguments of a learner ask for."""
     paper = checked_option("constants", constants, ("practical", "paper")) == 1
     return hoeffding_bonus(layers, episodes, delta, _PAPER if paper else bonus, total)
 

@@ -140,7 +140,7 @@ def begin(
     lay: Integers, params: Params, rates: Rates, state: State, program: Any, windows: Windows,
     keep_counts: bool,
 ) -> State:  # fmt: skip
-    """The first q~ with these explorers, from what was learned before, of transitions too if
+    """Return the first q~ with these explorers, from what was learned before, of transitions too if
     ``keep_counts`` (E28)."""
     epoch = state.epoch
     state.u_explorers[:] = -1.0

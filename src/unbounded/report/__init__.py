@@ -102,7 +102,7 @@ def report(
 def contents(
     directory: str | os.PathLike[str], other: str | os.PathLike[str] | None = None
 ) -> Report:
-    """The numbers of a report, before they are drawn."""
+    """Return the numbers of a report, before they are drawn."""
     both = [directory] if other is None else [directory, other]
     found = [read(path) for one in both for path in directories(one)]
     if other is not None and len(found) != 2:
@@ -175,7 +175,7 @@ def watch(
 
 
 def _page(top: Path, every: float) -> tuple[str, bool]:
-    """The page as it would be now, and whether it is the last."""
+    """Return the page as it would be now, and whether it is the last."""
     try:
         found = [read(path) for path in directories(top)]
     except StoreError as error:  # nothing is there yet

@@ -47,12 +47,12 @@ def ranking(data: Data) -> Chart | str:
 
 
 def _sizes(data: Data) -> list[str]:
-    """What must be equal for learners to be compared."""
+    """Return what must be equal for learners to be compared."""
     return [column for column in data.case if column not in ("adversary", "world")]
 
 
 def _ranked(data: Data, case: dict[str, object], rows: pl.DataFrame) -> Panel | None:
-    """The worst case of each learner, over the cases that all of them have met."""
+    """Return the worst case of each learner, over the cases that all of them have met."""
     across = [column for column in ("adversary", "world") if column in data.case]
     learners = rows["learner"].n_unique()
     met = rows.group_by(across).agg(pl.col("learner").n_unique().alias("met"))
@@ -79,7 +79,7 @@ def _named(data: Data, across: Sequence[str], where: tuple[object, ...]) -> str:
 
 
 def answer(data: Data, chart: Chart | str, names: Sequence[str]) -> str:
-    """What a ranking says, in a few sentences; nothing without one."""
+    """Return what a ranking says, in a few sentences; nothing without one."""
     if isinstance(chart, str):
         return ""
     panel = chart.panels[chart.start]
@@ -126,7 +126,7 @@ _MOST_ROWS = 1000
 
 
 def slopes(data: Data) -> Chart | str:
-    """How fast regret grows with T, n, S and A, as exponents."""
+    """Return how fast regret grows with T, n, S and A, as exponents."""
     panels: list[Panel] = []
     if data.count("rounds") > 1:
         panels += _slope_panels(data, data.last, "rounds", "T")
@@ -263,7 +263,7 @@ def paired(data: Data) -> Chart | str:
 
 
 def bounds(data: Data) -> Chart | str:
-    """What the theorems say beside what was measured."""
+    """Return what the theorems say beside what was measured."""
     if not data.bounds:
         return "needs learners with a bound that has constants"
     worst: dict[tuple[int, int, int], list[Any]] = {}
@@ -314,7 +314,7 @@ def bounds(data: Data) -> Chart | str:
 
 
 def explored(data: Data) -> Chart | str:
-    """How many episodes were spent on exploration."""
+    """Return how many episodes were spent on exploration."""
     return _at_end(
         data, "explored", "Episodes of exploration",
         "How many of the episodes had been spent on exploration at the end: mean, and the middle "
@@ -323,7 +323,7 @@ def explored(data: Data) -> Chart | str:
 
 
 def reach(data: Data) -> Chart | str:
-    """How well the exploration policies reach every state."""
+    """Return how well the exploration policies reach every state."""
     return _at_end(
         data, "reach", "Do the exploration policies reach every state?",
         "The smallest ratio, over states, of the probability with which a state's exploration "

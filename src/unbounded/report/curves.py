@@ -45,7 +45,7 @@ def time(data: Data) -> Chart | str:
 
 
 def thresholds(data: Data) -> Chart | str:
-    """The learners' own idea of the scale."""
+    """Return the learners' own idea of the scale."""
     frame = data.frame.filter(pl.col("threshold") > 0.0).with_columns(value="threshold")
     if frame.height == 0 or data.frame["round"].n_unique() < 2:
         return "needs learners that keep a threshold, and more than one checkpoint"
@@ -154,7 +154,7 @@ shift = partial(_against_setting, "shift", "Does a constant that is added to all
 
 
 def quantiles(data: Data) -> Chart | str:
-    """The (1 - delta) quantile against log(1 / delta)."""
+    """Return the (1 - delta) quantile against log(1 / delta)."""
     found = []
     for case, rows in cases(data.last, data.case):
         series: list[Series] = []

@@ -59,7 +59,7 @@ class Data:
     foreign: Foreign = field(default_factory=dict)  # what is not of the package, by field
 
     def known(self, field: Field) -> Known:
-        """What is known of the names in a field."""
+        """Return what is known of the names in a field."""
         return {**known(self.kind, field).ours, **self.foreign.get(field, {})}
 
     @property
@@ -111,11 +111,11 @@ class Data:
         }
 
     def count(self, column: str) -> int:
-        """How many values a column has."""
+        """Return how many values a column has."""
         return self.frame[column].drop_nulls().n_unique()
 
     def keys(self, case: Mapping[str, Any]) -> dict[str, str]:
-        """A case, for people: ``{"adversary": "Switch", "n": "10"}``."""
+        """Return a case, for people: ``{"adversary": "Switch", "n": "10"}``."""
         words = {"arms": "n", "rounds": "T", "states": "S", "actions": "A", "world_name": "world"}
         return {
             words.get(column, column): (
@@ -248,7 +248,7 @@ MOST_PANELS = 2000  # of a chart; the rest is left out, and the note says so
 
 
 def cases(table: pl.DataFrame, by: Sequence[str]) -> list[tuple[dict[str, Any], pl.DataFrame]]:
-    """The parts of a table, in order, with what they have in common."""
+    """Return the parts of a table, in order, with what they have in common."""
     ordered = table.sort([*by, "learner"], maintain_order=True)
     parts = ordered.group_by(list(by), maintain_order=True)
     return [(dict(zip(by, key, strict=True)), part) for key, part in parts][:MOST_PANELS]
@@ -264,7 +264,7 @@ def curves(
     bounded: bool = True,
     families: Sequence[str] = (),
 ) -> list[Panel]:
-    """A panel for each combination of the columns ``by``, with a curve for each learner."""
+    """Return a panel for each combination of the columns ``by``, with a curve for each learner."""
     ordered = table.sort([*by, "learner", x])
     values = {name: ordered[name].to_list() for name in ordered.columns}
     panels = []
@@ -300,7 +300,7 @@ def curves(
 def _runs(
     values: Mapping[str, Sequence[Any]], names: Sequence[str], start: int, stop: int
 ) -> list[tuple[int, int]]:
-    """Where all of the named columns stay the same."""
+    """Return where all of the named columns stay the same."""
     columns = [values[name] for name in names]
     changes = (
         k for k in range(start + 1, stop) if any(column[k] != column[k - 1] for column in columns)
@@ -310,18 +310,18 @@ def _runs(
 
 
 def saying(bound: float, T: int) -> float:
-    """A bound over the range, or NaN if it says nothing: no regret exceeds T ranges."""
+    """Return a bound over the range, or NaN if it says nothing: no regret exceeds T ranges."""
     return bound if bound < T else math.nan
 
 
 def bound_line(learner: int, text: str, x: Sequence[float], y: Sequence[float]) -> list[Line]:
-    """A bound where it says something, or nothing."""
+    """Return a bound where it says something, or nothing."""
     points = [(a, b) for a, b in zip(x, y, strict=True) if not math.isnan(b)]
     return [Line(learner, text, *map(numbers, zip(*points, strict=True)))] if points else []
 
 
 def largest(panels: Sequence[Panel]) -> int:
-    """The panel to show first: the first adversary, and the largest of each number."""
+    """Return the panel to show first: the first adversary, and the largest of each number."""
 
     def size(i: int) -> tuple[float, int]:
         texts = [panels[i].keys.get(key, "0").replace(",", "") for key in ("n", "T", "S", "A")]

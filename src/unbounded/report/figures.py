@@ -72,7 +72,7 @@ def draw(report: Report, directory: Path) -> list[Path]:
 
 
 def _bytes(figure: Figure, form: str) -> bytes:
-    """The file; without dates, so that equal rows make equal files."""
+    """Return the file; without dates, so that equal rows make equal files."""
     buffer = io.BytesIO()
     if form == "svg":
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
@@ -198,7 +198,7 @@ def _lines(place: Axes, chart: Chart, panel: Panel, look: Looks, *, labelled: bo
 
 
 def _log_ticks(low: float, high: float, count: int = 5) -> tuple[list[float], list[str]]:
-    """Where ticks are, as logarithms, and what they say.
+    """Return where ticks are, as logarithms, and what they say.
 
     Axes are drawn on the logarithms: losses may be anywhere from 1e-308 to 1e308, which is more
     than matplotlib's own logarithmic axis can draw.
@@ -216,7 +216,7 @@ def _log_ticks(low: float, high: float, count: int = 5) -> tuple[list[float], li
 
 
 def _power(value: float) -> str:
-    """A number for an axis: 300, or times a power of ten where that is shorter."""
+    """Return a number for an axis: 300, or times a power of ten where that is shorter."""
     if value == 0.0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:g}"
     mantissa, exponent = f"{value:.2e}".split("e")

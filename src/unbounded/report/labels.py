@@ -95,7 +95,7 @@ def settings_of(text: str | None) -> dict[str, Any]:
 
 
 def brief(value: Any) -> str:
-    """A value of a setting, for people."""
+    """Return a value of a setting, for people."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
@@ -109,7 +109,7 @@ def brief(value: Any) -> str:
 
 
 def about(value: Any) -> str:
-    """The same, with three digits of each number that is not whole, or is huge."""
+    """Return the same, with three digits of each number that is not whole, or is huge."""
     if isinstance(value, float):
         whole = value.is_integer() and abs(value) < 1e6
         return brief(value if whole else float(f"{value:.3g}"))
@@ -119,5 +119,5 @@ def about(value: Any) -> str:
 
 
 def thousands(value: float) -> str:
-    """An integer with separators: ``20,000``."""
+    """Return an integer with separators: ``20,000``."""
     return f"{value:,.0f}"

@@ -108,7 +108,7 @@ def _bars(own: pl.DataFrame, low: object, high: object) -> str:
 
 
 def _mean() -> pl.Expr:
-    """The mean loss, also where the sum of the losses overflows."""
+    """Return the mean loss, also where the sum of the losses overflows."""
     loss = pl.col("loss")
     largest = loss.abs().max()
     safe = (loss / largest).mean() * largest
@@ -117,7 +117,7 @@ def _mean() -> pl.Expr:
 
 
 def live_report(seen: Seen) -> Report:
-    """The numbers of a page, before they are drawn."""
+    """Return the numbers of a page, before they are drawn."""
     names = seen.arms
     scaled = seen.status.scale is not None
     labels = [*names, "scale"] if scaled else names

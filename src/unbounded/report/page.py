@@ -64,7 +64,7 @@ def html(report: Report, *, every: float | None = None, figures: Sequence[str] =
 
 
 def embedded(report: Report) -> str:
-    """The charts as JSON that cannot end the element that it stands in."""
+    """Return the charts as JSON that cannot end the element that it stands in."""
     document = {
         "learners": report.learners,
         "looks": report.looks,
@@ -171,7 +171,7 @@ def _chart(chart: Chart, i: int, j: int, alone: bool) -> str:
 
 
 def _origin(section: Section) -> str:
-    """Where the numbers come from."""
+    """Return where the numbers come from."""
     facts = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in section.facts)
     text = f"<pre>{escape(section.experiment)}</pre>"
     opened = f"<details><summary>The experiment</summary>{text}</details>"
@@ -202,7 +202,7 @@ def _linked(text: str) -> str:
 
 
 def _details(title: str, head: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table to open; nothing if it has no rows."""
+    """Return a table to open; nothing if it has no rows."""
     if not rows:
         return ""
     return f"<details><summary>{title}</summary>\n{_table(head, rows)}\n</details>"
@@ -236,7 +236,7 @@ _ADDRESS = re.compile(
 
 
 def links(text: str) -> list[tuple[str, str]]:
-    """The pieces of a reference in their order, each with its address, or with nothing."""
+    """Return the pieces of a reference in their order, each with its address, or with nothing."""
     pieces, end = [], 0
     for found in _ADDRESS.finditer(text):
         pieces += [(text[end : found.start()], ""), (found[0], _address(found))]

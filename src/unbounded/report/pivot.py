@@ -46,7 +46,7 @@ def means(frame: pl.DataFrame, e: Experiment) -> dict[str, Mean]:
 
 
 def pivots(plan: Plan, found: dict[str, Mean]) -> list[Pivot]:
-    """A table for each number of arms or world, and number of rounds."""
+    """Return a table for each number of arms or world, and number of rounds."""
     e, cells = plan.experiment, plan.cells
     learners = learner_names(
         [(c.settings.learner, c.learner_settings) for c in cells], plan.known("learners")
@@ -88,7 +88,7 @@ def _text(mean: Mean | None, replicates: int) -> str:
 
 
 def cell_table(e: Experiment, cells: Sequence[Cell], found: dict[str, Mean]) -> Table:
-    """One line for each cell."""
+    """Return one line for each cell."""
     _, name, unit = SHOWN[e.kind]
     table = Table("cell", "replicates", name, f"{name} / {unit}", "± s.e.", box=None)
     for cell in cells:

@@ -25,7 +25,7 @@ _MOST_ROWS = 2000  # of a comparison
 
 
 def assembled(found: Sequence[Results], directory: Path, *, compare: bool = False) -> Report:
-    """A report with a section for each experiment, after one that compares two."""
+    """Return a report with a section for each experiment, after one that compares two."""
     names = [learner_names(_learners(one), one.plan.known("learners")) for one in found]
     labels = list(dict.fromkeys(label for own in names for label in own.values()))
     place = {label: i for i, label in enumerate(labels)}
@@ -143,7 +143,7 @@ def _some(lines: list[str]) -> list[str]:
 
 
 def _described(variant: Variant, name: str, known: Known) -> list[str]:
-    """The name on the page, all settings, the reference."""
+    """Return the name on the page, all settings, the reference."""
     settings = ", ".join(f"{key}={brief(value)}" for key, value in settings_of(variant[1]).items())
     if variant[0] not in known:
         return [name, settings, ""]
@@ -152,7 +152,7 @@ def _described(variant: Variant, name: str, known: Known) -> list[str]:
 
 
 def _code(frame: pl.DataFrame) -> list[list[str]]:
-    """The hashes of the sources, and what they are the sources of."""
+    """Return the hashes of the sources, and what they are the sources of."""
     columns = [pl.col(name).cast(pl.String) for name in ("code", "learner", "adversary")]
     return [list(row) for row in frame.select(columns).unique(maintain_order=True).iter_rows()]
 
@@ -190,7 +190,7 @@ def _asked_for(data: Data, view: str) -> Chart:
 
 
 def _versus(found: Sequence[Results], ids: Mapping[Variant, int]) -> Section:
-    """A section on the second of two runs against the first."""
+    """Return a section on the second of two runs against the first."""
     first, second = found
     together = pl.concat(
         [
@@ -234,7 +234,7 @@ def _versus(found: Sequence[Results], ids: Mapping[Variant, int]) -> Section:
 
 
 def _differences(data: Data) -> list[list[object]]:
-    """A row for each learner and case that both runs have played."""
+    """Return a row for each learner and case that both runs have played."""
     run = pl.col("cell").str.head(1)
     by = ["learner", *data.case]
     halves = [data.last.filter(run == str(k)).select(*by, "replicate", "value") for k in (0, 1)]

@@ -35,7 +35,7 @@ class Results(NamedTuple):
 
 
 def directories(directory: str | os.PathLike[str]) -> list[Path]:
-    """The directory itself if it holds an experiment, otherwise those inside that do."""
+    """Return the directory itself if it holds an experiment, otherwise those inside that do."""
     top = Path(directory)
     if not top.is_dir():
         raise StoreError(f"{top} is not a directory: give one that `unbounded run` has written to")
@@ -51,7 +51,7 @@ def directories(directory: str | os.PathLike[str]) -> list[Path]:
 
 
 def read(directory: Path) -> Results:
-    """All that is stored of the experiment in one directory."""
+    """Return all that is stored of the experiment in one directory."""
     store = Store(directory)
     plan = store.plan()
     e, everything = plan.experiment, store.read()

@@ -43,7 +43,7 @@ class Results:
     """Base of `Simulation`, `MDPSimulation` and `Comparison`."""
 
     def _named(self) -> Mapping[str, Played]:
-        """The learners by the names they go by."""
+        """Return the learners by the names they go by."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Results:
         return summary
 
     def to_frame(self, library: Literal["polars", "pandas"] = "polars") -> Any:
-        """A row for each learner, replicate and checkpoint.
+        """Return a row for each learner, replicate and checkpoint.
 
         Columns have the names and the meaning of those of the laboratory.
 
@@ -157,7 +157,7 @@ class Results:
 
     @classmethod
     def _of(cls, named: Mapping[str, Any]) -> Self:
-        """The inverse of `_named`."""
+        """Return the inverse of `_named`."""
         raise NotImplementedError
 
 
@@ -197,11 +197,11 @@ class Played(Results):
             return np.where(size > 0.0, regret / size, 0.0)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        """Return what the laboratory and frames show, each of shape (replicates, checkpoints)."""
         raise NotImplementedError
 
     def met(self) -> NDArray[np.float64]:
-        """What the best fixed arm or policy lost: equal where losses are."""
+        """Return what the best fixed arm or policy lost: equal where losses are."""
         with np.errstate(over="ignore"):
             return self._best / self._unit
 
@@ -224,5 +224,5 @@ def _later(name: str) -> Any:
 
 
 def name_of(adversary: object) -> str:
-    """What to call an adversary: its class, or the name of a function."""
+    """Return what to call an adversary: its class, or the name of a function."""
     return str(getattr(adversary, "__name__", type(adversary).__name__))

@@ -54,7 +54,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
 
 
 def mean_interval(values: Array) -> tuple[float, float, float]:
-    """The mean and its 95% interval; without width for a single value."""
+    """Return the mean and its 95% interval; without width for a single value."""
     with np.errstate(over="ignore", invalid="ignore"):  # of values near the largest float
         mean = float(values.mean())
     if values.size < 2:
@@ -80,7 +80,7 @@ SEED = 2024  # of the bootstrap: the same rows give the same page
 
 @lru_cache(maxsize=2)
 def _resampled(replicates: int) -> Array:
-    """How often each replicate is drawn in each resample, over their number."""
+    """Return how often each replicate is drawn in each resample, over their number."""
     rng = np.random.default_rng(SEED)
     drawn = rng.integers(0, replicates, (RESAMPLES, replicates))
     weights = np.empty((RESAMPLES, replicates))
@@ -90,7 +90,7 @@ def _resampled(replicates: int) -> Array:
 
 
 def slope_interval(x: Array, values: Array) -> tuple[float, float, float]:
-    """The slope of log mean(values) against log x, and its 95% bootstrap interval.
+    """Return the slope of log mean(values) against log x, and its 95% bootstrap interval.
 
     ``values`` has a row for each replicate and a column for each x. Replicates are resampled as
     wholes, because their points belong to the same run or share their losses. NaN where a mean is
@@ -114,13 +114,13 @@ def slope_interval(x: Array, values: Array) -> tuple[float, float, float]:
 
 
 def tail_levels(replicates: int) -> Array:
-    """The delta whose quantiles can be told from this many replicates, from 1/2 down."""
+    """Return the delta whose quantiles can be told from this many replicates, from 1/2 down."""
     least = min(10.0 / replicates, 0.5)
     return np.geomspace(0.5, least, 16) if least < 0.5 else np.array([0.5])
 
 
 def tail_quantiles(values: Array, deltas: Array) -> tuple[Array, Array, Array]:
-    """The (1 - delta) quantiles, and order statistics about 95% sure to hold the true ones.
+    """Return the (1 - delta) quantiles, and order statistics about 95% sure to hold the true ones.
 
     The number of values below the true quantile is binomial; its standard deviations are counted
     with the normal distribution.

@@ -22,7 +22,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 
 
 def line(number: int) -> dict[str, Any]:
-    """How matplotlib should draw the line of a learner with this number."""
+    """Return how matplotlib should draw the line of a learner with this number."""
     return {
         "color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)],
         "marker": MARKERS[number % len(MARKERS)],
@@ -42,7 +42,7 @@ def wants_log(values: Iterable[float | None]) -> bool:
 def drawn(
     named: Mapping[str, Played], ax: Any, *, relative: bool, log: bool | None, interval: bool
 ) -> Any:
-    """A line for each learner, on ``ax`` or on axes of their own."""
+    """Return a line for each learner, on ``ax`` or on axes of their own."""
     checked_flag("relative", relative)
     checked_flag("interval", interval)
     log = None if log is None else checked_flag("log", log)

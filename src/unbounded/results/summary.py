@@ -107,7 +107,7 @@ class Summary:
         return self.html("")
 
     def html(self, kind: str) -> str:
-        """A table for notebooks; ``kind`` is what to call the results."""
+        """Return a table for notebooks; ``kind`` is what to call the results."""
         head, *rows = self._texts()
         title = f"<b>{escape(kind)}</b> {escape(self.title)}"
         parts = [f"<caption style='{_CAPTION}'>{title}</caption>", _html_row("th", head)]
@@ -144,7 +144,7 @@ def _mean(values: NDArray[np.float64]) -> float:
 
 
 def paired(named: Mapping[str, Played]) -> bool:
-    """Whether no replicate shows that the losses depended on the learner."""
+    """Return whether no replicate shows that the losses depended on the learner."""
     first, *others = (one.met() for one in named.values())
     return all(np.array_equal(first, other) for other in others)
 
@@ -158,7 +158,7 @@ def _title(named: Mapping[str, Played]) -> str:
 
 
 def one_line(kind: str, named: Mapping[str, Played]) -> str:
-    """All in one line, whatever the arrays hold."""
+    """Show all in one line, whatever the arrays hold."""
     found = summary(named)
     parts = []
     for line in found.lines[:_MOST]:
@@ -170,7 +170,7 @@ def one_line(kind: str, named: Mapping[str, Played]) -> str:
 
 
 def html(kind: str, named: Mapping[str, Played]) -> str:
-    """The kind and the summary."""
+    """Return the kind and the summary."""
     return summary(named).html(kind)
 
 

@@ -31,7 +31,7 @@ _NO_POLARS = "{} needs polars: pip install 'unbounded[experiments]'"
 
 
 def frame(named: Mapping[str, Played], library: str) -> Any:
-    """A row for each learner, replicate and checkpoint."""
+    """Return a row for each learner, replicate and checkpoint."""
     checked_option("library", library, ("polars", "pandas"))
     columns = _columns(named)
     if library == "polars":
@@ -120,7 +120,7 @@ def save(path: str | os.PathLike[str], kind: str, named: Mapping[str, Played]) -
 
 
 def load(path: str | os.PathLike[str], kind: str) -> dict[str, Played]:
-    """The results in a file, by the names of the learners."""
+    """Return the results in a file, by the names of the learners."""
     pl = _polars("load")
     content = read_regular(path)
     try:
@@ -167,7 +167,7 @@ def _put_together(about: dict[str, Any], rows: Any, kind: str) -> dict[str, Play
 
 
 def _taken_apart(one: Played) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The fields that are arrays, and the others as JSON can hold them."""
+    """Return the fields that are arrays, and the others as JSON can hold them."""
     arrays: dict[str, NDArray[Any]] = {}
     facts: dict[str, Any] = {}
     for field in fields(one):  # type: ignore[arg-type]

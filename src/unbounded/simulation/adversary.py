@@ -112,26 +112,26 @@ class Adversary(_Settings):
     shift: float = setting(0.0, checked_finite)
 
     def params(self, n: int, rounds: int) -> Any:
-        """What ``fill`` gets as ``params``, for ``n`` arms and ``rounds`` rounds."""
+        """Return what ``fill`` gets as ``params``, for ``n`` arms and ``rounds`` rounds."""
         return ()
 
     def state(self, n: int, rounds: int, key: int) -> Any:
-        """What ``fill`` gets as ``state`` and may change; ``key`` is random, below 2^53."""
+        """Return what ``fill`` gets as ``state`` and may change; ``key`` is random, below 2^53."""
         return (key,)
 
     def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
-        """Both, as the arrays that `rows` takes."""
+        """Return both, as the arrays that `rows` takes."""
         params = np.concatenate([(self.scale, self.shift), self.params(n, rounds)])
         return params, np.array(self.state(n, rounds, key), dtype=np.float64)
 
     @classmethod
     def rows(cls) -> Pointer:
-        """A pointer to what fills several rows of losses."""
+        """Return a pointer to what fills several rows of losses."""
         return _rows(cls.fill)
 
     @classmethod
     def loss_of(cls) -> Pointer:
-        """A pointer to the loss of one arm."""
+        """Return a pointer to the loss of one arm."""
         if cls.entry is None:
             raise TypeError(
                 f"{cls.__name__} cannot tell the loss of one arm (it has no kernel `entry`): "
@@ -189,16 +189,16 @@ class MDPAdversary(_Settings):
         """Reject an MDP, or a number of episodes, that it is not for; before anything is played."""
 
     def params(self, mdp: LayeredMDP, episodes: int) -> Any:
-        """What ``fill`` gets in ``params`` from ``OWN`` on."""
+        """Return what ``fill`` gets in ``params`` from ``OWN`` on."""
         return ()
 
     def begin(self, mdp: LayeredMDP, episodes: int, key: int) -> Vector:
-        """The ``params`` of ``fill``; ``key`` is random, below 2^53."""
+        """Return the ``params`` of ``fill``; ``key`` is random, below 2^53."""
         return np.concatenate([(self.scale, episodes, key), self.params(mdp, episodes)])
 
     @classmethod
     def filler(cls) -> Pointer:
-        """A pointer to ``fill``."""
+        """Return a pointer to ``fill``."""
         return _losses(cls.fill)
 
 

@@ -62,7 +62,7 @@ class Loops(NamedTuple):
 
 @cache
 def loops(spec: BanditSpec) -> Loops:
-    """The compiled loops of an algorithm; made on first use."""
+    """Return the compiled loops of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     act, update, distribution = spec.act, spec.update, spec.distribution
     feedback = _of_all_arms if spec.feedback == "full" else _of_the_arm
@@ -121,7 +121,7 @@ def loops(spec: BanditSpec) -> Loops:
 
 @cache
 def interpreted_loops(spec: BanditSpec) -> Loops:
-    """The same as Python runs them."""
+    """Return the same as Python runs them."""
     return Loops(*map(quietly, loops(spec)))
 
 
@@ -154,7 +154,7 @@ _codes: dict[tuple[BanditSpec | None, bool], Code] = {}
 
 
 def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
-    """What is compiled for the simulations of a learner."""
+    """Return what is compiled for the simulations of a learner."""
     spec, cls, arguments = learner._variant, type(learner), learner.settings
 
     def warm_up() -> None:
@@ -172,7 +172,7 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
 def parts_of(
     learner: Learner, adversary: Adversary | PythonAdversary, *, on_demand: bool = False
 ) -> list[Code]:
-    """What is compiled for the simulations of a learner against an adversary."""
+    """Return what is compiled for the simulations of a learner against an adversary."""
     if not isinstance(adversary, Adversary):
         return [SUMS]
     kind = type(adversary)

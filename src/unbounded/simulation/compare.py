@@ -238,7 +238,7 @@ def _each(
     replicates: int,
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, P]:
-    """The results of all learners; an error says whose it is."""
+    """Return the results of all learners; an error says whose it is."""
     results: dict[str, P] = {}
     total = replicates * len(learners)
 

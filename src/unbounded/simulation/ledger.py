@@ -23,7 +23,7 @@ _SMALL_UNIT = 2.0**-200
 
 
 def new_book() -> Vector:
-    """An empty book."""
+    """Return an empty book."""
     book = np.zeros(_LANES_AT + LANES)
     book[ARM] = -1
     book[UNIT] = 1.0

@@ -103,7 +103,7 @@ class MDPSimulation(Played):
         return self._regret_over(size, pseudo)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        """Return what the laboratory and frames show, each of shape (replicates, checkpoints)."""
         explored = self.explored[:, None]
         over = explored <= self.checkpoints
         return {

@@ -53,13 +53,13 @@ def _of_all_pairs(walk: Any) -> Any:
 
 
 def _feedback(spec: MDPSpec) -> Callable[[Any], Any]:
-    """What the learner is told of the losses of an episode."""
+    """Return what the learner is told of the losses of an episode."""
     return _of_all_pairs if spec.feedback == "full" else _of_the_visited
 
 
 @cache
 def loop(spec: MDPSpec) -> Any:
-    """The compiled loop over episodes for one algorithm; made on first use."""
+    """Return the compiled loop over episodes for one algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     distribution, act, update = spec.distribution, spec.act, spec.update
     room, takes, feedback = spec.room, spec.takes, _feedback(spec)
@@ -101,7 +101,7 @@ def python_loop(spec: MDPSpec, *, compiled: bool) -> Any:
 
 
 def _loop_around(player: PythonMDPLearner, compiled: bool) -> Any:
-    """The same loop around a learner in Python."""
+    """Return the same loop around a learner in Python."""
     player._careful = False  # an error ends the play
     roll: Callable[..., Any] = roll_forward if compiled else quietly(roll_forward)
 
@@ -310,7 +310,7 @@ _codes: dict[tuple[MDPSpec, bool], Code] = {}
 
 
 def code_of(learner: MDPLearner, mdp: LayeredMDP, *, in_python: bool = False) -> Code:
-    """What is compiled for the simulations of a learner; ``in_python`` is its adversary."""
+    """Return what is compiled for the simulations of a learner; ``in_python`` is its adversary."""
     spec, cls, arguments = learner.spec, type(learner), learner.settings
 
     def warm_up() -> None:
@@ -331,7 +331,7 @@ def code_of(learner: MDPLearner, mdp: LayeredMDP, *, in_python: bool = False) ->
 def parts_of(
     learner: MDPLearner, mdp: LayeredMDP, adversary: MDPAdversary | PythonMDPAdversary
 ) -> list[Code]:
-    """What is compiled for the simulations of a learner against an adversary."""
+    """Return what is compiled for the simulations of a learner against an adversary."""
     if learner.spec.in_python:
         parts = [IN_PYTHON]
     else:

@@ -7,5 +7,5 @@ from unbounded.simulation.adversary import Adversary
 
 
 def adversaries() -> dict[str, type[Adversary]]:
-    """Every adversary for bandits in this package, by name; imports them all."""
+    """Return every adversary for bandits in this package, by name; imports them all."""
     return discovered(__name__, Adversary)

@@ -120,7 +120,7 @@ class Catastrophe(Adversary):
 
 @kernel
 def _comes(params: Any, state: Any, t: int) -> bool:
-    """Whether round ``t`` is the one that was drawn from its part of the run."""
+    """Return whether round ``t`` is the one that was drawn from its part of the run."""
     count, rounds = int(params[2]), int(params[3])
     if count == 0:
         return False

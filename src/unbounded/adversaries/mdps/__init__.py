@@ -14,7 +14,7 @@ from unbounded.simulation.adversary import MDPAdversary
 
 
 def adversaries() -> dict[str, type[MDPAdversary]]:
-    """Every adversary for MDPs in this package, by name; imports them all."""
+    """Return every adversary for MDPs in this package, by name; imports them all."""
     return discovered(__name__, MDPAdversary)
 
 

@@ -127,7 +127,7 @@ class MDPReplay(MDPAdversary):
             self._recorded.check_count(episodes, "episodes", self._repeat)
 
     def _endless(self, layers: Layers) -> bool:
-        """Whether the rows leave out the end; an error if they are for something else."""
+        """Return whether the rows leave out the end; an error if they are for something else."""
         with_end = list(layers.sizes)
         without = [with_end[0], *(n - 1 for n in with_end[1:])]
         shape, A = self._recorded.shape, layers.n_actions

@@ -58,7 +58,7 @@ def update(params: Params, state: State, arm: int, memo: float, losses: Vector) 
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The sum of the mixability gaps."""
+    """Return the sum of the mixability gaps."""
     return state.D
 
 

@@ -59,7 +59,7 @@ def update(params: Params, state: State, arm: int, memo: float, losses: Vector) 
 
 @kernel
 def scale(params: Params, state: State) -> float:
-    """The root of the sum of squared norms."""
+    """Return the root of the sum of squared norms."""
     return state.N
 
 

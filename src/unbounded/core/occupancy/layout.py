@@ -233,7 +233,7 @@ class Layers:
         return flat[: self.sizes[0]], arrays
 
     def is_end(self, h: int, state: int) -> bool:
-        """Whether a state of layer ``h = 1 .. H`` is the end of episodes that end early."""
+        """Return whether a state of layer ``h = 1 .. H`` is the end of episodes that end early."""
         return self.ends and h > 1 and state == self.sizes[h - 1] - 1
 
     def index(self, h: int, state: int, action: int = 0) -> int:

@@ -102,7 +102,7 @@ class LayeredMDP:
         allowed: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
         ends: npt.ArrayLike | Sequence[npt.ArrayLike] | None = None,
     ) -> Self:
-        """An MDP from its tables.
+        """Return an MDP from its tables.
 
         Parameters
         ----------

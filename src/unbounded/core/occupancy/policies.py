@@ -60,7 +60,7 @@ class Markov:
 
     @classmethod
     def uniform(cls, layers: Layers) -> Markov:
-        """Every action that is allowed, with the same probability."""
+        """Play every allowed action with the same probability."""
         return cls(layers, layers.even)
 
     @property

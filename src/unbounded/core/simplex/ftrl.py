@@ -54,7 +54,7 @@ def check_start(x: float, L: Vector, eta: float) -> None:
 
 @kernel
 def tsallis_cold(L: Vector, eta: float) -> Anchor:
-    """An anchor that needs no history: the left end of the bracket for x."""
+    """Return an anchor that needs no history: the left end of the bracket for x."""
     smallest = L[0]
     for i in range(L.size):
         smallest = min(smallest, L[i])
@@ -63,7 +63,7 @@ def tsallis_cold(L: Vector, eta: float) -> Anchor:
 
 @kernel
 def tsallis_moved(anchor: Anchor, L_before: float, L_after: float) -> Anchor:
-    """The anchor after one arm's loss went up from ``L_before`` to ``L_after``."""
+    """Return the anchor after one arm's loss went up from ``L_before`` to ``L_after``."""
     old = 1.0 / (L_before - anchor.x)
     new = 1.0 / (L_after - anchor.x)
     return Anchor(
@@ -136,7 +136,7 @@ def _expanded(d: float, step: float) -> float:
 
 @kernel
 def halley_step(S2: float, S3: float, S4: float, eta: float) -> float:
-    """The step of x towards S2(x) = eta^2 / 4; see `tsallis`."""
+    """Return the step of x towards S2(x) = eta^2 / 4; see `tsallis`."""
     root = math.sqrt(S2)
     inverse = 1.0 / (S2 * S3)
     newton = S2 * S2 * (1.0 - root * (2.0 / eta)) * inverse
@@ -285,7 +285,7 @@ def _inverse_sums(
 
 @kernel
 def total(values: Vector, lanes: Vector) -> float:
-    """The sum of ``values``, in an order that does not depend on the machine."""
+    """Return the sum of ``values``, in an order that does not depend on the machine."""
     n = values.size
     result = 0.0
     whole = n - n % LANES

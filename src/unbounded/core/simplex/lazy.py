@@ -221,7 +221,7 @@ def new_lazy(n: int) -> tuple[Vector, Vector]:
 
 
 def is_anchored(picture: Vector, table: Vector) -> bool:
-    """Whether a picture has been taken; reject one that cannot be of any arms."""
+    """Return whether a picture has been taken; reject one that cannot be of any arms."""
     n = table.size // RECORD
     beta = picture[BETA]
     require(0.0 <= beta <= 1.0 and close(picture[FLOOR], beta / n), "no such exploration")
@@ -261,7 +261,7 @@ def rescale(picture: Vector, table: Vector, factor: float) -> None:
 
 @kernel
 def usable(picture: Vector, n: int) -> bool:
-    """Whether there is a picture that rounding errors have not spoilt."""
+    """Return whether there is a picture that rounding errors have not spoilt."""
     return picture[ETA_S] > 0.0 and picture[CHANGES] < max(n, _FEWEST_CHANGES)
 
 

@@ -96,7 +96,7 @@ def probability(picture: Vector, M: Vector, k: int) -> float:
 
 @kernel
 def draw(picture: Vector, tree: Vector, M: Vector, word: int) -> tuple[int, float]:
-    """An arm drawn from (1 - beta) p + beta / n, and its probability."""
+    """Return an arm drawn from (1 - beta) p + beta / n, and its probability."""
     n = M.size
     k = explored(picture, n, word)
     if k < 0:
@@ -116,7 +116,7 @@ def draw(picture: Vector, tree: Vector, M: Vector, word: int) -> tuple[int, floa
 
 @kernel
 def _leader(picture: Vector, u: float) -> int:
-    """The leader whose part of the cumulative weights ``u`` falls into."""
+    """Return the leader whose part of the cumulative weights ``u`` falls into."""
     last = int(picture[COUNT]) - 1
     for j in range(last):
         u -= picture[ROOT + j] * picture[ROOT + j]

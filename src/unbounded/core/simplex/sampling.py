@@ -48,7 +48,7 @@ class Law(NamedTuple):
 
 
 def new_law(n: int) -> Law:
-    """The uniform distribution over ``n`` arms."""
+    """Return the uniform distribution over ``n`` arms."""
     law = Law(q=np.full(n, 1.0 / n), lane_sums=np.zeros(LANES), room=np.zeros(ROOM))
     if n >= LANES:  # added up one after the other, as `mix` does
         rows, rest = divmod(n, LANES)

@@ -249,7 +249,7 @@ def lazy_anchor(
 
 @kernel
 def lazy_draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
-    """An arm drawn from (1 - beta) p + beta / n, and its probability."""
+    """Return an arm drawn from (1 - beta) p + beta / n, and its probability."""
     k = explored(picture, table.size // RECORD, word)
     if k >= 0:
         return k, lazy_probability(picture, table, k)

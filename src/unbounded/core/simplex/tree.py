@@ -37,7 +37,7 @@ def check_tree(tree: Vector, M: Vector) -> None:
 
 @kernel
 def heaviest(n: int) -> float:
-    """The largest weight that n arms may have, a power of two."""
+    """Return the largest weight that n arms may have, a power of two."""
     return math.ldexp(1.0, 53 - math.frexp(float(n))[1])
 
 
@@ -54,7 +54,7 @@ def weigh(tree: Vector, n: int, k: int, weight: float) -> None:
 
 @kernel
 def lowest(tree: Vector, n: int) -> float:
-    """The least estimate of all."""
+    """Return the least estimate of all."""
     return tree[2 * n + 1]
 
 
@@ -88,7 +88,7 @@ def grow(tree: Vector, M: Vector) -> None:
 
 @kernel
 def pick(tree: Vector, n: int, word: Word) -> int:
-    """An arm drawn by its weight from 64 random bits."""
+    """Return an arm drawn by its weight from 64 random bits."""
     place = float(_share(word, np.uint64(tree[1])))
     i = 1
     while i < n:
@@ -102,7 +102,7 @@ def pick(tree: Vector, n: int, word: Word) -> int:
 
 @kernel
 def _share(word: Word, total: Word) -> Word:
-    """The upper 64 bits of ``word * total``: a number below ``total`` < 2^53."""
+    """Return the upper 64 bits of ``word * total``: a number below ``total`` < 2^53."""
     high, low = word >> _HALF, word & _LOW_HALF
     top, bottom = total >> _HALF, total & _LOW_HALF
     middle = high * bottom + ((low * bottom) >> _HALF)

@@ -35,7 +35,7 @@ def init(params: Params) -> State:
 
 
 def in_python(*_: Any) -> Any:
-    """Where an algorithm's file has kernels, a learner in Python has methods."""
+    """Stand for a kernel: a learner in Python has methods instead."""
     raise TypeError("the steps of a learner in Python are its methods")
 
 
@@ -134,7 +134,7 @@ class PythonLearner(InPython, Learner):
     # ------------------------------------------------------------------ for users
 
     def distribution(self) -> Any:
-        """The probabilities of the arms, array_like of shape (n_arms,); changes nothing."""
+        """Return the probabilities of the arms, array_like of shape (n_arms,); changes nothing."""
         raise NotImplementedError
 
     def update(self, arm: int, probability: float, loss: Any) -> None:

@@ -114,7 +114,7 @@ class PythonMDPLearner(InPython, MDPLearner):
     # ------------------------------------------------------------------ for users
 
     def policy(self) -> Any:
-        """The policy of the next episode: one array of shape (n_h, A) per layer."""
+        """Return the policy of the next episode: one array of shape (n_h, A) per layer."""
         raise NotImplementedError
 
     def update(self, states: Integers, actions: Integers, losses: Any) -> None:

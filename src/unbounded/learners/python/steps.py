@@ -84,7 +84,7 @@ class InPython:
     # ------------------------------------------------------------------ for users
 
     def state(self) -> Any:
-        """What `save` keeps: by default all attributes that the class has set.
+        """Return what `save` keeps: by default all attributes that the class has set.
 
         A class that keeps what JSON cannot hold, or what need not be kept, defines its own, which
         may return numbers, texts, lists, tuples, dicts and arrays, and `restore` to go with it.
@@ -192,7 +192,7 @@ class InPython:
         self._looked = True
 
     def _copied(self) -> dict[str, Any]:
-        """A copy of the user's attributes."""
+        """Return a copy of the user's attributes."""
         own = {name: value for name, value in vars(self).items() if name not in self._ours}
         try:
             return deepcopy(own, {id(self): self})
@@ -210,7 +210,7 @@ class InPython:
     # ------------------------------------------------------------------ keeping
 
     def _more(self) -> dict[str, Any]:
-        """What `save` keeps beside the buffer."""
+        """Return what `save` keeps beside the buffer."""
         whole: Any = self
         if self._before is not None and self._buffer is self._before[0]:
             whole = object.__new__(type(self))  # `update` was interrupted: as it was before
@@ -269,7 +269,7 @@ def begins(init: Any) -> Any:
 
 
 def _assigned(error: BaseException) -> str:
-    """The attribute whose assignment raised an error; empty if something else did."""
+    """Return the attribute whose assignment raised an error; empty if something else did."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -296,7 +296,7 @@ def _plain(who: str, name: str, value: Any) -> Any:
 
 
 def checked_table(who: str, value: Any, shape: Sequence[int]) -> Vector:
-    """A new array of this shape with distributions in its last axis, or a clear error.
+    """Return a new array of this shape with distributions in its last axis, or a clear error.
 
     They are played as they are. Only what must come from rounding is mended: entries between -1e-9
     and 0 count as 0, and entries above 1 as 1, if all add up to 1 within 1e-9.

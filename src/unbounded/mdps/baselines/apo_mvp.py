@@ -191,7 +191,7 @@ def learn(lay: Integers, state: State, losses: Vector) -> None:
 
 @subroutine
 def measure(lay: Integers, state: State, h: int, losses: Vector) -> tuple[float, int]:
-    """The largest range of layer ``h``; the least loss of the episode, in units of 2^top."""
+    """Return the largest range of layer ``h``; the least loss of the episode, in units of 2^top."""
     low = math.inf
     high = -math.inf
     for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
@@ -272,7 +272,7 @@ def improve(lay: Integers, state: State, h: int) -> None:
 
 @kernel
 def law_of(state: State, first: int, A: int) -> Law:
-    """The policy of a state."""
+    """Return the policy of a state."""
     return Law(section(state.pi, first, first + A), state.lanes, state.room)
 
 

@@ -80,7 +80,7 @@ def update(
     lay: Integers, params: Params, state: State, solver: int, memo: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
-    """Every visited state learns from what came after it, its own loss included."""
+    """Let every visited state learn from what came after it, its own loss included."""
     to_go = 0.0
     for h in range(horizon(lay), 0, -1):
         to_go = min(max(to_go + losses[h - 1], -_LARGEST), _LARGEST)  # any finite loss is legal

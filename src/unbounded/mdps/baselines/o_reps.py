@@ -63,7 +63,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """The most even occupancy measure."""
+    """Return the most even occupancy measure."""
     boxes = known_boxes(layers, params.P)
     estimates, solver = new_estimates(layers), new_solver(layers, boxes)
     # w_h = R_h/eta, as `weigh` has C_h/eta, of C_h = R_h/2 and eta/2

@@ -84,7 +84,7 @@ def update(
     lay: Integers, params: Params, state: State, solver: Any, memo: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
-    """One step of mirror descent."""
+    """Take one step of mirror descent."""
     boxes = state.boxes
     state.u[:] = -1.0
     confidence_set.bound_visited(lay, boxes, state.pi, states, state.u)

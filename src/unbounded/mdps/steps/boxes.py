@@ -78,7 +78,7 @@ def renew(lay: Integers, boxes: Boxes, ln_: float, width: Bernstein, growth: flo
 def renew_visited(
     lay: Integers, boxes: Boxes, ln_: float, width: Bernstein, states: Integers, actions: Integers
 ) -> bool:
-    """The same for those visited pairs only that have doubled their visits."""
+    """Do the same for those visited pairs only that have doubled their visits."""
     changed = confidence.narrow(
         lay, states, actions, boxes.N, boxes.N_before, boxes.M, ln_, width.c1, width.c2, boxes.lo,
         boxes.hi,

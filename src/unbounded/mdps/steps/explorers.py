@@ -41,19 +41,19 @@ class Library(NamedTuple):
 
 
 def new_library(layers: Layers, capacity: int = _CAPACITY) -> Library:
-    """An empty one, with room for at least a policy per state."""
+    """Return an empty one, with room for at least a policy per state."""
     capacity = max(capacity, layers.n_states + 1)
     return Library(0, np.zeros(capacity * layers.n_states), np.zeros(capacity), np.zeros(capacity))
 
 
 def grown(library: Library) -> Library:
-    """The same policies, with room for twice as many."""
+    """Return the same policies, with room for twice as many."""
     more = (np.concatenate([part, np.zeros_like(part)]) for part in library[1:])
     return Library(library.size, *more)
 
 
 def oracle_transitions(layers: Layers, explorer: str, transitions: npt.ArrayLike | None) -> Vector:
-    """The transitions that the explorer "oracle" is given, checked; none for the others."""
+    """Return the transitions that the explorer "oracle" is given, checked; none for the others."""
     if explorer == "oracle":
         if transitions is None:
             raise ValueError("explorer='oracle' needs transitions, as LayeredMDP.P")
@@ -89,7 +89,7 @@ def oracle(layers: Layers, P: Vector) -> Library:
 def mixtures(
     layers: Layers, library: Library, done: int, serves: Vector | None = None
 ) -> dict[tuple[int, int], Mixture]:
-    """The policies for states 0 .. done - 1, by ``(h, s)`` with h = 0 .. H - 1.
+    """Return the policies for states 0 .. done - 1, by ``(h, s)`` with h = 0 .. H - 1.
 
     Those that seek a state, or the one that ``serves`` it. States that nothing reaches have none.
     """
@@ -160,7 +160,7 @@ def same(lay: Integers, library: Library, k: int, choice: Vector, layer: int) ->
 
 @subroutine
 def draw(library: Library, x: float) -> int:
-    """The policy that x in [0, 1) falls on, by weight."""
+    """Return the policy that x in [0, 1) falls on, by weight."""
     total = 0.0
     last = 0
     for k in range(library.size):

@@ -53,7 +53,7 @@ def init(layers: Layers) -> State:
 def next_target(
     lay: Integers, params: Params, N: int, few: State, search: rf_elp.State, number: int
 ) -> int:
-    """The first state to be sought from ``number`` on."""
+    """Return the first state to be sought from ``number`` on."""
     while number < rf_elp.n_states(lay) and not _is_sought(lay, params, N, few, search, number):
         number += 1
     return number
@@ -63,7 +63,7 @@ def next_target(
 def _is_sought(
     lay: Integers, params: Params, N: int, few: State, search: rf_elp.State, number: int
 ) -> bool:
-    """Whether it may be reached, and was neither met nor tried enough."""
+    """Return whether it may be reached, and was neither met nor tried enough."""
     if not rf_elp.may_be_reached(params, number) or few.tried[number] >= N:
         return False
     return bool(optimism.met(lay, search.model, number) < params.m)
@@ -100,7 +100,7 @@ def update(
 def reopened(
     lay: Integers, params: Params, goal: Goal, few: State, search: rf_elp.State
 ) -> rf_elp.State:
-    """The search goes on, for states that were not met yet."""
+    """Go on with the search, for states that were not met yet."""
     few.serves[:] = -1.0
     target = next_target(lay, params, goal.N, few, search, 0)
     return rf_elp.seeking(
@@ -112,7 +112,7 @@ def reopened(
 def chosen(
     lay: Integers, params: Params, few: State, search: rf_elp.State, N: Vector, M: Vector
 ) -> rf_elp.State:
-    """The search is over: few policies, chosen by all that was counted."""
+    """End the search: few policies, chosen by all that was counted."""
     model, progress = search.model, search.progress
     size = choose(
         lay, params.even, N, M, params.sought, search.library, few.best, few.serves, model.V,

@@ -101,7 +101,7 @@ def estimate(
 
 @kernel
 def largest_exponent(widths: Vector, exponents: Vector, otherwise: int) -> int:
-    """The largest exponent of a width above 0, if there is one."""
+    """Return the largest exponent of a width above 0, if there is one."""
     largest = _NONE
     for h in range(widths.size):
         if widths[h] > 0.0:
@@ -154,7 +154,7 @@ def solve(
 
 @kernel
 def entered(solves: Solves, outcome: Outcome) -> Solves:
-    """The tally with one more solve."""
+    """Return the tally with one more solve."""
     return Solves(
         solves.solves + 1,
         max(solves.worst_gap, min(outcome.gap_over_least, _LARGEST)),

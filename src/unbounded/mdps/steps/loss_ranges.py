@@ -60,7 +60,7 @@ def checked_least(
 
 
 def _each(name: str, value: Any, layers: Layers) -> Sequence[float | None]:
-    """A number for every layer, or one for each; or none at all."""
+    """Return a number for every layer, or one for each; or none at all."""
     if np.ndim(value) > 0:
         if len(value) != layers.horizon:
             raise ValueError(

@@ -111,7 +111,7 @@ _legal_rewards = kernel(legal_rewards)
 
 @kernel
 def takes(bonus: Bonus, losses: Vector) -> bool:
-    """Whether the learner can make something of these losses."""
+    """Return whether the learner can make something of these losses."""
     return _legal_rewards(losses, bonus.B)
 
 
@@ -148,7 +148,7 @@ def count_visit(
 
 @subroutine
 def met(lay: Integers, model: Model, number: int) -> float:
-    """How often state ``number`` in 0 .. S - 1 was visited."""
+    """Return how often state ``number`` in 0 .. S - 1 was visited."""
     h, s = place(lay, number)
     visits = 0.0
     for a in range(lay[ACTIONS, h]):

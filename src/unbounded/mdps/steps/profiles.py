@@ -229,7 +229,7 @@ class Chosen(NamedTuple):
 
 
 def chosen(profile: str, constants: Constants, reading: Reading, layers: Layers) -> Chosen:
-    """A profile's constants and readings with those that are given instead."""
+    """Return a profile's constants and readings with those that are given instead."""
     checked_option("profile", profile, tuple(PROFILES))
     all_: Any = constants.otherwise(PROFILES[profile])
     renewal = all_.renewal or ("lazy" if layers.n_transitions >= LARGE else "epoch")
@@ -260,7 +260,7 @@ class Rates(NamedTuple):
 
 
 def rates(layers: Layers, span: Span, constants: Any, tight: bool, S: int) -> Rates:
-    """The paper's rates times the profile's factors, for ``S`` states that may be reached.
+    """Return the paper's rates times the profile's factors, for ``S`` states that may be reached.
 
     ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
     """
@@ -333,14 +333,14 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(every: Sequence[BlockRates]) -> Blocks:
-    """The rates of all blocks, column by column."""
+    """Return the rates of all blocks, column by column."""
     rows = [(one.last, one.budget, one.goal.N, one.goal.bonus.log_term, *one.play) for one in every]
     return Blocks(*[np.array(column, dtype=np.float64) for column in zip(*rows, strict=True)])
 
 
 @kernel
 def rates_of(blocks: Blocks, k: int, bonus: Bonus) -> BlockRates:
-    """The rates of block ``k``; ``bonus`` is that of any other."""
+    """Return the rates of block ``k``; ``bonus`` is that of any other."""
     log_bonus = blocks.log_bonus[k]
     return BlockRates(
         int(blocks.last[k]),
