@@ -52,7 +52,7 @@ class Recommendation:
 
     @property
     def learner(self) -> partial[Learner | MDPLearner]:
-        """Makes the learner: call it with what is left, as ``n_arms`` and ``seed``."""
+        """Make the learner. Call it with the remaining arguments, as ``n_arms`` and ``seed``."""
         found: Mapping[str, Any] = {**bandits.algorithms(), **mdps.algorithms()}
         return partial(found[self.name], **self.settings)
 

@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All but the payload and the digest, as text: to tell -0.0 and 0.0 apart, for example."""
+        """All but the payload and the digest, as text, in which -0.0 and 0.0 differ."""
         return "|".join(map(str, self[:-2]))
 
     def digest_after(self, chain: bytes) -> bytes:

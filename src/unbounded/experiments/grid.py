@@ -43,7 +43,7 @@ class Cell(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people: without the settings that were not given."""
+        """Without the settings that were not given, for people."""
         s = self.settings
         size = f"n={s.arms}" if s.world is None else _call(s.world, s.world_settings)
         return (

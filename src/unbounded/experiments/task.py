@@ -72,7 +72,7 @@ class Settings(NamedTuple):
 
     @property
     def files(self) -> list[str]:
-        """The files that it names: settings called ``path``."""
+        """The files that it names by settings called ``path``."""
         every = (self.learner_settings, self.adversary_settings, self.world_settings)
         return [path for settings in every if (path := named_file(settings))]
 

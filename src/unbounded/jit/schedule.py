@@ -90,7 +90,7 @@ class Code:
 
     @property
     def ready(self) -> bool:
-        """Whether to use the compiled code: loads it if it is cached, and compiles it if that is
+        """Whether to use the compiled code; loads it if it is cached, and compiles it if that is
         what the user wants in any case."""
         if self._ready:
             return True

@@ -316,7 +316,7 @@ class Learner(AskTell[Choice]):
 
     @property
     def scale(self) -> float:
-        """The scale that the learner now works with: its clipping threshold, or its range."""
+        """The scale that the learner works with now (its clipping threshold, or its range)."""
         return float(self._scale(self._buffer))
 
     # ------------------------------------------------------------------ keeping

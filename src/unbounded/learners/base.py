@@ -233,7 +233,7 @@ class AskTell(Repeatable, Generic[T]):
 
     @property
     def clipped(self) -> int:
-        """How many losses were clipped: they exceeded what had been seen, or a fixed range."""
+        """Count the losses that were clipped, beyond what had been seen or a fixed range."""
         return int(self._scalar("clipped"))
 
     def _scalar(self, field: str) -> float:

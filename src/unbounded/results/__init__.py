@@ -180,13 +180,13 @@ class Played(Results):
 
     @property
     def regret(self) -> NDArray[np.float64]:
-        """Realised regret: what was paid minus the losses of the best fixed arm or policy."""
+        """Realized regret, what was paid minus the losses of the best fixed arm or policy."""
         with np.errstate(over="ignore"):
             return (self._paid - self._best) / self._unit
 
     @property
     def pseudo_regret(self) -> NDArray[np.float64]:
-        """The same with <q_t, l_t> for what was paid: exact, and less noisy."""
+        """The same with <q_t, l_t> for what was paid; it is exact, and less noisy."""
         with np.errstate(over="ignore"):
             return (self._expected - self._best) / self._unit
 

@@ -77,7 +77,7 @@ class Simulation(Played):
 
     @property
     def largest_loss(self) -> NDArray[np.float64]:
-        """l_inf: the largest absolute loss of any arm so far."""
+        """The largest absolute loss of any arm so far, l_inf."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     @property

@@ -128,7 +128,7 @@ class Layers:
 
     @property
     def barred(self) -> Vector:
-        """Losses that forbid, flat over pairs: +infinity where an action is not allowed, else 0."""
+        """Losses that forbid, flat over pairs (+infinity where an action is not allowed, else 0)."""
         losses = np.zeros(self.n_pairs)
         losses[list(self.forbidden)] = np.inf
         return losses
@@ -146,7 +146,7 @@ class Layers:
 
     @cached_property
     def free(self) -> Integers:
-        """Positions of the pairs that cost nothing: those of the end, and what is not allowed."""
+        """Positions of the pairs that cost nothing, those of the end and what is not allowed."""
         tables = [~table for table in self.allowed]
         for table in tables[1:] if self.ends else ():
             table[-1] = True
@@ -159,7 +159,7 @@ class Layers:
 
     @cached_property
     def table(self) -> Integers:
-        """Offsets, shape (5, H + 2): the ``lay`` argument of every kernel."""
+        """Offsets, shape (5, H + 2), the ``lay`` argument of every kernel."""
         H = self.horizon
         lay = np.zeros((5, H + 2), dtype=np.int64)
         lay[SIZE] = [1, *self.sizes, 1]
@@ -172,12 +172,12 @@ class Layers:
 
     @property
     def n_states(self) -> int:
-        """Length of a vector over states: ``1 + n_1 + ... + n_H``."""
+        """Length of a vector over states, ``1 + n_1 + ... + n_H``."""
         return int(self.table[STATE, -1])
 
     @property
     def n_pairs(self) -> int:
-        """Length of a vector over pairs: ``1 + A (n_1 + ... + n_H)``."""
+        """Length of a vector over pairs, ``1 + A (n_1 + ... + n_H)``."""
         return int(self.table[PAIR, -1])
 
     @property
