@@ -128,7 +128,7 @@ class Layers:
 
     @property
     def barred(self) -> Vector:
-        """Losses that forbid, flat over pairs (+infinity where an action is not allowed, else 0)."""
+        """Losses that forbid, flat over pairs (infinite where an action is not allowed, else 0)."""
         losses = np.zeros(self.n_pairs)
         losses[list(self.forbidden)] = np.inf
         return losses
