@@ -17,6 +17,13 @@ from typing import Any, Literal, NamedTuple
 from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, scb, scb_ix
 from unbounded.bandits.baselines import exp3_s
 
+__all__ = ["DELTA", "Bound", "Losses", "bound_of"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 DELTA = 0.1
 """Where a bound that holds with probability 1 - delta is drawn beside a curve over time."""
 

@@ -26,6 +26,13 @@ import os
 
 from unbounded.validation import checked_option
 
+__all__ = ["compiled_path", "jit", "messages", "path_reason"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _JIT = ("auto", "always", "never")
 _ACCELERATOR = ("auto", "off")
 

@@ -27,6 +27,12 @@ from unbounded.validation import (
     shown,
 )
 
+__all__ = ["combination_lock", "dirichlet", "file", "hard_to_reach", "time_expansion"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 def dirichlet(
     sizes: Sequence[int], n_actions: int, rng: np.random.Generator, concentration: float = 1.0

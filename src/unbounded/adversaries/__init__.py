@@ -16,6 +16,11 @@ globals().update(_adversaries())
 
 __all__ = ["Adversary", "Phase", "worst_cases", *_adversaries()]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...  # what was found

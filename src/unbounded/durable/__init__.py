@@ -48,3 +48,7 @@ __all__ = [
     "open_bandit_feedback",
     "vw_lines",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -22,6 +22,11 @@ globals().update(adversaries())
 
 __all__ = ["MDPAdversary", "adversaries", *adversaries()]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...  # what was found
