@@ -27,7 +27,7 @@ def test_the_page_says_what_the_function_says(call: str, answer: str) -> None:
 
 
 KNOWN = ({}, {"lower": 2.0}, {"best_reward": 5.0}, {"range": (2.0, 9.0)})
-FLAGS = ("outliers", "late", "high_probability", "all_losses")
+FLAGS = ("outliers", "delayed", "high_probability", "all_losses")
 SIZES = (None, 1, 2, 10, 100_000)
 
 
@@ -41,8 +41,8 @@ def test_every_bandit_recommended_can_do_what_is_asked_of_it(known: dict) -> Non
             assert isinstance(learner, Learner)
             assert type(learner).__name__ == found.name
             spec = learner.spec
-            assert spec.delayed or not asked["late"]
-            assert (spec.feedback == "full") == (asked["all_losses"] and not asked["late"])
+            assert spec.delayed or not asked["delayed"]
+            assert (spec.feedback == "full") == (asked["all_losses"] and not asked["delayed"])
             needs_a_range = "loss_range" in found.settings
             assert needs_a_range == (
                 "range" in known and not (asked["outliers"] or asked["high_probability"])
@@ -54,23 +54,23 @@ def test_every_bandit_recommended_can_do_what_is_asked_of_it(known: dict) -> Non
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
 def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
-    for outliers, late in product((False, True), repeat=2):
-        found = recommend(mdp=True, **known, outliers=outliers, late=late)
+    for outliers, delayed in product((False, True), repeat=2):
+        found = recommend(mdp=True, **known, outliers=outliers, delayed=delayed)
         learner = found.learner(layers=[1, 2], n_actions=2, episodes=100, seed=0)
         assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
-        assert len(found.mind) == 2 + outliers + late + (not known)
-        assert any("PolicyOptimization" in mind for mind in found.mind)
-        assert any("profile='paper'" in mind for mind in found.mind)
+        assert len(found.caveats) == 2 + outliers + delayed + (not known)
+        assert any("PolicyOptimization" in caveat for caveat in found.caveats)
+        assert any("profile='paper'" in caveat for caveat in found.caveats)
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
 def test_who_sees_the_losses_of_all_states_and_actions_learns_from_them(known: dict) -> None:
-    for outliers, late in product((False, True), repeat=2):
-        found = recommend(mdp=True, all_losses=True, **known, outliers=outliers, late=late)
+    for outliers, delayed in product((False, True), repeat=2):
+        found = recommend(mdp=True, all_losses=True, **known, outliers=outliers, delayed=delayed)
         learner = found.learner(layers=[1, 2], n_actions=2, seed=0)
         assert type(learner).__name__ == found.name == "APOMVP"
         assert learner.spec.feedback == "full"
-        assert len(found.mind) == 1 + outliers + late
+        assert len(found.caveats) == 1 + outliers + delayed
 
 
 def test_a_known_range_gives_its_least_loss() -> None:
@@ -88,7 +88,7 @@ def test_a_known_range_gives_its_least_loss() -> None:
         ({"n_arms": 0}, "n_arms"),
         ({"mdp": True, "n_arms": 3}, "leave it out"),
         ({"mdp": True, "all_losses": True, "n_arms": 3}, "leave it out"),
-        ({"late": 1}, "late"),
+        ({"delayed": 1}, "delayed"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given: dict, said: str) -> None:
@@ -97,15 +97,15 @@ def test_what_makes_no_sense_is_refused(given: dict, said: str) -> None:
 
 
 def test_a_recommendation_says_all_of_it() -> None:
-    text = str(unbounded.recommend(range=(0.0, 1.0), late=True))
+    text = str(unbounded.recommend(range=(0.0, 1.0), delayed=True))
     assert text.splitlines()[0] == "TsallisINF(n_arms, loss_range=(0.0, 1.0))"
     assert text.count("because") == 2
-    assert text.count("but mind") == 2
+    assert text.count("caveat") == 2
 
 
 def test_whoever_gets_ada_inf_is_told_what_rare_huge_losses_mean_to_it() -> None:
-    for known in ({}, {"outliers": True}, {"late": True}, {"n_arms": 2}):
+    for known in ({}, {"outliers": True}, {"delayed": True}, {"n_arms": 2}):
         found = recommend(**known)
         assert found.name == "AdaINF"
-        assert any("robust=False" in mind for mind in found.mind)
-    assert not any("robust" in mind for mind in recommend(lower=0.0).mind)
+        assert any("robust=False" in caveat for caveat in found.caveats)
+    assert not any("robust" in caveat for caveat in recommend(lower=0.0).caveats)

@@ -15,7 +15,7 @@ from unbounded.validation import checked_count, checked_flag, checked_loss, chec
 SPOILT = "one outlier sets its scale for ever: clip those that say nothing before you tell them"
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
 SLOW = "dozens of states take very many episodes: try PolicyOptimization, which has no theorem"
-UNPROVED = "the theorem is for profile='paper': nothing is proved of the default"
+UNPROVED = "the theorem is for profile='paper': no regret bound is known for the default"
 ONE_BY_ONE = "an episode is told before the next one is asked for"
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
@@ -32,13 +32,13 @@ class Recommendation:
         What it should be told.
     why : tuple of str
         Reasons, one sentence each.
-    mind : tuple of str
-        What to mind: where it could be wrong, and what is not proved.
+    caveats : tuple of str
+        Where it could be wrong, and which regret bounds are not known.
 
     Examples
     --------
     >>> from unbounded import recommend
-    >>> found = recommend(lower=0.0, late=True)
+    >>> found = recommend(lower=0.0, delayed=True)
     >>> found.name, dict(found.settings)
     ('CostSCB', {'lower': 0.0})
     >>> found.learner(n_arms=3, seed=0).ask().probability
@@ -48,7 +48,7 @@ class Recommendation:
     name: str
     settings: Mapping[str, Any]
     why: tuple[str, ...]
-    mind: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
     @property
     def learner(self) -> partial[Learner | MDPLearner]:
@@ -61,7 +61,7 @@ class Recommendation:
         told = [f"{name}={value!r}" for name, value in self.settings.items()]
         lines = [f"{self.name}({', '.join(sizes + told)})"]
         lines += [f"  because {reason}" for reason in self.why]
-        return "\n".join(lines + [f"  but mind: {warning}" for warning in self.mind])
+        return "\n".join(lines + [f"  caveat: {warning}" for warning in self.caveats])
 
 
 def recommend(
@@ -70,7 +70,7 @@ def recommend(
     best_reward: float | None = None,
     range: tuple[float, float] | None = None,
     outliers: bool = False,
-    late: bool = False,
+    delayed: bool = False,
     high_probability: bool = False,
     all_losses: bool = False,
     n_arms: int | None = None,
@@ -90,7 +90,7 @@ def recommend(
         Between which two numbers every loss lies, if that is certain.
     outliers : bool
         Whether there are huge losses now and then that say *nothing* about their arm.
-    late : bool
+    delayed : bool
         Whether choices are made while the losses of earlier ones are not known yet.
     high_probability : bool
         Whether regret must be bounded with high probability, not only in expectation.
@@ -105,7 +105,7 @@ def recommend(
     Returns
     -------
     Recommendation
-        What it is called, what to tell it, why, and what to mind; printed, all of that.
+        What it is called, what to tell it, why, and with which caveats; printed, all of that.
 
     Raises
     ------
@@ -117,15 +117,15 @@ def recommend(
     >>> import unbounded
     >>> print(unbounded.recommend(lower=0.0, outliers=True))
     CostSCB(n_arms, lower=0.0, outliers='sqrt')
-      because a least possible loss is known: nothing is spent on finding out the scale
+      because a lower bound on the losses is known: nothing is spent on finding out the scale
       because outliers='sqrt' works at the scale of the usual losses
-      but mind: an arm whose rare huge losses are what is wrong with it is not recognised
+      caveat: an arm whose rare huge losses are what is wrong with it is not recognized
     >>> learner = unbounded.recommend(range=(0.0, 1.0)).learner(n_arms=4, seed=0)
     >>> type(learner).__name__
     'TsallisINFRV'
     """
     flags = {
-        "outliers": outliers, "late": late, "high_probability": high_probability,
+        "outliers": outliers, "delayed": delayed, "high_probability": high_probability,
         "all_losses": all_losses, "mdp": mdp,
     }  # fmt: skip
     for name, flag in flags.items():
@@ -148,36 +148,38 @@ def recommend(
                 "mdp=True is for layers of states, where n_arms means nothing: leave it out"
             )
         if all_losses:
-            return _for_all_losses_of_mdps(outliers, late)
-        return _for_mdps(known or least, outliers, late)
-    if all_losses and not late:
+            return _for_all_losses_of_mdps(outliers, delayed)
+        return _for_mdps(known or least, outliers, delayed)
+    if all_losses and not delayed:
         return _for_all_losses(outliers)
     if high_probability or outliers:
         known = known or least
-    late_too = ("nothing is proved of late feedback with these settings",) if late else ()
+    delayed_too = (
+        ("no regret bound is known for delayed feedback with these settings",) if delayed else ()
+    )
     if high_probability:
         found = _sure(known, outliers)
     elif known:
         found = _for_costs(known, outliers)
     elif range is not None:
-        found = _for_a_range(range, late, many)
+        found = _for_a_range(range, delayed, many)
     else:
         found = _for_anything(outliers)
     if all_losses:
-        late_too = (*late_too, "what takes the losses of all arms takes none of them late")
-    return Recommendation(found.name, found.settings, found.why, found.mind + late_too)
+        delayed_too = (*delayed_too, "what takes the losses of all arms takes none of them delayed")
+    return Recommendation(found.name, found.settings, found.why, found.caveats + delayed_too)
 
 
 def _take(
-    name: str, settings: Mapping[str, Any], why: tuple[str, ...], *mind: str | Literal[False]
+    name: str, settings: Mapping[str, Any], why: tuple[str, ...], *caveats: str | Literal[False]
 ) -> Recommendation:
-    return Recommendation(name, dict(settings), why, tuple(one for one in mind if one))
+    return Recommendation(name, dict(settings), why, tuple(one for one in caveats if one))
 
 
-def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recommendation:
-    state, one_by_one = "choices change a state", late and ONE_BY_ONE
+def _for_mdps(known: Mapping[str, float], outliers: bool, delayed: bool) -> Recommendation:
+    state, one_by_one = "choices change a state", delayed and ONE_BY_ONE
     if known:
-        least = "a least possible loss is known: no exploration, and any number of episodes"
+        least = "a lower bound on the losses is known: no exploration, and any number of episodes"
         counted = outliers and COUNTED
         return _take("CostSCBRL", known, (state, least), UNPROVED, SLOW, one_by_one, counted)
     explores = "it explores first; say episodes= if their number is known"
@@ -186,15 +188,15 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, late: bool) -> Recomme
     return _take("SCBRL", {}, why, explores, UNPROVED, SLOW, clip, one_by_one)
 
 
-def _for_all_losses_of_mdps(outliers: bool, late: bool) -> Recommendation:
+def _for_all_losses_of_mdps(outliers: bool, delayed: bool) -> Recommendation:
     why = (
         "choices change a state",
         "the losses of all states and actions are seen: only where they lead is explored",
         "with these settings it had the least regret against adversaries that watch",
     )
-    unproved = "nothing is proved with these settings, nor of what was reconstructed"
+    unproved = "no regret bound is known for these settings, nor for what was reconstructed"
     settings = {"bonus": 0.1, "restart": False}
-    return _take("APOMVP", settings, why, unproved, outliers and SPOILT, late and ONE_BY_ONE)
+    return _take("APOMVP", settings, why, unproved, outliers and SPOILT, delayed and ONE_BY_ONE)
 
 
 def _for_all_losses(outliers: bool) -> Recommendation:
@@ -203,33 +205,33 @@ def _for_all_losses(outliers: bool) -> Recommendation:
 
 
 def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
-    reason = "its realised regret is bounded, not only the mean of it"
+    reason = "its realized regret is bounded, not only the mean of it"
     if known:
-        why = ("a least possible loss is known: the smaller bound", reason)
-        mind = "SCBIX, told nothing, had less regret in most of what was played"
-        return _take("CostSCBIX", known, why, mind, outliers and COUNTED)
+        why = ("a lower bound on the losses is known: the smaller bound", reason)
+        caveat = "SCBIX, which needs no bound, had less regret in most of what was played"
+        return _take("CostSCBIX", known, why, caveat, outliers and COUNTED)
     return _take("SCBIX", {}, ("nothing is known of the losses", reason), outliers and SPOILT)
 
 
 def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation:
-    why = "a least possible loss is known: nothing is spent on finding out the scale"
+    why = "a lower bound on the losses is known: nothing is spent on finding out the scale"
     if not outliers:
-        mind = "if losses do not come near the least possible one, take SCB or AdaINF"
-        return _take("CostSCB", known, (why,), mind)
+        caveat = "if losses do not come near the least possible one, take SCB or AdaINF"
+        return _take("CostSCB", known, (why,), caveat)
     usual = "outliers='sqrt' works at the scale of the usual losses"
-    mind = "an arm whose rare huge losses are what is wrong with it is not recognised"
-    return _take("CostSCB", {**known, "outliers": "sqrt"}, (why, usual), mind)
+    caveat = "an arm whose rare huge losses are what is wrong with it is not recognized"
+    return _take("CostSCB", {**known, "outliers": "sqrt"}, (why, usual), caveat)
 
 
-def _for_a_range(known: tuple[float, float], late: bool, many: bool) -> Recommendation:
+def _for_a_range(known: tuple[float, float], delayed: bool, many: bool) -> Recommendation:
     why, settings = "the range is known for certain", {"loss_range": known}
-    mind = "losses outside of the range are clipped: look at learner.clipped"
-    if late or many:
-        reason = "it takes feedback late" if late else "a round does not touch every arm"
-        return _take("TsallisINF", settings, (why, reason), mind)
+    caveat = "losses outside of the range are clipped: look at learner.clipped"
+    if delayed or many:
+        reason = "it takes feedback delayed" if delayed else "a round does not touch every arm"
+        return _take("TsallisINF", settings, (why, reason), caveat)
     reason = "it has the smallest constant that is proved"
     less = "with ten arms and more AdaINF, told nothing, had less regret"
-    return _take("TsallisINFRV", settings, (why, reason), mind, less)
+    return _take("TsallisINFRV", settings, (why, reason), caveat, less)
 
 
 def _for_anything(outliers: bool) -> Recommendation:
