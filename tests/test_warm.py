@@ -66,7 +66,8 @@ def test_whoever_comes_later_starts_at_once(filled):
 
 
 BECOME_NOBODY = f"""
-import os, unbounded  # while they can be read: not everybody may read root's Python
+import os
+from unbounded import Uniform  # while it can be read: not everybody may read root's Python
 from numba.core.registry import cpu_target
 cpu_target.target_context.refresh()
 os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})

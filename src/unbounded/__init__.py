@@ -3,50 +3,48 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from unbounded.bandits.ada_inf import AdaINF
-from unbounded.bandits.baselines.ada_ftrl import AdaFTRL
-from unbounded.bandits.baselines.ada_hedge import AdaHedge
-from unbounded.bandits.baselines.ada_tinf import AdaTINF
-from unbounded.bandits.baselines.ahb import AHB
-from unbounded.bandits.baselines.banker import Banker
-from unbounded.bandits.baselines.doubling_tsallis_inf import DoublingTsallisINF
-from unbounded.bandits.baselines.epsilon_greedy import EpsilonGreedy
-from unbounded.bandits.baselines.exp3 import Exp3
-from unbounded.bandits.baselines.exp3_auer import Exp3Auer
-from unbounded.bandits.baselines.exp3_ix import Exp3IX
-from unbounded.bandits.baselines.exp3_p import Exp3P
-from unbounded.bandits.baselines.exp3_s import Exp3S
-from unbounded.bandits.baselines.ht_inf import HTINF
-from unbounded.bandits.baselines.inf import INF
-from unbounded.bandits.baselines.log_thompson import LogThompson
-from unbounded.bandits.baselines.robust_ucb import RobustUCB
-from unbounded.bandits.baselines.sf_mab import SFMAB
-from unbounded.bandits.baselines.solo_ftrl import SOLOFTRL
-from unbounded.bandits.baselines.tsallis_inf import TsallisINF
-from unbounded.bandits.baselines.tsallis_inf_rv import TsallisINFRV
-from unbounded.bandits.baselines.ucb1 import UCB1
-from unbounded.bandits.baselines.umab_g import UMABG
-from unbounded.bandits.baselines.umab_nn import UMABNN
-from unbounded.bandits.baselines.uni_inf import UniINF
-from unbounded.bandits.baselines.uniform import Uniform
-from unbounded.bandits.cost_scb import CostSCB
-from unbounded.bandits.cost_scb_ix import CostSCBIX
-from unbounded.bandits.scb import SCB
-from unbounded.bandits.scb_ix import SCBIX
-from unbounded.jit.files import CacheWarning
-from unbounded.learners.bandit import Choice, Learner, ScaleWarning
-from unbounded.learners.python.bandit import PythonLearner
-from unbounded.simulation.bandit import Simulation, simulate
-
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
+    from unbounded.bandits.ada_inf import AdaINF
+    from unbounded.bandits.baselines.ada_ftrl import AdaFTRL
+    from unbounded.bandits.baselines.ada_hedge import AdaHedge
+    from unbounded.bandits.baselines.ada_tinf import AdaTINF
+    from unbounded.bandits.baselines.ahb import AHB
+    from unbounded.bandits.baselines.banker import Banker
+    from unbounded.bandits.baselines.doubling_tsallis_inf import DoublingTsallisINF
+    from unbounded.bandits.baselines.epsilon_greedy import EpsilonGreedy
+    from unbounded.bandits.baselines.exp3 import Exp3
+    from unbounded.bandits.baselines.exp3_auer import Exp3Auer
+    from unbounded.bandits.baselines.exp3_ix import Exp3IX
+    from unbounded.bandits.baselines.exp3_p import Exp3P
+    from unbounded.bandits.baselines.exp3_s import Exp3S
+    from unbounded.bandits.baselines.ht_inf import HTINF
+    from unbounded.bandits.baselines.inf import INF
+    from unbounded.bandits.baselines.log_thompson import LogThompson
+    from unbounded.bandits.baselines.robust_ucb import RobustUCB
+    from unbounded.bandits.baselines.sf_mab import SFMAB
+    from unbounded.bandits.baselines.solo_ftrl import SOLOFTRL
+    from unbounded.bandits.baselines.tsallis_inf import TsallisINF
+    from unbounded.bandits.baselines.tsallis_inf_rv import TsallisINFRV
+    from unbounded.bandits.baselines.ucb1 import UCB1
+    from unbounded.bandits.baselines.umab_g import UMABG
+    from unbounded.bandits.baselines.umab_nn import UMABNN
+    from unbounded.bandits.baselines.uni_inf import UniINF
+    from unbounded.bandits.baselines.uniform import Uniform
+    from unbounded.bandits.cost_scb import CostSCB
+    from unbounded.bandits.cost_scb_ix import CostSCBIX
+    from unbounded.bandits.scb import SCB
+    from unbounded.bandits.scb_ix import SCBIX
     from unbounded.core.occupancy.mdp import LayeredMDP
     from unbounded.core.occupancy.solver.outcome import SolverWarning
+    from unbounded.jit.files import CacheWarning
+    from unbounded.learners.bandit import Choice, Learner, ScaleWarning
     from unbounded.learners.episodes import Plan
     from unbounded.learners.mdp import MDPLearner
+    from unbounded.learners.python.bandit import PythonLearner
     from unbounded.learners.python.mdp import PythonMDPLearner
     from unbounded.mdps.baselines.apo_mvp import APOMVP
     from unbounded.mdps.baselines.explore_then_commit import ExploreThenCommit
@@ -61,57 +59,90 @@ if TYPE_CHECKING:
     from unbounded.mdps.scb_rl import SCBRL
     from unbounded.mdps.ucbvi import UCBVI
     from unbounded.simulation.adversary import MDPAdversary
+    from unbounded.simulation.bandit import Simulation, simulate
     from unbounded.simulation.compare import Comparison, compare, compare_mdp
     from unbounded.simulation.mdp import MDPSimulation, simulate_mdp
 
-# The learners for MDPs are imported when they are asked for: a bandit should not wait for them.
-_LATER = {
-    "APOMVP": "unbounded.mdps.baselines.apo_mvp",
-    "Comparison": "unbounded.simulation.compare",
-    "CostSCBRL": "unbounded.mdps.cost_scb_rl",
-    "ExploreThenCommit": "unbounded.mdps.baselines.explore_then_commit",
-    "IndependentSCB": "unbounded.mdps.baselines.independent_scb",
-    "LayeredMDP": "unbounded.core.occupancy.mdp",
-    "MDPAdversary": "unbounded.simulation.adversary",
-    "MDPLearner": "unbounded.learners.mdp",
-    "MDPSimulation": "unbounded.simulation.mdp",
-    "MVP": "unbounded.mdps.mvp",
-    "OREPS": "unbounded.mdps.baselines.o_reps",
-    "Plan": "unbounded.learners.episodes",
-    "PythonMDPLearner": "unbounded.learners.python.mdp",
-    "PolicyOptimization": "unbounded.mdps.policy_optimization",
-    "RFELP": "unbounded.mdps.rf_elp",
-    "Recommendation": "unbounded._recommend",
-    "SCBRL": "unbounded.mdps.scb_rl",
-    "SolverWarning": "unbounded.core.occupancy.solver.outcome",
-    "UCBVI": "unbounded.mdps.ucbvi",
-    "UOBREPS": "unbounded.mdps.baselines.uob_reps",
-    "UniformPolicy": "unbounded.mdps.baselines.uniform_policy",
-    "compare": "unbounded.simulation.compare",
-    "compare_mdp": "unbounded.simulation.compare",
-    "recommend": "unbounded._recommend",
-    "simulate_mdp": "unbounded.simulation.mdp",
-    "warm": "unbounded._warm",
+# Everything is imported when it is asked for: a program waits for what it uses, and for no more.
+_NAMES = {
+    "_recommend": "Recommendation, recommend",
+    "_warm": "warm",
+    "bandits.ada_inf": "AdaINF",
+    "bandits.baselines.ada_ftrl": "AdaFTRL",
+    "bandits.baselines.ada_hedge": "AdaHedge",
+    "bandits.baselines.ada_tinf": "AdaTINF",
+    "bandits.baselines.ahb": "AHB",
+    "bandits.baselines.banker": "Banker",
+    "bandits.baselines.doubling_tsallis_inf": "DoublingTsallisINF",
+    "bandits.baselines.epsilon_greedy": "EpsilonGreedy",
+    "bandits.baselines.exp3": "Exp3",
+    "bandits.baselines.exp3_auer": "Exp3Auer",
+    "bandits.baselines.exp3_ix": "Exp3IX",
+    "bandits.baselines.exp3_p": "Exp3P",
+    "bandits.baselines.exp3_s": "Exp3S",
+    "bandits.baselines.ht_inf": "HTINF",
+    "bandits.baselines.inf": "INF",
+    "bandits.baselines.log_thompson": "LogThompson",
+    "bandits.baselines.robust_ucb": "RobustUCB",
+    "bandits.baselines.sf_mab": "SFMAB",
+    "bandits.baselines.solo_ftrl": "SOLOFTRL",
+    "bandits.baselines.tsallis_inf": "TsallisINF",
+    "bandits.baselines.tsallis_inf_rv": "TsallisINFRV",
+    "bandits.baselines.ucb1": "UCB1",
+    "bandits.baselines.umab_g": "UMABG",
+    "bandits.baselines.umab_nn": "UMABNN",
+    "bandits.baselines.uni_inf": "UniINF",
+    "bandits.baselines.uniform": "Uniform",
+    "bandits.cost_scb": "CostSCB",
+    "bandits.cost_scb_ix": "CostSCBIX",
+    "bandits.scb": "SCB",
+    "bandits.scb_ix": "SCBIX",
+    "core.occupancy.mdp": "LayeredMDP",
+    "core.occupancy.solver.outcome": "SolverWarning",
+    "jit.files": "CacheWarning",
+    "learners.bandit": "Choice, Learner, ScaleWarning",
+    "learners.episodes": "Plan",
+    "learners.mdp": "MDPLearner",
+    "learners.python.bandit": "PythonLearner",
+    "learners.python.mdp": "PythonMDPLearner",
+    "mdps.baselines.apo_mvp": "APOMVP",
+    "mdps.baselines.explore_then_commit": "ExploreThenCommit",
+    "mdps.baselines.independent_scb": "IndependentSCB",
+    "mdps.baselines.o_reps": "OREPS",
+    "mdps.baselines.uniform_policy": "UniformPolicy",
+    "mdps.baselines.uob_reps": "UOBREPS",
+    "mdps.cost_scb_rl": "CostSCBRL",
+    "mdps.mvp": "MVP",
+    "mdps.policy_optimization": "PolicyOptimization",
+    "mdps.rf_elp": "RFELP",
+    "mdps.scb_rl": "SCBRL",
+    "mdps.ucbvi": "UCBVI",
+    "simulation.adversary": "MDPAdversary",
+    "simulation.bandit": "Simulation, simulate",
+    "simulation.compare": "Comparison, compare, compare_mdp",
+    "simulation.mdp": "MDPSimulation, simulate_mdp",
 }
+_WHERE = {name: module for module, names in _NAMES.items() for name in names.split(", ")}
 
-
-# So are the rooms that people enter by name: `unbounded.experiments` needs no import of its own.
-_ROOMS = (
-    "adapters", "adversaries", "bounds", "durable", "experiments", "extend", "report", "settings",
-    "worlds",
+# So are the modules that people know by name: `unbounded.experiments` needs no import of its own.
+_MODULES = (
+    "adapters", "adversaries", "bandits", "bounds", "durable", "experiments", "extend", "mdps",
+    "report", "settings", "testing", "worlds",
 )  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    if name in _ROOMS:
+    if name in _WHERE:
+        globals()[name] = found = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+        return found
+    if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS, "__version__", "__doc__", "__file__", "__name__", "__path__"])
+    own = ("__version__", "__doc__", "__file__", "__name__", "__path__")
+    return sorted([*__all__, *_MODULES, *own])
 
 
 __all__ = [
