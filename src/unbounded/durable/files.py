@@ -131,11 +131,11 @@ def log_is_lost(path: str) -> bool:
     of a log before it writes the first frame. It takes a log with a wrong header for an empty one.
     """
     try:
-        with open(f"{path}-wal", "rb") as file:  # SQLite has no locks on it
-            header, more = file.read(_HEADER), file.read(1)
-    except FileNotFoundError:
-        return os.path.exists(f"{path}-shm")
-    return bool(more) and not _is_header(header)
+        with open(f"{path}-wal", "rb", buffering=0) as file:  # SQLite has no locks on it
+            data = file.read(_HEADER + 1)  # in one call, as another process may write it now
+    except FileNotFoundError:  # or not made yet: whoever makes the other file has made this one
+        return os.path.exists(f"{path}-shm") and not os.path.exists(f"{path}-wal")
+    return len(data) > _HEADER and not _is_header(data[:_HEADER])
 
 
 def _is_header(header: bytes) -> bool:
