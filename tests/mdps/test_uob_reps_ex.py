@@ -447,7 +447,9 @@ def test_centred_estimates_have_the_mean_of_the_others(share, mixing):
                     again = windows._replace(**{f: v.copy() for f, v in windows._asdict().items()})
                     clip_each(again, RANGE, LAZY, told)
                     state.solver.u[:] = -1.0
-                    practical_scb_rl.center(params, whole._replace(play=state, windows=again))
+                    practical_scb_rl.center(
+                        params.center, whole.means, state.C, state.estimates.unit, again, state.c
+                    )
                     uob_reps_ex.bound_visited(LAYERS.table, params.play, state, library, states)
                     uob_reps_ex.estimate(
                         LAYERS.table, params.play, p, state, OWN, states, actions, again
