@@ -202,7 +202,7 @@ class DropsMDP(SoundMDP):
 @pytest.mark.parametrize(
     ("cls", "name"),
     [
-        (NoSumMDP, "policy"), (OwnRandomMDP, "same_seed"), (LooksMDP, "looking"),
+        (NoSumMDP, "distribution"), (OwnRandomMDP, "same_seed"), (LooksMDP, "looking"),
         (DropsMDP, "save_and_load"),
     ],
 )  # fmt: skip

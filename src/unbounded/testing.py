@@ -60,6 +60,9 @@ _KERNELS = (
     "In kernels, avoid x**k, fastmath and indices out of bounds, and write every entry of an array "
     "before you read it"
 )
+_OVERFLOW = (
+    "Divide before you multiply and subtract the largest exponent; or declare `largest_loss`"
+)
 _KEY = "Draw random numbers from the key only: `unbounded.extend.uniform_at`"
 _FILL = "`fill` must write every entry of `out`"
 
@@ -106,13 +109,127 @@ def _require(condition: Any, seen: str, remedy: str) -> None:
 
 
 def _checks(of: str, cases: object) -> list[Check]:
-    methods = [name for name in vars(type(cases)) if not name.startswith("_")]
+    classes = reversed(type(cases).__mro__[:-1])
+    methods = [name for cls in classes for name in vars(cls) if not name.startswith("_")]
     return [Check(name, of, getattr(cases, name)) for name in methods]
 
 
 def _run(checks: Sequence[Check]) -> None:
     for check in checks:
         check()
+
+
+Play = list[tuple[Any, list[Vector]]]  # of each round: what was chosen, and from which tables
+
+
+class _Learner:
+    """The checks that all learners share; the public methods are checks, in this order."""
+
+    _round = "round"
+
+    def __init__(self, cls: Any, settings: dict[str, Any]) -> None:
+        self._cls, self._settings = cls, settings
+
+    def distribution(self) -> None:
+        """Probabilities are finite, at least 0, and add up to 1."""
+        for learner, losses in self._plays():
+            for _, tables in self._play(learner, losses):
+                _require_distributions(tables, "it plays")
+
+    def same_seed(self) -> None:
+        """Equal seeds and losses give equal play, whatever else draws random numbers."""
+        first = self._play(self._make(), self._losses())
+        self._same(first, self._play(self._make(), self._losses()), "with one seed", _RANDOM)
+
+    def looking(self) -> None:
+        """What only looks changes nothing; nor does a choice that is forgotten."""
+        looked = self._make()
+        plain = self._play(self._make(), self._losses())
+        play = self._play(looked, self._losses(), look=True)
+        self._same(plain, play, "with and without looking", _UPDATE)
+        before = self._tables(looked)
+        looked.forget(looked.ask())
+        same = all(map(np.array_equal, before, self._tables(looked)))
+        _require(same, "a choice that was forgotten changed the distribution", _UPDATE)
+
+    def save_and_load(self) -> None:
+        """A learner that is saved and loaded in the middle plays on as if nothing had been."""
+        losses = self._losses()
+        whole = self._play(self._make(), losses)
+        for at in (0, 1, _ROUNDS // 2):
+            learner = self._make()
+            before = self._play(learner, losses[:at])
+            after = self._play(type(learner).load(learner.save()), losses[at:], first=at)
+            saved = f"with and without a save after {self._round} {at}"
+            self._same(whole, before[:-1] + after, saved, _SAVE)
+
+    def wrong_feedback(self) -> None:
+        """NaN and infinities are errors, and change nothing."""
+        learner = self._make()
+        self._play(learner, self._losses())
+        ticket, before = learner.ask(), self._tables(learner)
+        for wrong in (math.nan, math.inf, -math.inf):
+            try:
+                self._tell(learner, ticket, np.full_like(self._losses()[0], wrong), _ROUNDS)
+            except (ValueError, TypeError):
+                same = all(map(np.array_equal, before, self._tables(learner)))
+            else:
+                same = False
+            _require(same, f"a loss of {wrong} was accepted, or changed the learner", _CHECKED)
+
+    def scale_free(self) -> None:
+        """Losses times 2^k give the same play, bit for bit, where that is claimed."""
+        if not self._cls.spec.scale_free:
+            return
+        losses = self._losses()
+        losses[:3] = 0.0
+        plain = self._play(self._make(), losses)
+        for k in (-900, -7, 1, 64, 900):
+            scaled = self._play(self._make(), np.ldexp(losses, k))
+            self._same(plain, scaled, f"of losses and of the same times 2^{k}", _UNITS)
+
+    def compiled(self) -> None:
+        """Compiled and interpreted play are the same, bit for bit."""
+        if self._cls.spec.in_python:
+            return
+        plays = []
+        for jit in ("never", "always"):
+            with _jit(jit):
+                plays.append(self._play(self._make(), self._losses()))
+        self._same(plays[0], plays[1], "interpreted and compiled", _KERNELS)
+
+    def _plays(self) -> list[tuple[Any, Vector]]:
+        """Return learners, and losses for each of them."""
+        return [(self._make(), self._losses())]
+
+    def _make(self, seed: Any = 0) -> Any:
+        raise NotImplementedError  # by those who know the sizes
+
+    def _losses(self) -> Vector:
+        raise NotImplementedError  # likewise: a row for each round
+
+    def _tables(self, learner: Any) -> list[Vector]:
+        raise NotImplementedError  # likewise: what the learner plays next
+
+    def _tell(self, learner: Any, ticket: Any, row: Vector, t: int) -> Any:
+        raise NotImplementedError  # likewise: returns what was chosen
+
+    def _play(self, learner: Any, losses: Vector, *, first: int = 0, look: bool = False) -> Play:
+        """Play the rounds after the ``first`` ones; the last entry is what would be played next."""
+        out: Play = []
+        for t, row in enumerate(losses, start=first):
+            if look:
+                for one in (learner.save, learner.__repr__, lambda: self._tables(learner)):
+                    one()
+            tables = self._tables(learner)
+            out.append((self._tell(learner, learner.ask(), row, t), tables))
+        return [*out, (None, self._tables(learner))]
+
+    def _same(self, one: Play, other: Play, of: str, remedy: str) -> None:
+        for t, (a, b) in enumerate(zip(one, other, strict=True), start=1):
+            if a[0] != b[0] or not all(map(np.array_equal, a[1], b[1])):
+                seen = f"the plays of two learners {of} differ from {self._round} {t} on"
+                raise _FailedError(f"{seen}. {remedy}")
 
 
 # ------------------------------------------------------------------ bandits
@@ -141,7 +258,7 @@ def check_learner(cls: type[Learner], **settings: Any) -> None:
     ...         self.L[arm] = 0.9 * self.L.get(arm, 0.0) + np.tanh(loss)
     >>> check_learner(Forgetful)
     Traceback (most recent call last):
-    AssertionError: Forgetful, same_seed: two learners with one seed and equal losses differ from \
+    AssertionError: Forgetful, same_seed: the plays of two learners with one seed differ from \
 round 1 on. Use no random numbers of your own and no state outside of the learner's attributes
     """
     _run(learner_checks(cls, **settings))
@@ -158,128 +275,50 @@ def learner_checks(cls: type[Learner], **settings: Any) -> list[Check]:
     return _checks(cls.__name__, _Bandit(cls, settings))
 
 
-class _Bandit:
-    """The checks of a bandit learner, in the order in which they are run."""
-
-    def __init__(self, cls: type[Learner], settings: dict[str, Any]) -> None:
-        self._cls: Any = cls
-        self._settings = settings
-
-    def distribution(self) -> None:
-        """Probabilities are finite, at least 0, and add up to 1."""
-        for n in (1, 2, 5, 70):
-            for q in self._play(self._make(n), self._losses(n))[1]:
-                _require_distribution(q, "distribution")
-
-    def same_seed(self) -> None:
-        """Equal seeds and losses give equal play, whatever else draws random numbers."""
-        np.random.seed(0)  # noqa: NPY002 # a learner that draws from it is found
-        first = self._play(self._make(), self._losses())
-        self._same(first, self._play(self._make(), self._losses()), "with one seed", _RANDOM)
-
-    def looking(self) -> None:
-        """What only looks changes nothing; nor does a choice that is forgotten."""
-        plain, looked = self._make(), self._make()
-        for t, row in enumerate(self._losses()):
-            before = looked.probabilities()
-            for look in (looked.probabilities, looked.save, looked.__repr__, lambda: looked.scale):
-                look()
-            same = np.array_equal(before, looked.probabilities())
-            _require(same, f"looking changed the distribution of round {t + 1}", _UPDATE)
-            for learner in (plain, looked):
-                self._tell(learner, learner.ask(), row)
-            same = np.array_equal(plain.probabilities(), looked.probabilities())
-            _require(same, f"looking changed what is learned in round {t + 1}", _UPDATE)
-        before = looked.probabilities()
-        looked.forget(looked.ask())
-        same = np.array_equal(before, looked.probabilities())
-        _require(same, "a choice that was forgotten changed the distribution", _UPDATE)
+class _Bandit(_Learner):
+    """The checks of a bandit learner."""
 
     def probability(self) -> None:
         """The probability of a choice is that of its arm."""
         learner = self._make()
-        for row in self._losses():
+        for t, row in enumerate(self._losses()):
             q, choice = learner.probabilities(), learner.ask()
             seen = f"arm {choice.arm} has probability {choice.probability}, of {q.tolist()}"
             same = choice.probability == q[choice.arm] > 0.0
             _require(same, seen, "`act` must draw from what `distribution` returns")
-            self._tell(learner, choice, row)
-
-    def save_and_load(self) -> None:
-        """A learner that is saved and loaded in the middle plays on as if nothing had been."""
-        losses = self._losses()
-        whole = self._play(self._make(), losses)
-        for at in (0, 1, _ROUNDS // 2):
-            learner = self._make()
-            arms, qs = self._play(learner, losses[:at])
-            arms_after, qs_after = self._play(type(learner).load(learner.save()), losses[at:])
-            parts = arms + arms_after, np.concatenate([qs[:-1], qs_after])
-            self._same(whole, parts, f"with and without a save after round {at}", _SAVE)
+            self._tell(learner, choice, row, t)
 
     def delayed_feedback(self) -> None:
         """Several choices may be outstanding, and are told in any order."""
         if not self._cls.spec.delayed:
             return
-        learner, losses = self._make(), self._losses()
-        for rows in np.array_split(losses, max(1, _ROUNDS // 4)):
+        learner = self._make()
+        for rows in np.array_split(self._losses(), _ROUNDS // 4):
             choices = [learner.ask() for _ in rows]
             for choice, row in zip(reversed(choices), rows, strict=True):
-                self._tell(learner, choice, row)
-            _require_distribution(learner.probabilities(), "distribution")
+                self._tell(learner, choice, row, 0)
+            _require_distributions(self._tables(learner), "after delayed feedback it plays")
         seen = f"{learner.rounds} of {_ROUNDS} rounds are counted with delayed feedback"
         remedy = "`update` alone advances t; or declare delayed = False"
         _require(learner.rounds == _ROUNDS, seen, remedy)
 
-    def wrong_feedback(self) -> None:
-        """NaN, infinities and unknown choices are errors, and change nothing."""
-        learner = self._make()
-        self._play(learner, self._losses())
-        choice, before = learner.ask(), learner.probabilities()
-        for wrong in (math.nan, math.inf, -math.inf):
-            try:
-                self._tell(learner, choice, np.full(learner.n_arms, wrong))
-            except (ValueError, TypeError):
-                same = np.array_equal(before, learner.probabilities())
-            else:
-                same = False
-            seen = f"a loss of {wrong} was accepted, or changed the learner"
-            _require(same, seen, _CHECKED)
-        self._tell(learner, choice, np.zeros(learner.n_arms))
-
     def any_finite_loss(self) -> None:
         """Losses of any size leave a distribution."""
         largest = min(self._cls.spec.largest_loss, _LARGEST)
-        learner = self._make(4)
+        learner = self._make(n=4)
         for size in (0.0, 5e-324, 1e-310, 1e-200, 1.0, 1e100, largest, 1.0, 0.0):
-            for row in np.outer([1.0, -1.0], [1.0, 0.5, -1.0, 0.0]) * min(size, largest):
-                for _ in range(2):
-                    self._tell(learner, learner.ask(), row)
-                    remedy = (
-                        "Divide before you multiply and subtract the largest exponent; or declare "
-                        "`largest_loss`"
-                    )
-                    _require_distribution(
-                        learner.probabilities(), f"after losses of {size:g}", remedy
-                    )
-
-    def scale_free(self) -> None:
-        """Losses times 2^k give the same play, bit for bit, where that is claimed."""
-        if not self._cls.spec.scale_free:
-            return
-        losses = self._losses()
-        losses[:3] = 0.0
-        plain = self._play(self._make(), losses)
-        for k in (-900, -7, 1, 64, 900):
-            scaled = self._play(self._make(), np.ldexp(losses, k))
-            self._same(plain, scaled, f"of losses and of the same times 2^{k}", _UNITS)
+            for row in np.outer([1, 1, -1, -1], [1.0, 0.5, -1.0, 0.0]) * min(size, largest):
+                self._tell(learner, learner.ask(), row, 0)
+                seen = f"after losses of {size:g} it plays"
+                _require_distributions(self._tables(learner), seen, _OVERFLOW)
 
     def translation_invariant(self) -> None:
         """A constant that is added to all losses changes nothing, where that is claimed."""
         if not self._cls.spec.shift_free:
             return
         losses = np.round(self._losses() * 2.0**20) / 2.0**20  # exact if 2^10 is added
-        plain = self._play(self._make(), losses)[1]
-        shifted = self._play(self._make(), losses + 1024.0)[1]
+        plain = np.array([q for _, [q] in self._play(self._make(), losses)])
+        shifted = np.array([q for _, [q] in self._play(self._make(), losses + 1024.0)])
         seen = f"adding 1024 to all losses moves probabilities by {abs(plain - shifted).max():.1e}"
         _require(np.allclose(plain, shifted, atol=1e-6), seen, "Claim shift_free=False")
 
@@ -290,64 +329,40 @@ class _Bandit:
         def row_of(t: int, last_arm: int, q: Vector, rng: Any) -> Vector:
             return losses[t - 1]
 
-        once = simulate(self._make(), row_of, _ROUNDS, 2, seed=3, workers=1)
-        more = simulate(
-            self._make(), row_of, _ROUNDS, 2, seed=3, workers=2,
-            checkpoints=[_ROUNDS // 3, _ROUNDS],
-        )  # fmt: skip
+        once, more = (
+            simulate(self._make(), row_of, _ROUNDS, 2, seed=3, workers=k, checkpoints=checkpoints)
+            for k, checkpoints in ((1, [_ROUNDS]), (2, [5, _ROUNDS]))
+        )
         same = np.array_equal(once.regret[:, -1], more.regret[:, -1])
         _require(same, "workers and checkpoints change the regret", _STATE)
-        arms, _ = self._play(self._make(seed=once.seed(1)), losses)
+        arms = [arm for arm, _ in self._play(self._make(seed=once.seed(1)), losses)][:-1]
         paid = math.fsum(losses[np.arange(_ROUNDS), arms])
         regret = paid - losses.sum(axis=0).min()
         seen = f"regret is {once.regret[1, -1]} simulated and {regret} by ask and tell"
         _require(np.isclose(once.regret[1, -1], regret, rtol=1e-9, atol=1e-9), seen, _STATE)
 
-    def compiled(self) -> None:
-        """Compiled and interpreted play are the same, bit for bit."""
-        if self._cls.spec.in_python:
-            return
-        plays = []
-        for jit in ("never", "always"):
-            with _jit(jit):
-                plays.append(self._play(self._make(), self._losses()))
-        self._same(plays[0], plays[1], "interpreted and compiled", _KERNELS)
+    def _plays(self) -> list[tuple[Any, Vector]]:
+        return [(self._make(n=n), self._losses(n)) for n in (1, 2, 5, 70)]
 
-    def _make(self, n: int = 5, seed: Any = 0) -> Learner:
-        return self._cls(n, **self._settings | {"seed": seed})
+    def _make(self, seed: Any = 0, n: int = 5) -> Any:
+        return self._cls(n, **self._settings, seed=seed)
 
     def _losses(self, n: int = 5) -> Vector:
-        """Losses of both signs that grow, with one better arm."""
+        """Return losses of both signs that grow, with one better arm."""
         losses = np.random.default_rng(7).normal(size=(_ROUNDS, n))
         losses[:, n // 3] -= 0.7
         losses[_ROUNDS // 3 :] *= 3.7
         return losses
 
-    def _tell(self, learner: Learner, choice: Any, row: Vector) -> None:
+    def _tables(self, learner: Any) -> list[Vector]:
+        return [learner.probabilities()]
+
+    def _tell(self, learner: Any, ticket: Any, row: Vector, t: int) -> int:
         if self._cls.spec.feedback == "full":
-            learner.tell(choice, losses=row)
+            learner.tell(ticket, losses=row)
         else:
-            learner.tell(choice, float(row[choice.arm]))
-
-    def _play(self, learner: Learner, losses: Vector) -> tuple[list[int], Vector]:
-        """Return the arms of all rounds, and the distributions before each and in the end."""
-        arms, qs = [], []
-        for row in losses:
-            qs.append(learner.probabilities())
-            choice = learner.ask()
-            arms.append(choice.arm)
-            self._tell(learner, choice, row)
-        return arms, np.array([*qs, learner.probabilities()])
-
-    def _same(self, one: Any, other: Any, of: str, remedy: str) -> None:
-        differ = np.flatnonzero((one[1] != other[1]).any(axis=1))
-        if one[0] == other[0] and differ.size == 0:
-            return
-        arms = [t for t, (a, b) in enumerate(zip(one[0], other[0], strict=True)) if a != b]
-        first = min([*arms, *differ.tolist()]) + 1
-        learners = "two learners with one seed and equal losses" if of == "with one seed" else None
-        what = learners or f"the plays {of}"
-        raise _FailedError(f"{what} differ from round {first} on. {remedy}")
+            learner.tell(ticket, float(row[ticket.arm]))
+        return int(ticket.arm)
 
 
 # ------------------------------------------------------------------ MDPs
@@ -390,81 +405,17 @@ def mdp_learner_checks(
     for name, value in (("episodes", _ROUNDS), ("transitions", (mdp or _MDP).P)):
         if name in parameters and parameters[name].default is Parameter.empty:
             given.setdefault(name, value)
-    return _checks(cls.__name__, _MDPCases(cls, mdp or _MDP, given))
+    return _checks(cls.__name__, _MDPLearner(cls, given, mdp or _MDP))
 
 
-class _MDPCases:
-    """The checks of a learner for MDPs, in the order in which they are run."""
+class _MDPLearner(_Learner):
+    """The checks of a learner for MDPs."""
 
-    def __init__(self, cls: type[MDPLearner], mdp: LayeredMDP, settings: dict[str, Any]) -> None:
-        self._cls, self._mdp, self._settings = cls, mdp, settings
+    _round = "episode"
 
-    def policy(self) -> None:
-        """Policies are distributions over the actions of every state."""
-        learner = self._make()
-        plays = self._play(learner, self._losses())
-        for tables in [plan for plan, _ in plays] + [_tables(learner)]:
-            for table in tables:
-                for q in table:
-                    _require_distribution(q, "policy")
-
-    def same_seed(self) -> None:
-        """Equal seeds, states and losses give equal play."""
-        np.random.seed(0)  # noqa: NPY002 # a learner that draws from it is found
-        first = self._play(self._make(), self._losses())
-        self._same(first, self._play(self._make(), self._losses()), "with one seed", _RANDOM)
-
-    def looking(self) -> None:
-        """What only looks changes nothing."""
-        plain, looked = self._make(), self._make()
-        first = self._play(plain, self._losses())
-
-        def look() -> None:
-            for one in (looked.policy, looked.save, looked.__repr__):
-                one()
-
-        second = self._play(looked, self._losses(), look)
-        self._same(first, second, "with and without looking", _UPDATE)
-
-    def save_and_load(self) -> None:
-        """A learner that is saved and loaded in the middle plays on as if nothing had been."""
-        losses = self._losses()
-        whole = self._play(self._make(), losses)
-        for at in (0, 1, _ROUNDS // 2):
-            learner, rng = self._make(), np.random.default_rng(8)
-            parts = self._play(learner, losses[:at], rng=rng)
-            parts += self._play(type(learner).load(learner.save()), losses[at:], rng=rng)
-            self._same(whole, parts, f"with and without a save after episode {at}", _SAVE)
-
-    def wrong_feedback(self) -> None:
-        """NaN and infinities are errors, and change nothing."""
-        learner, H = self._make(), self._mdp.layers.horizon
-        self._play(learner, self._losses()[:10])
-        plan, before = learner.ask(), _tables(learner)
-        states, actions = self._walk(plan, np.random.default_rng(1))
-        for wrong in (math.nan, math.inf):
-            told: Any = np.full(H, wrong)
-            if self._cls.spec.feedback == "full":
-                told = self._mdp.layers.unpack_pairs(np.full(self._mdp.layers.n_pairs, wrong))
-            try:
-                learner.tell(plan, states, actions, told)
-            except (ValueError, TypeError):
-                same = all(map(np.array_equal, before, _tables(learner)))
-            else:
-                same = False
-            seen = f"a loss of {wrong} was accepted, or changed the learner"
-            _require(same, seen, _CHECKED)
-
-    def scale_free(self) -> None:
-        """Losses times 2^k give the same play, bit for bit, where that is claimed."""
-        if not self._cls.spec.scale_free:
-            return
-        losses = self._losses()
-        losses[:3] = 0.0
-        plain = self._play(self._make(), losses)
-        for k in (-900, 1, 900):
-            scaled = self._play(self._make(), np.ldexp(losses, k))
-            self._same(plain, scaled, f"of losses and of the same times 2^{k}", _UNITS)
+    def __init__(self, cls: Any, settings: dict[str, Any], mdp: LayeredMDP) -> None:
+        super().__init__(cls, settings)
+        self._mdp = mdp
 
     def simulation(self) -> None:
         """`simulate_mdp` plays the same on any number of workers."""
@@ -483,61 +434,35 @@ class _MDPCases:
         same = np.array_equal(once.regret[:, -1], more.regret[:, -1])
         _require(same, "workers and checkpoints change the regret", _STATE)
 
-    def compiled(self) -> None:
-        """Compiled and interpreted play are the same, bit for bit."""
-        if self._cls.spec.in_python:
-            return
-        plays = []
-        for jit in ("never", "always"):
-            with _jit(jit):
-                plays.append(self._play(self._make(), self._losses()))
-        self._same(plays[0], plays[1], "interpreted and compiled", _KERNELS)
-
-    def _make(self, seed: Any = 0) -> MDPLearner:
-        layers: Any = {"layers": self._mdp.layers.sizes, "n_actions": self._mdp.layers.n_actions}
-        return self._cls(**layers, **self._settings, seed=seed)
+    def _make(self, seed: Any = 0) -> Any:
+        layers = self._mdp.layers
+        return self._cls(layers.sizes, layers.n_actions, **self._settings, seed=seed)
 
     def _losses(self) -> Vector:
-        """Losses of every pair: rewards between 0 and 1/H, which all learners take."""
+        """Return losses of every pair: rewards between 0 and 1/H, which all learners take."""
         shape = _ROUNDS, self._mdp.layers.n_pairs
         return -np.random.default_rng(7).random(shape) / self._mdp.layers.horizon
 
-    def _walk(self, plan: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    def _tables(self, learner: Any) -> list[Vector]:
+        policy = learner.policy()  # the package's, or what a user's method returns
+        return [np.array(table) for table in getattr(policy, "tables", policy)]
+
+    def _tell(self, learner: Any, ticket: Any, row: Vector, t: int) -> list[int]:
+        """Walk through episode ``t``, and tell its losses."""
+        rng, p = np.random.default_rng([8, t]), self._mdp.initial
+        tables = self._mdp.layers.unpack_pairs(row)
         states: list[int] = []
         actions: list[int] = []
-        p = self._mdp.initial
         for h in range(self._mdp.layers.horizon):
+            if h > 0:
+                p = self._mdp.transitions[h - 1][states[-1], actions[-1]]
             states.append(int(rng.choice(p.size, p=p)))
-            actions.append(plan.act(h, states[h]))
-            if h < self._mdp.layers.horizon - 1:
-                p = self._mdp.transitions[h][states[h], actions[h]]
-        return states, actions
-
-    def _play(
-        self, learner: MDPLearner, losses: Vector, look: Callable[[], None] = lambda: None,
-        rng: np.random.Generator | None = None,
-    ) -> list[tuple[list[Vector], list[int]]]:  # fmt: skip
-        """Return the policy and the actions of every episode."""
-        rng, layers, out = rng or np.random.default_rng(8), self._mdp.layers, []
-        for row in losses:
-            look()
-            plan = learner.ask()
-            states, actions = self._walk(plan, rng)
-            tables = layers.unpack_pairs(row)
-            told: Any = [tables[h][s, a] for h, (s, a) in enumerate(zip(states, actions))]  # noqa: B905 # of one length
-            out.append(([table.copy() for table in plan.policy], actions))
-            learner.tell(plan, states, actions, tables if self._full else told)
-        return out
-
-    @property
-    def _full(self) -> bool:
-        return self._cls.spec.feedback == "full"
-
-    def _same(self, one: Any, other: Any, of: str, remedy: str) -> None:
-        for t, (a, b) in enumerate(zip(one, other, strict=True), start=1):
-            tables = zip(a[0], b[0], strict=True)
-            if a[1] != b[1] or not all(np.array_equal(x, y) for x, y in tables):
-                raise _FailedError(f"the plays {of} differ from episode {t} on. {remedy}")
+            actions.append(ticket.act(h, states[-1]))
+        visited = zip(tables, states, actions, strict=True)
+        paid = [float(table[s, a]) for table, s, a in visited]
+        full = self._cls.spec.feedback == "full"
+        learner.tell(ticket, states, actions, tables if full else paid)
+        return actions
 
 
 # ------------------------------------------------------------------ adversaries
@@ -585,7 +510,6 @@ class _Losses:
 
     def same_key(self) -> None:
         """Equal keys give equal losses."""
-        np.random.seed(0)  # noqa: NPY002 # an adversary that draws from it is found
         same = np.array_equal(self._rows(5), self._rows(5))
         _require(same, "losses of one key differ from one run to the next", _KEY)
 
@@ -641,7 +565,6 @@ class _MDPLosses:
 
     def same_key(self) -> None:
         """Equal keys give equal losses."""
-        np.random.seed(0)  # noqa: NPY002 # an adversary that draws from it is found
         same = np.array_equal(self._rows(), self._rows())
         _require(same, "losses of one key differ from one run to the next", _KEY)
 
@@ -655,17 +578,16 @@ class _MDPLosses:
         return rows
 
 
-def _tables(learner: Any) -> list[Vector]:
-    """Return the policy of a learner: its own, or what a user's ``policy`` returns."""
-    policy = learner.policy()
-    return [np.array(table) for table in getattr(policy, "tables", policy)]
-
-
-def _require_distribution(
-    q: Vector, what: str, remedy: str = "Return probabilities that are finite and add up to 1"
+def _require_distributions(
+    tables: Sequence[Vector],
+    what: str,
+    remedy: str = "Return probabilities that are finite and add up to 1",
 ) -> None:
-    legal = np.all(np.isfinite(q)) and np.all(q >= 0.0) and abs(q.sum() - 1.0) <= _SUM
-    _require(legal, f"{what}: {q.tolist()} is no distribution", remedy)
+    for table in tables:
+        sums = table.sum(axis=-1)
+        legal = np.all(np.isfinite(table)) and np.all(table >= 0.0)
+        legal = legal and np.all(np.abs(sums - 1.0) <= _SUM)
+        _require(legal, f"{what} {table.tolist()}, which is no distribution", remedy)
 
 
 @contextmanager
