@@ -261,12 +261,18 @@ def test_an_empty_file_beside_a_log_is_not_made_anew(path):
     assert path.with_name("arms.db-wal").stat().st_size > 0
 
 
-def test_the_tables_are_in_the_file_before_there_is_a_log(path):
-    arms = Durable(path, SCB(n_arms=3))
-    shutil.copy(path, path.with_name("copy.db"))
-    with closing(sqlite3.connect(path.with_name("copy.db"))) as connection:
+def test_the_tables_are_in_the_file_before_there_is_a_log(path, monkeypatch):
+    """Should whoever makes the file be killed, and its log get lost."""
+    whole, copy = store.Store._make, path.with_name("copy.db")
+
+    def made_and_killed(self, connection, beginning):
+        whole(self, connection, beginning)
+        shutil.copy(path, copy)
+
+    monkeypatch.setattr(store.Store, "_make", made_and_killed)
+    Durable(path, SCB(n_arms=3)).close()
+    with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT count(*) FROM snapshots").fetchone() == (3,)
-    arms.close()
 
 
 def test_headers_of_logs_are_told_apart(path):

@@ -66,6 +66,19 @@ def test_losses_whose_sum_overflows_are_shown(path):
     assert main(["inspect", str(path), "--html", str(path.with_name("page.html"))]) == 0
 
 
+def test_means_whose_difference_overflows_are_drawn_apart(path):
+    arms = Durable(path, SCB(n_arms=2, seed=0), arms=["high", "low"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(60):
+            choice = arms.ask()
+            arms.tell(choice.id, loss=[1.5e308, -1.5e308][choice])
+    high, low = lines(look(path))[3:5]
+    assert "█" in high
+    assert "▁" in low
+    assert "█" not in low
+
+
 def test_infinite_sums_of_episodes_are_shown(path):
     largest = np.finfo(float).max
     plans = Durable(path, UniformPolicy([1, 1], 1, seed=0))
