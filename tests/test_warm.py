@@ -33,7 +33,7 @@ def filled():
 PLAY = """
 from unbounded import Uniform
 learner = Uniform(3, seed=0)
-print(learner._steps.ready)  # loaded, as nothing is compiled under "auto"
+print(learner._steps.loaded)  # loaded, as nothing is compiled under "auto"
 learner.tell(learner.ask(), 1.0)
 learner.probabilities()
 print(learner.scale, sum(step.stats.cache_misses.total() for step in learner._steps.compiled))

@@ -284,7 +284,7 @@ def test_what_is_short_is_interpreted(
     forget(monkeypatch)
     settings = grid.cells(BANDITS)[0].settings
     [warmed] = task.warm([(settings, rounds)])
-    assert all(part.ready for part in task._parts(settings)) == compiled
+    assert all(part.loaded for part in task._parts(settings)) == compiled
     assert warmed.seconds_per_round > 0.0
     assert experiments.run(BANDITS, engine="serial").drop(experiments.TIMING).equals(bandits)
 

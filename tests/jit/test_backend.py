@@ -301,7 +301,7 @@ def test_where_the_self_test_fails_auto_mode_loads_what_is_cached(tmp_path):
         backend._self_test = lambda: "no"
         learner = Uniform(3, seed=0)
         pointed = schedule.pointed(StochasticGap.rows(), "it")
-        print(learner._steps.ready, pointed.ready, backend._verdict)
+        print(learner._steps.loaded, pointed.loaded, backend._verdict)
     """
 
     def played(jit):

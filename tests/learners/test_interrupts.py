@@ -193,28 +193,54 @@ def test_save_does_not_wait_for_an_ask_that_was_interrupted_in_a_threaded_progra
         idle.join()
 
 
-@pytest.mark.parametrize("jit", ["always", "never"])
-def test_no_python_runs_when_a_learner_dies(jit, monkeypatch):
-    """An interrupt that came then would be printed and lost: nobody can catch it there."""
-    monkeypatch.setattr(settings, "jit", jit)
-    learner = Uniform(3, seed=0)
-    monkeypatch.setattr(learner._steps, "_ready", jit == "always")
-    learner._choose_steps()
-    learner.tell(learner.ask(), 1.0)
-    gone, ran = weakref.ref(learner), []
+class Finalized:
+    """Runs Python when it dies."""
+
+    def __del__(self):
+        pass
+
+
+def called_at_death(make):
+    """Return the names of the Python functions that run when what ``make`` returns dies."""
+    ran, callbacks = [], gc.callbacks.copy()
 
     def note(frame, event, argument):
         if event == "call":
             ran.append(frame.f_code.co_qualname)
 
-    sys.setprofile(note)
+    gc.callbacks.clear()  # those of other libraries
+    gc.freeze()  # the garbage of other tests is not collected here
     try:
-        del learner
+        dying = make()
+        gone = weakref.ref(dying)
+        sys.setprofile(note)
+        del dying
         gc.collect()
     finally:
         sys.setprofile(None)
+        gc.unfreeze()
+        gc.callbacks.extend(callbacks)
     assert gone() is None
-    assert ran == []
+    return ran
+
+
+@pytest.mark.parametrize("jit", ["always", "never"])
+def test_no_python_runs_when_a_learner_dies(jit, monkeypatch):
+    """An interrupt that came then would be printed and lost: nobody can catch it there."""
+    monkeypatch.setattr(settings, "jit", jit)
+    garbage = Finalized()
+    garbage.itself = garbage
+    del garbage
+
+    def make():
+        learner = Uniform(3, seed=0)
+        monkeypatch.setattr(learner._steps, "_ready", jit == "always")
+        learner._choose_steps()
+        learner.tell(learner.ask(), 1.0)
+        return learner
+
+    assert called_at_death(make) == []
+    assert called_at_death(Finalized) == ["Finalized.__del__"]
 
 
 def test_learners_that_are_gone_are_not_remembered():

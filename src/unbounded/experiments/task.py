@@ -285,7 +285,7 @@ def warm(cells: Sequence[tuple[Settings, int]]) -> list[Warmed]:
 def _warmed(settings: Settings, rounds: int) -> Warmed:
     compiling = load(settings)
     seconds = _seconds_per_round(settings)
-    missing = [part for part in _parts(settings) if not part.ready]
+    missing = [part for part in _parts(settings) if not part.loaded]
     if chosen_jit() == "auto" and seconds * rounds > sum(part.seconds for part in missing):
         started = time.perf_counter()
         for part in missing:

@@ -1,10 +1,11 @@
 """When to interpret and when to compile: the play is the same to the last bit, whenever it changes.
 
 Interpreted, a round takes some fifty times as long; compiling takes as long as a hundred thousand
-rounds. A learner whose compiled code is not cached yet plays its steps in Python while another
+rounds, and loading compiled code from the cache as long as a few thousand. A learner plays its
+steps in Python first. After a quarter of a second a thread loads the compiled ones, or another
 process (`worker`) compiles them into the cache; between two calls it changes over. A simulation
-begins interpreted too. As soon as what is left would take longer than compiling, or what was spent
-has taken as long, it compiles, and goes on from where it is.
+uses what is cached, or begins interpreted too. As soon as what is left would take longer than
+compiling, or what was spent has taken as long, it compiles, and goes on from where it is.
 
 No thread waits for the other process: a learner that interprets looks now and then. One thread
 loads what was compiled, which takes half a second; a fork waits for it, because it holds locks of
@@ -34,10 +35,11 @@ from unbounded.jit.kernel import NotCachedError, Pointer, cached_only, can_cache
 from unbounded.jit.worker import Worker
 
 _SAID = 1.0  # seconds of waiting, after which a message says why
-_BEHIND = 0.25  # seconds of interpreting, after which another process begins to compile
+_BEHIND = 0.25  # seconds of interpreting, after which a thread loads or another process compiles
 _AHEAD = 2.0  # ... after which this one does, where no other can
 _POLL = 0.1  # seconds, after which a learner looks again whether somebody compiles
 _SLICE = 0.05  # seconds of interpreting, after which a simulation thinks again
+_LOADING = 0.5  # seconds to load a learner's steps from the cache
 _PER_NUMBER = 7e-6  # seconds of an interpreted round per number of a learner's state, at most
 _FIRST = 4  # rounds that are played to learn how long one takes
 _LOADER = "unbounded: load compiled code"  # the name of threads
@@ -90,16 +92,17 @@ class Code:
 
     @property
     def ready(self) -> bool:
-        """Whether to use the compiled code; loads it if it is cached, and compiles it if that is
-        what the user wants in any case."""
-        if self._ready:
-            return True
-        jit = settings.chosen_jit()
-        if jit == "always":
+        """Whether to use the compiled code; compiles it if the user wants that in any case."""
+        if not self._ready and settings.chosen_jit() == "always":
             self.compile()
-        elif jit == "auto" and not self._tried:
-            self.load()
         return self._ready
+
+    @property
+    def loaded(self) -> bool:
+        """Whether to use the compiled code; loads it first if it is cached."""
+        if not (self._ready or self._tried) and settings.chosen_jit() == "auto":
+            self.load()
+        return self.ready
 
     def load(self) -> None:
         """Take everything from the cache, if it is all there."""
@@ -120,9 +123,12 @@ class Code:
                 self._run()
 
     def begin(self, numbers: int) -> None:
-        """Compile first, if one interpreted round of a learner of so many numbers takes longer."""
+        """Load or compile first, if an interpreted round of a learner of so many numbers takes
+        longer."""
         seconds = _PER_NUMBER * numbers
-        if seconds > self.seconds and settings.chosen_jit() == "auto" and not self.ready:
+        if seconds < _LOADING or self.loaded or settings.chosen_jit() != "auto":
+            return
+        if seconds > self.seconds:
             self.compile(f": interpreted, a round over {numbers:,} numbers takes {seconds:.0f} s")
 
     def _run(self) -> None:
@@ -143,7 +149,7 @@ class Code:
         if self.spent < _BEHIND or now < self._next or settings.chosen_jit() != "auto":
             return
         self._next = now + _POLL
-        if self._worker is None or not self._worker.can_start():
+        if self._tried and not (self._worker and self._worker.can_start()):
             if self.spent > _AHEAD:
                 self.compile()
         elif _lock.acquire(blocking=False):  # else another thread compiles, loads or looks
@@ -154,8 +160,7 @@ class Code:
 
     def _look(self) -> None:
         """Unless a process compiles this, load what is cached in a thread, or start one."""
-        assert self._worker is not None
-        if self._loader.is_alive() or self._worker.is_busy():
+        if self._loader.is_alive() or (self._worker and self._worker.is_busy()):
             return
         self._loader = threading.Thread(target=self._load_or_start, name=_LOADER)
         try:
@@ -165,16 +170,18 @@ class Code:
 
     def _load_or_start(self) -> None:
         """Load what is cached. If it is not there, start a process; if that has failed, give up."""
-        assert self._worker is not None
+        worker = self._worker
         try:
-            failure = self._worker.ended()
+            failure = worker.ended() if worker else ""
             self.load()
-            if failure and not self._ready:
+            if self._ready:
+                return
+            if failure:
                 raise RuntimeError(failure)
-            if not self._ready:
-                self._worker.start()
+            if worker and worker.can_start():
+                worker.start()
         except Exception as error:
-            self._worker = None
+            self._worker, self._tried = None, True
             logging.getLogger("unbounded").warning(
                 f"another process was to compile {self.name}, and it failed ({error}): this one "
                 "compiles. 'unbounded warm' does it ahead; UNBOUNDED_JIT=never interprets."
@@ -266,7 +273,7 @@ class Pace:
     def compiled(self) -> bool:
         """Whether to play compiled code now."""
         with self._lock:
-            missing = [part for part in self._parts if not part.ready]
+            missing = [part for part in self._parts if not part.loaded]
             if missing and self._first and settings.chosen_jit() == "auto":
                 self._compile(missing)
                 return True

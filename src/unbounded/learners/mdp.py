@@ -240,7 +240,7 @@ class MDPLearner(AskTell[Plan]):
     def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         """Run the algorithm's update; False if there is no room for it."""
         steps, lay = self._steps, self.layers.table
-        if self._warms_up or steps.ready:
+        if self._warms_up or steps.loaded:  # an interpreted update may take longer than loading
             solver = self.spec.solver()
             return steps.compiled.tell(self._buffer, lay, solver, memo, states, actions, losses)[0]
         solver, tell = interpreted_pointer(self.spec.solver), steps.interpreted.tell
