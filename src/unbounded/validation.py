@@ -366,7 +366,7 @@ def check_settings(cls: type, base: type, names: Iterable[str]) -> None:
             )
 
 
-def setting(default: Any, check: Callable[..., Any], *bounds: Any) -> Any:
+def setting(default: Any, check: Callable[..., Any], *bounds: Any, doc: str = "") -> Any:
     """Declare a field of a dataclass whose values `check_fields` checks.
 
     Parameters
@@ -377,8 +377,10 @@ def setting(default: Any, check: Callable[..., Any], *bounds: Any) -> Any:
         ``check(name, value, *bounds)`` of `unbounded.validation`: returns the value, or raises.
     *bounds
         More arguments of ``check``.
+    doc : str
+        What it means, for the docstring of the class.
     """
-    return field(default=default, metadata={"check": (check, bounds)})
+    return field(default=default, metadata={"check": (check, bounds), "doc": doc})
 
 
 def one_of(name: str, value: str, options: tuple[str, ...]) -> str:

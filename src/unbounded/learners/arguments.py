@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache, wraps
-from inspect import Parameter, Signature, formatannotation, signature
+from inspect import Parameter, Signature, cleandoc, formatannotation, signature
 from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
@@ -59,6 +59,17 @@ def real_arguments(init: Any) -> frozenset[str]:
 def _differs(value: Any, default: Any) -> bool:
     same = value is default or (type(value) is type(default) and np.array_equal(value, default))
     return not same
+
+
+def with_sections(doc: str, parameters: str, example: str) -> str:
+    """Return a docstring with these parameters before its own, and an example if it has none."""
+    doc, title = cleandoc(doc), "Parameters\n----------\n"
+    if parameters and title in doc:
+        doc = doc.replace(title, f"{title}{parameters}\n", 1)
+    elif parameters:
+        summary, notes, rest = doc.partition("Notes\n-----\n")
+        doc = f"{summary.rstrip()}\n\n{title}{parameters}\n\n{notes}{rest}".rstrip()
+    return doc if ">>>" in doc else f"{doc}\n\nExamples\n--------\n{example}"
 
 
 def noting(init: Any) -> Any:

@@ -1,7 +1,7 @@
 """What an adversary is, and how the simulators call one.
 
 An adversary is a class with a kernel and settings. Its settings are what ``__init__`` takes; a
-dataclass declares each of them, with its check, by `setting`.
+class of the package declares each of them by `setting`, with its check and what it means.
 
 **Bandits.** An adversary's file has a kernel ``fill(params, state, t, last_arm, q, out)`` that
 writes the losses of round t (t = 1, 2, ...) into ``out``. It may look at everything up to and
@@ -21,11 +21,12 @@ adversary's own.
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations, signature
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ from numba import types
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.jit.kernel import Pointer, counted, counting_kernel
+from unbounded.learners.arguments import with_sections
 from unbounded.validation import (
     check_fields,
     check_settings,
@@ -52,6 +54,8 @@ _V = types.float64[::1]
 _ENTRY = types.float64(_V, _V, types.int64, types.int64)
 _FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
 _FILL_PAIRS = types.void(_V, types.int64, _V, types.int64[:, ::1], _V)
+
+A = TypeVar("A")
 
 
 class _Settings:
@@ -76,6 +80,26 @@ class _Settings:
         names.sort(key=("scale", "shift").__contains__)
         settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__name__}({settings})"
+
+
+@typing.dataclass_transform()
+def adversary(cls: type[A]) -> type[A]:
+    """Make a dataclass of an adversary; its docstring gets its settings, and an example."""
+    made: Any = dataclass(repr=False, eq=False)(cls)
+    hints = typing.get_type_hints(made)
+    documented = [(one.name, one.metadata["doc"]) for one in fields(made) if one.metadata["doc"]]
+    parameters = [f"{name} : {_kind(hints[name])}\n    {doc}" for name, doc in documented]
+    example = f">>> {made.__name__}()\n{made()!r}"
+    made.__doc__ = with_sections(made.__doc__ or "", "\n".join(parameters), example)
+    return typing.cast("type[A]", made)
+
+
+def _kind(hint: Any) -> str:
+    """Return a type as a docstring names it."""
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return "{" + ", ".join(f'"{option}"' for option in parts) + "}"
+    return f"{parts[0].__name__}, optional" if parts else str(hint.__name__)
 
 
 @dataclass(repr=False, eq=False)

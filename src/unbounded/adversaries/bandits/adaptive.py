@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from unbounded.adversaries.bandits.stochastic import loses
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.adversary import Adversary, adversary
 from unbounded.validation import (
     checked_finite,
     checked_positive,
@@ -31,17 +30,11 @@ def _fill_chaser(params: Any, state: Any, t: int, last_arm: int, q: Any, out: An
     out[likeliest] = 1.0
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Chaser(Adversary):
     """Loss 1 for the likeliest arm, 0 for all others; sees the probabilities.
 
     Linear regret for any deterministic learner.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Chaser
-    >>> Chaser()
-    Chaser(scale=1.0, shift=0.0)
     """
 
     fill = _fill_chaser
@@ -61,29 +54,15 @@ def _fill_least_likely(params: Any, state: Any, t: int, last_arm: int, q: Any, o
         out[hidden] = height
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class SpikeLeastLikely(Adversary):
-    """Coin flips with one better arm, and now and then a spike on the least likely arm.
+    """Coin flips with one better arm, and now and then a spike on the least likely arm."""
 
-    Parameters
-    ----------
-    rate : float
-        How often.
-    height : float
-        The loss of the spike.
-    gap : float
-        By how much arm 0 is better, at most 1/2.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import SpikeLeastLikely
-    >>> SpikeLeastLikely(rate=0.1)
-    SpikeLeastLikely(rate=0.1, height=-8.0, gap=0.4, scale=1.0, shift=0.0)
-    """
-
-    rate: float = setting(0.01, checked_share)
-    height: float = setting(-8.0, checked_finite)
-    gap: float = setting(0.4, checked_within, 0.0, 0.5)
+    rate: float = setting(0.01, checked_share, doc="How often.")
+    height: float = setting(-8.0, checked_finite, doc="The loss of the spike.")
+    gap: float = setting(
+        0.4, checked_within, 0.0, 0.5, doc="By how much arm 0 is better, at most 1/2."
+    )
 
     fill = _fill_least_likely
     looks = True
@@ -121,29 +100,18 @@ def _fill_outside_window(params: Any, state: Any, t: int, last_arm: int, q: Any,
         state[_LAST + k] = out[k]
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class OutsideWindow(Adversary):
     """The likeliest arm just above the observed range, the least likely just below it.
 
     Sees the probabilities and the arms played, and so knows the window that a learner clips to:
     what is gained by the least likely arm is never seen whole. The other arms are in the middle.
-
-    Parameters
-    ----------
-    margin : float
-        How far outside, in units of the width of the window.
-    limit : float
-        Losses stay in [-limit, limit].
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import OutsideWindow
-    >>> OutsideWindow()
-    OutsideWindow(margin=0.05, limit=1.0, scale=1.0, shift=0.0)
     """
 
-    margin: float = setting(0.05, checked_positive)
-    limit: float = setting(1.0, checked_positive)
+    margin: float = setting(
+        0.05, checked_positive, doc="How far outside, in units of the width of the window."
+    )
+    limit: float = setting(1.0, checked_positive, doc="Losses stay in [-limit, limit].")
 
     fill = _fill_outside_window
     looks = True

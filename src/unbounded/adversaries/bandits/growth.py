@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from unbounded.adversaries.bandits.stochastic import loses, toss
 from unbounded.core.random import stream_of
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.adversary import Adversary, adversary
 from unbounded.validation import checked_part, checked_whole, checked_within, setting
 
 
@@ -32,26 +31,14 @@ def _one_growth(params: Any, state: Any, t: int, k: int) -> float:
     return size if loses(stream_of(state[0], t), k, 0, gap) else -size
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Growth(Adversary):
-    """Losses of either sign whose size doubles ``doublings`` times and ends at 1.
+    """Losses of either sign whose size doubles ``doublings`` times and ends at 1."""
 
-    Parameters
-    ----------
-    doublings : float
-        2^20-fold by default.
-    gap : float
-        By how much arm 0 is less likely to lose, at most 1/2.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Growth
-    >>> Growth(doublings=10)
-    Growth(doublings=10.0, gap=0.3, scale=1.0, shift=0.0)
-    """
-
-    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
-    gap: float = setting(0.3, checked_within, 0.0, 0.5)
+    doublings: float = setting(20.0, checked_within, 0.0, 1000.0, doc="2^20-fold by default.")
+    gap: float = setting(
+        0.3, checked_within, 0.0, 0.5, doc="By how much arm 0 is less likely to lose, at most 1/2."
+    )
 
     fill = _fill_growth
     entry = _one_growth
@@ -66,32 +53,19 @@ def _fill_shrink(params: Any, state: Any, t: int, last_arm: int, q: Any, out: An
     toss(stream_of(state[0], t), best, gap, final ** ((t - 1) / last), out)
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Shrink(Adversary):
     """Losses 0 or s, one arm better, where s falls geometrically from 1 to ``final``.
 
     A learner that has seen the large losses must not stop caring, and one whose rates follow the
     losses has little left to win.
-
-    Parameters
-    ----------
-    final : float
-        The size of the last losses, in (0, 1].
-    gap : float
-        By how much the better arm's mean is lower, in units of s; at most 1/2.
-    best : int
-        The better arm.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Shrink
-    >>> Shrink(final=1e-3)
-    Shrink(final=0.001, gap=0.1, best=0, scale=1.0, shift=0.0)
     """
 
-    final: float = setting(1e-3, checked_part)
-    gap: float = setting(0.1, checked_within, 0.0, 0.5)
-    best: int = setting(0, checked_whole)
+    final: float = setting(1e-3, checked_part, doc="The size of the last losses, in (0, 1].")
+    gap: float = setting(
+        0.1, checked_within, 0.0, 0.5, doc="The gap of the means in units of s, at most 1/2."
+    )
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_shrink
 

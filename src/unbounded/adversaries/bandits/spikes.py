@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from unbounded.adversaries.bandits.stochastic import loses, toss
+from unbounded.adversaries.bandits.stochastic import GAP, loses, toss
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.adversary import Adversary, adversary
 from unbounded.validation import (
     checked_count,
     checked_finite,
@@ -33,33 +32,17 @@ def _fill_spikes(params: Any, state: Any, t: int, last_arm: int, q: Any, out: An
         out[arm] = height if uniform_at(stream, n + 2) < positive else -height
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Spikes(Adversary):
-    """Losses 0 or 1, one arm better; now and then one arm, drawn at random, has a spike.
+    """Losses 0 or 1, one arm better; now and then one arm, drawn at random, has a spike."""
 
-    Parameters
-    ----------
-    height : float
-        The absolute value of a spike.
-    rate : float
-        The probability of a spike in a round.
-    sign : {"positive", "negative", "both"}
-        Which spikes there are.
-    gap, best : float, int
-        As in `StochasticGap`.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Spikes
-    >>> Spikes(height=50, rate=0.1)
-    Spikes(height=50.0, rate=0.1, sign='positive', gap=0.1, best=0, scale=1.0, shift=0.0)
-    """
-
-    height: float = setting(30.0, checked_finite)
-    rate: float = setting(1e-3, checked_share)
-    sign: Literal["positive", "negative", "both"] = setting("positive", one_of, tuple(_SIGNS))
-    gap: float = setting(0.1, checked_within, 0.0, 0.5)
-    best: int = setting(0, checked_whole)
+    height: float = setting(30.0, checked_finite, doc="The absolute value of a spike.")
+    rate: float = setting(1e-3, checked_share, doc="The probability of a spike in a round.")
+    sign: Literal["positive", "negative", "both"] = setting(
+        "positive", one_of, tuple(_SIGNS), doc="Which spikes there are."
+    )
+    gap: float = setting(0.1, checked_within, 0.0, 0.5, doc=GAP)
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_spikes
 
@@ -82,34 +65,17 @@ def _fill_catastrophe(params: Any, state: Any, t: int, last_arm: int, q: Any, ou
     out[lure] = _one_catastrophe(params, state, t, lure)
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Catastrophe(Adversary):
     """Losses of 1, but for one arm: it costs less by ``gap``, and rarely a catastrophe.
 
     A learner that takes rare huge losses for accidents plays that arm.
-
-    Parameters
-    ----------
-    rate : float
-        The probability of a catastrophe.
-    height : float
-        What it costs.
-    gap : float
-        By how much the arm usually is better.
-    lure : int
-        The arm.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Catastrophe
-    >>> Catastrophe(rate=0.01)
-    Catastrophe(rate=0.01, height=10000.0, gap=0.1, lure=0, scale=1.0, shift=0.0)
     """
 
-    rate: float = setting(1e-3, checked_share)
-    height: float = setting(1e4, checked_finite)
-    gap: float = setting(0.1, checked_finite)
-    lure: int = setting(0, checked_whole)
+    rate: float = setting(1e-3, checked_share, doc="The probability of a catastrophe.")
+    height: float = setting(1e4, checked_finite, doc="What it costs.")
+    gap: float = setting(0.1, checked_finite, doc="By how much the arm usually is better.")
+    lure: int = setting(0, checked_whole, doc="The arm.")
 
     fill = _fill_catastrophe
     entry = _one_catastrophe
@@ -146,32 +112,17 @@ def _one_outliers(params: Any, state: Any, t: int, k: int) -> float:
     return 1.0 if loses(stream_of(state[0], t), k, int(params[1]), params[0]) else 0.0
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Outliers(Adversary):
     """Losses 0 or 1, one arm better; in some rounds every arm has the same huge loss.
 
     The run is divided into ``count`` equal parts, and each has one such round, drawn at random.
-
-    Parameters
-    ----------
-    count : int
-        How many rounds have the huge loss.
-    height : float
-        The huge loss.
-    gap, best : float, int
-        As in `StochasticGap`.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Outliers
-    >>> Outliers()
-    Outliers(count=1, height=10000.0, gap=0.2, best=0, scale=1.0, shift=0.0)
     """
 
-    count: int = setting(1, checked_count, 0)
-    height: float = setting(1e4, checked_finite)
-    gap: float = setting(0.2, checked_within, 0.0, 0.5)
-    best: int = setting(0, checked_whole)
+    count: int = setting(1, checked_count, 0, doc="How many rounds have the huge loss.")
+    height: float = setting(1e4, checked_finite, doc="The huge loss.")
+    gap: float = setting(0.2, checked_within, 0.0, 0.5, doc=GAP)
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_outliers
     entry = _one_outliers

@@ -6,7 +6,6 @@ Losses of round t are a function of (key, t, arm): independent of the learner.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from unbounded.core.arrays import Vector
 from unbounded.core.random import Word, stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.adversary import Adversary, adversary
 from unbounded.validation import (
     checked_at_least,
     checked_finite,
@@ -25,6 +24,8 @@ from unbounded.validation import (
     one_of,
     setting,
 )
+
+GAP = "By how much the mean of the better arm is lower, at most 1/2."
 
 # ------------------------------------------------------------------ coins
 
@@ -59,26 +60,12 @@ def _coin(params: Any, state: Any, t: int, k: int) -> float:
     return float(params[now + 2]) if lost else 0.0
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class StochasticGap(Adversary):
-    """Losses 0 or 1 with mean 1/2, except for one arm whose mean is lower by ``gap``.
+    """Losses 0 or 1 with mean 1/2, except for one arm whose mean is lower by ``gap``."""
 
-    Parameters
-    ----------
-    gap : float
-        At most 1/2.
-    best : int
-        The better arm.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import StochasticGap
-    >>> StochasticGap(gap=0.3)
-    StochasticGap(gap=0.3, best=0, scale=1.0, shift=0.0)
-    """
-
-    gap: float = setting(0.1, checked_within, 0.0, 0.5)
-    best: int = setting(0, checked_whole)
+    gap: float = setting(0.1, checked_within, 0.0, 0.5, doc=GAP)
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_coins
     entry = _coin
@@ -87,25 +74,16 @@ class StochasticGap(Adversary):
         return self.gap, self.best % n, 1.0, math.inf
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class LowerBound(Adversary):
     """Fair coins, except for one random arm that is better by about sqrt(n / T).
 
     No learner can have regret below a constant times sqrt(n T) on it (Auer et al. 2002).
-
-    Parameters
-    ----------
-    factor : float
-        The gap is ``min(1/4, factor * sqrt(n / rounds))``.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import LowerBound
-    >>> LowerBound()
-    LowerBound(factor=0.5, scale=1.0, shift=0.0)
     """
 
-    factor: float = setting(0.5, checked_at_least, 0.0)
+    factor: float = setting(
+        0.5, checked_at_least, 0.0, doc="The gap is ``min(1/4, factor * sqrt(n / rounds))``."
+    )
 
     fill = _fill_coins
     entry = _coin
@@ -117,27 +95,14 @@ class LowerBound(Adversary):
         return params, np.array([key], np.float64)
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Switch(Adversary):
-    """Losses 0 or 1 with mean 1/2; arm 0 is better at first, then arm 1, and by more.
+    """Losses 0 or 1 with mean 1/2; arm 0 is better at first, then arm 1 by three times as much."""
 
-    Parameters
-    ----------
-    gap : float
-        By how much arm 0 is better before the switch; arm 1 is better by three times as much
-        after it. At most 1/6.
-    at : float
-        When, as a share of the rounds.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Switch
-    >>> Switch(at=0.25)
-    Switch(gap=0.1, at=0.25, scale=1.0, shift=0.0)
-    """
-
-    gap: float = setting(0.1, checked_within, 0.0, 1.0 / 6.0)
-    at: float = setting(0.5, checked_share)
+    gap: float = setting(
+        0.1, checked_within, 0.0, 1.0 / 6.0, doc="How much better arm 0 is at first, at most 1/6."
+    )
+    at: float = setting(0.5, checked_share, doc="When, as a share of the rounds.")
 
     fill = _fill_coins
     entry = _coin
@@ -146,27 +111,13 @@ class Switch(Adversary):
         return self.gap, 0, 1.0, self.at * rounds, 3.0 * self.gap, 1, 1.0
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class ZerosFirst(Adversary):
-    """All losses are 0 for a share of the rounds; then 0 or 1, one arm better.
+    """All losses are 0 for a share of the rounds; then 0 or 1, one arm better."""
 
-    Parameters
-    ----------
-    share : float
-        Of the rounds that are silent, in [0, 1].
-    gap, best : float, int
-        As in `StochasticGap`.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import ZerosFirst
-    >>> ZerosFirst()
-    ZerosFirst(share=0.5, gap=0.1, best=0, scale=1.0, shift=0.0)
-    """
-
-    share: float = setting(0.5, checked_share)
-    gap: float = setting(0.1, checked_within, 0.0, 0.5)
-    best: int = setting(0, checked_whole)
+    share: float = setting(0.5, checked_share, doc="Of the rounds that are silent, in [0, 1].")
+    gap: float = setting(0.1, checked_within, 0.0, 0.5, doc=GAP)
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_coins
 
@@ -189,26 +140,14 @@ def _fill_drift(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any
         out[k] = 1.0 if uniform_at(stream, k) < 0.5 + gap * wave else 0.0
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Drift(Adversary):
-    """Losses 0 or 1 whose means go up and down between 1/2 - gap and 1/2 + gap, arm after arm.
+    """Losses 0 or 1 whose means go up and down between 1/2 - gap and 1/2 + gap, arm after arm."""
 
-    Parameters
-    ----------
-    gap : float
-        At most 1/2.
-    cycles : float
-        How often each arm goes up and down during the play.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Drift
-    >>> Drift(cycles=2)
-    Drift(gap=0.25, cycles=2.0, scale=1.0, shift=0.0)
-    """
-
-    gap: float = setting(0.25, checked_within, 0.0, 0.5)
-    cycles: float = setting(3.5, checked_at_least, 0.0)
+    gap: float = setting(0.25, checked_within, 0.0, 0.5, doc="At most 1/2.")
+    cycles: float = setting(
+        3.5, checked_at_least, 0.0, doc="How often each arm goes up and down during the play."
+    )
 
     fill = _fill_drift
 
@@ -232,30 +171,19 @@ def _fill_signs(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any
         out[k] = x - 1.0 if negative else x
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Signs(Adversary):
     """Losses spread evenly, one arm better, with the signs of a pattern.
 
-    Parameters
-    ----------
-    pattern : {"positive", "negative", "mixed", "alternating"}
-        Losses in [0, 1], in [-1, 0], in [-1, 1], or in [0, 1] and [-1, 0] by turns: ten changes
-        of sign that concern all arms and hence no difference between them.
-    gap : float
-        By how much the better arm's mean is lower, in units of twice the width; at most 1/2.
-    best : int
-        The better arm.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Signs
-    >>> Signs("negative")
-    Signs(pattern='negative', gap=0.2, best=0, scale=1.0, shift=0.0)
+    Losses are in [0, 1], in [-1, 0], in [-1, 1], or "alternating": in [0, 1] and [-1, 0] by turns,
+    with ten changes of sign that concern all arms and hence no difference between them.
     """
 
-    pattern: Pattern = setting("mixed", one_of, _PATTERNS)
-    gap: float = setting(0.2, checked_within, 0.0, 0.5)
-    best: int = setting(0, checked_whole)
+    pattern: Pattern = setting("mixed", one_of, _PATTERNS, doc="Which signs losses have.")
+    gap: float = setting(
+        0.2, checked_within, 0.0, 0.5, doc="The gap of the means over twice the width, at most 1/2."
+    )
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_signs
 
@@ -285,31 +213,18 @@ def _one_pareto(params: Any, state: Any, t: int, k: int) -> float:
     return _pareto(params, stream_of(state[0], t), k)
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Pareto(Adversary):
     """Losses of at least 1 from Pareto's distribution, those of one arm times ``ratio``.
 
     Moments of order ``shape`` and above do not exist.
-
-    Parameters
-    ----------
-    shape : float
-        The exponent of the tail: P(loss > x) = x^-shape.
-    ratio : float
-        Less than 1 for a better arm.
-    best : int
-        The better arm.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Pareto
-    >>> Pareto(shape=1.5)
-    Pareto(shape=1.5, ratio=0.5, best=0, scale=1.0, shift=0.0)
     """
 
-    shape: float = setting(1.5, checked_at_least, 0.1)
-    ratio: float = setting(0.5, checked_finite)
-    best: int = setting(0, checked_whole)
+    shape: float = setting(
+        1.5, checked_at_least, 0.1, doc="The exponent of the tail: P(loss > x) = x^-shape."
+    )
+    ratio: float = setting(0.5, checked_finite, doc="Less than 1 for a better arm.")
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_pareto
     entry = _one_pareto
@@ -329,33 +244,18 @@ def _fill_student(params: Any, state: Any, t: int, last_arm: int, q: Any, out: A
         out[k] = radius * math.cos(angle) - (gap if k == best else 0.0)
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class StudentT(Adversary):
     """Losses from Student's t distribution, one arm lower by ``gap``.
 
     Moments of order ``degrees`` and above do not exist. Sampled by the polar formula of Bailey
     (1994).
-
-    Parameters
-    ----------
-    degrees : float
-        Degrees of freedom.
-    gap : float
-        By how much the better arm is lower.
-    best : int
-        The better arm.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import StudentT
-    >>> StudentT(degrees=2)
-    StudentT(degrees=2.0, gap=0.5, best=0, scale=1.0, shift=0.0)
     """
 
     # 1 - u is at least 2^-53, and must not overflow when raised to -2 / degrees
-    degrees: float = setting(2.0, checked_at_least, 0.2)
-    gap: float = setting(0.5, checked_finite)
-    best: int = setting(0, checked_whole)
+    degrees: float = setting(2.0, checked_at_least, 0.2, doc="Degrees of freedom.")
+    gap: float = setting(0.5, checked_finite, doc="By how much the better arm is lower.")
+    best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_student
 
@@ -387,40 +287,26 @@ def _one_latency(params: Any, state: Any, t: int, k: int) -> float:
     return _latency(params, stream_of(state[0], t), k)
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Latencies(Adversary):
-    """Log-normal losses with medians from 1 to ``spread``, and now and then a time-out.
+    """Log-normal losses with evenly spaced medians, and now and then a time-out.
 
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the logarithm of a loss.
-    spread : float
-        The largest median; the smallest is 1, and the others are evenly spaced.
-    rate : float
-        The probability of a time-out.
-    fastest_rate : float, optional
-        That of the arm with the smallest median, if it is another one: then the arm that is
-        usually the fastest may be the dearest.
-    timeout : float
-        What a time-out costs.
-    fastest : int
-        The arm with the smallest median.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries import Latencies
-    >>> Latencies(rate=0.01, scale=40.0)
-    Latencies(sigma=0.5, spread=3.0, rate=0.01, fastest_rate=None, timeout=750.0, fastest=0,
-    scale=40.0, shift=0.0)
+    With another rate of time-outs, the arm that is usually the fastest may be the dearest.
     """
 
-    sigma: float = setting(0.5, checked_within, 0.0, 80.0)  # exp(9 sigma) must be finite
-    spread: float = setting(3.0, checked_at_least, 1.0)
-    rate: float = setting(0.0, checked_share)
-    fastest_rate: float | None = setting(None, checked_share)
-    timeout: float = setting(750.0, checked_positive)
-    fastest: int = setting(0, checked_whole)
+    # exp(9 sigma) must be finite
+    sigma: float = setting(
+        0.5, checked_within, 0.0, 80.0, doc="Standard deviation of the logarithm of a loss."
+    )
+    spread: float = setting(
+        3.0, checked_at_least, 1.0, doc="The largest median; the smallest is 1."
+    )
+    rate: float = setting(0.0, checked_share, doc="The probability of a time-out.")
+    fastest_rate: float | None = setting(
+        None, checked_share, doc="The same of the fastest arm, if it is another."
+    )
+    timeout: float = setting(750.0, checked_positive, doc="What a time-out costs.")
+    fastest: int = setting(0, checked_whole, doc="The arm with the smallest median.")
 
     fill = _fill_latencies
     entry = _one_latency

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, horizon
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary, adversary
 from unbounded.validation import checked_positive, setting
 
 
@@ -31,15 +30,9 @@ def _fill_punish(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) 
                 out[p + a] = params[SCALE] if a == likeliest else 0.0
 
 
+@adversary
 class Punish(MDPAdversary):
-    """Loss 1 for the likeliest action of each state, 0 for all others; sees the occupancy measure.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Punish
-    >>> Punish()
-    Punish(scale=1.0)
-    """
+    """Loss 1 for the likeliest action of each state, 0 for others; sees the occupancy measure."""
 
     fill = _fill_punish
     looks = True
@@ -56,23 +49,11 @@ def _fill_hide(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) ->
     out[least] = -params[OWN] * params[SCALE]
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Hide(MDPAdversary):
-    """As `Stochastic`, with a negative loss for the pair of least occupancy; sees that measure.
+    """As `Stochastic`, with a negative loss for the pair of least occupancy; sees that measure."""
 
-    Parameters
-    ----------
-    height : float
-        That loss, as an absolute value.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Hide
-    >>> Hide(height=4)
-    Hide(height=4.0, scale=1.0)
-    """
-
-    height: float = setting(8.0, checked_positive)
+    height: float = setting(8.0, checked_positive, doc="That loss, as an absolute value.")
 
     fill = _fill_hide
     looks = True

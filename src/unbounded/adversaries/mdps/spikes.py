@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary
+from unbounded.simulation.adversary import KEY, OWN, SCALE, MDPAdversary, adversary
 from unbounded.validation import checked_positive, checked_share, setting
 
 # Slots of the params: the losses that are no spikes, the spike, its chance, the last episode
@@ -74,31 +73,20 @@ def _fill(params: Vector, t: int, q: Vector, lay: Integers, out: Vector) -> None
             out[p] = params[SCALE] * params[_HEIGHT]
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class BadSpike(MDPAdversary):
     """As `Stochastic`; late, now and then a large loss in the state that is hardest to reach.
 
     That state is the one which uniform play reaches least often, and all its actions get the spike.
-
-    Parameters
-    ----------
-    height : float
-        The spike, as an absolute value.
-    chance : float
-        The probability of a spike in an episode, once there are any.
-    at : float
-        From when on there are spikes, as a share of the episodes.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import BadSpike
-    >>> BadSpike(height=32)
-    BadSpike(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
-    height: float = setting(64.0, checked_positive)
-    chance: float = setting(0.2, checked_share)
-    at: float = setting(0.5, checked_share)
+    height: float = setting(64.0, checked_positive, doc="The spike, as an absolute value.")
+    chance: float = setting(
+        0.2, checked_share, doc="The probability of a spike in an episode, once there are any."
+    )
+    at: float = setting(
+        0.5, checked_share, doc="From when on there are spikes, as a share of the episodes."
+    )
 
     fill = _fill
     _sign: ClassVar[float] = 1.0
@@ -115,58 +103,31 @@ class BadSpike(MDPAdversary):
         return np.concatenate([(self._usual, *spike, first, first + mdp.layers.n_actions), path])
 
 
+@adversary
 class GoodSpike(BadSpike):
     """As `Stochastic`; late, now and then a large negative loss in the state hardest to reach.
 
     That state is the one which uniform play reaches least often, and all its actions get the spike.
-
-    Parameters
-    ----------
-    height, chance, at : see `BadSpike`
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import GoodSpike
-    >>> GoodSpike(height=32)
-    GoodSpike(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     _sign = -1.0
 
 
+@adversary
 class Lure(GoodSpike):
     """As `GoodSpike`; but until there are spikes, what leads to them costs more than all the rest.
 
     Losses are in [1/2, 1) on the way to the spike and in [0, 1/2) elsewhere, without any means.
-
-    Parameters
-    ----------
-    height, chance, at : see `BadSpike`
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Lure
-    >>> Lure(height=32)
-    Lure(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     _usual = _LURE
 
 
+@adversary
 class QuietLure(Lure):
     """As `Lure`, and all the rest costs exactly 0, the least loss of its layer.
 
     Who clips to the range of the losses learns nothing where it is lured to.
-
-    Parameters
-    ----------
-    height, chance, at : see `BadSpike`
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import QuietLure
-    >>> QuietLure(height=32)
-    QuietLure(height=32.0, chance=0.2, at=0.5, scale=1.0)
     """
 
     _usual = _QUIET_LURE

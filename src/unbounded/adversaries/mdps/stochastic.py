@@ -7,14 +7,13 @@ Pair p has the mean mu_p, and in episode t the noise u_tp, both uniform in [0, 1
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.simulation.adversary import EPISODES, KEY, OWN, SCALE, MDPAdversary
+from unbounded.simulation.adversary import EPISODES, KEY, OWN, SCALE, MDPAdversary, adversary
 from unbounded.validation import checked_share, checked_within, setting
 
 
@@ -63,117 +62,55 @@ class _Mixed(MDPAdversary):
         return self.weight, self.shift, self.doublings, self.at * episodes, self.alternating
 
 
+@adversary
 class Stochastic(_Mixed):
-    """Half a pair's mean and half noise: losses in [0, 1).
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Stochastic
-    >>> Stochastic()
-    Stochastic(scale=1.0)
-    """
+    """Half a pair's mean and half noise: losses in [0, 1)."""
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class SmallGap(_Mixed):
-    """As `Stochastic`, with less of the mean and more of the noise.
+    """As `Stochastic`, with less of the mean and more of the noise."""
 
-    Parameters
-    ----------
-    weight : float
-        That of the mean, in [0, 1]; the noise has the rest.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import SmallGap
-    >>> SmallGap(0.1)
-    SmallGap(weight=0.1, scale=1.0)
-    """
-
-    weight: float = setting(0.05, checked_share)
+    weight: float = setting(
+        0.05, checked_share, doc="Of the mean, in [0, 1]; the noise has the rest."
+    )
 
 
+@adversary
 class Negative(_Mixed):
-    """As `Stochastic`, less 1: losses in [-1, 0).
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Negative
-    >>> Negative()
-    Negative(scale=1.0)
-    """
+    """As `Stochastic`, less 1: losses in [-1, 0)."""
 
     shift = -1.0
 
 
+@adversary
 class Alternating(_Mixed):
-    """As `Stochastic`, with 1 - mu for every mean mu in every second episode.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Alternating
-    >>> Alternating()
-    Alternating(scale=1.0)
-    """
+    """As `Stochastic`, with 1 - mu for every mean mu in every second episode."""
 
     alternating = True
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Switch(_Mixed):
-    """As `Stochastic`, until every mean mu becomes 1 - mu.
+    """As `Stochastic`, until every mean mu becomes 1 - mu."""
 
-    Parameters
-    ----------
-    at : float
-        When, as a share of the episodes.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Switch
-    >>> Switch(at=0.25)
-    Switch(at=0.25, scale=1.0)
-    """
-
-    at: float = setting(0.5, checked_share)
+    at: float = setting(0.5, checked_share, doc="When, as a share of the episodes.")
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class Growth(_Mixed):
-    """As `Stochastic`, with losses that double ``doublings`` times.
+    """As `Stochastic`, with losses that double ``doublings`` times."""
 
-    Parameters
-    ----------
-    doublings : float
-        How often, from 0 to 1000; 2^20-fold by default.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import Growth
-    >>> Growth(doublings=10)
-    Growth(doublings=10.0, scale=1.0)
-    """
-
-    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
+    doublings: float = setting(
+        20.0, checked_within, 0.0, 1000.0, doc="How often, from 0 to 1000; 2^20-fold by default."
+    )
 
 
-@dataclass(repr=False, eq=False)
+@adversary
 class GrowthSwitch(_Mixed):
-    """`Growth` and `Switch` at once.
+    """`Growth` and `Switch` at once."""
 
-    Parameters
-    ----------
-    doublings : float
-        How often, from 0 to 1000; 2^20-fold by default.
-    at : float
-        When every mean mu becomes 1 - mu, as a share of the episodes.
-
-    Examples
-    --------
-    >>> from unbounded.adversaries.mdps import GrowthSwitch
-    >>> GrowthSwitch(doublings=10)
-    GrowthSwitch(doublings=10.0, at=0.5, scale=1.0)
-    """
-
-    doublings: float = setting(20.0, checked_within, 0.0, 1000.0)
-    at: float = setting(0.5, checked_share)
+    doublings: float = setting(
+        20.0, checked_within, 0.0, 1000.0, doc="How often, from 0 to 1000; 2^20-fold by default."
+    )
+    at: float = setting(0.5, checked_share, doc="When means flip, as a share of the episodes.")
