@@ -15,10 +15,11 @@ docs: .venv/.docs  ## the site, out/site/index.html: without warnings, all links
 test: .venv/.test  ## the tests, doctests included
 	$(BIN)/python -m pytest -n auto
 
-test-all: .venv/.test  ## with the long statistics, and every learner on every Python found and on two Numbas
+test-all: .venv/.test  ## with the long statistics, every learner on every Python found and on two Numbas, memory checks
 	$(BIN)/python -m pytest -n auto -m "long or not long"
 	$(BIN)/python tests/interpreters.py --all
 	$(BIN)/python tests/numba_versions.py --all
+	$(BIN)/python tests/memory.py
 
 lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/ruff check
