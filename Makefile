@@ -26,7 +26,7 @@ lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python docs/style_check.py docs src
+	$(BIN)/python docs/style_check.py docs src tests
 
 format: .venv/.lint
 	$(BIN)/ruff check --fix

@@ -75,7 +75,7 @@ def all_cells() -> list[Cell]:
 def regrets_of(
     n: int, name: str, who: str, rounds: int, told: Told, workers: int | None
 ) -> np.ndarray:
-    """Realised regrets of one cell, over range sqrt(nT); of costs, over sqrt(nT)."""
+    """Realized regrets of one cell, over range sqrt(nT); of costs, over sqrt(nT)."""
     row = ROWS[name]
     result = simulate(
         LEARNERS[who](n, rounds, told), row.adversary, rounds, REPLICATES, SEED,

@@ -106,7 +106,7 @@ ADVERSARIES: dict[str, Row] = {
     **{f"{name}*": Row(case, told) for name, (case, told) in worst_cases().items()},
 }
 
-# Costs: independent draws with a least possible value, in units of the usual loss.
+# Costs: independent draws with a lower bound, in units of the usual loss.
 COSTS: dict[str, Row] = {
     "lognormal": Row(Latencies(fastest=BEST), None, BEST, 0.0),
     "time-outs 0.1%": Row(Latencies(rate=1e-3, fastest=BEST), None, BEST, 0.0),
@@ -142,7 +142,7 @@ class Told:
 
     @property
     def lower(self) -> float:
-        """The least possible loss, for learners for costs."""
+        """The lower bound on the losses, for learners for costs."""
         return self.range[0] if self.row.lower is None else self.row.lower
 
     @cached_property

@@ -34,7 +34,7 @@ from unbounded import (
 from unbounded.adversaries import Adversary, Latencies, StochasticGap
 
 N, T, REPLICATES = 10, 50_000, 16
-# colour, dash and marker of each learner: distinct without colors too
+# color, dash and marker of each learner: distinct without colors too
 LOOKS = {
     "CostSCB": ("#0072B2", "-", "o"),
     'CostSCB(outliers="sqrt")': ("#00735A", "-", "s"),
@@ -79,9 +79,9 @@ def regrets(axes: Axes, names: list[str], adversary: Adversary, unit: float, tit
     ends = []
     for name in names:
         t, mean = curves(name, adversary)
-        colour, dash, marker = LOOKS[name]
-        axes.plot(t, mean / unit, ls=dash, marker=marker, markevery=9, ms=4, color=colour)
-        ends.append((float(mean[-1] / unit), name, colour))
+        color, dash, marker = LOOKS[name]
+        axes.plot(t, mean / unit, ls=dash, marker=marker, markevery=9, ms=4, color=color)
+        ends.append((float(mean[-1] / unit), name, color))
         print(f"{title}: {name}: {mean[-1] / unit:,.0f}")
     axes.set(title=title, xlabel="round", xlim=(0, T))
     labels(axes, ends)
@@ -94,10 +94,10 @@ def labels(axes: Axes, ends: list[tuple[float, str, str]]) -> None:
     axes.set_ylim(min(0.0, min(y for y, _, _ in ends)) * 1.1, 1.12 * top)
     low, high = axes.get_ylim()
     place = low - 1.0
-    for y, name, colour in sorted(ends):
+    for y, name, color in sorted(ends):
         place = max(y, place + 0.075 * (high - low))
         axes.annotate(name, (1.01, (place - low) / (high - low)), xycoords="axes fraction",
-                      color=colour, fontsize=8, va="center")  # fmt: skip
+                      color=color, fontsize=8, va="center")  # fmt: skip
 
 
 def unit() -> Figure:
@@ -209,22 +209,22 @@ def delayed(make: Learner, delay: int, seed: int) -> float:
 def late() -> Figure:
     """Losses that are told some asks later."""
     delays = [0, 10, 100, 1000]
-    proved = {"late": "proved", "tune": "scale", "implicit": 0.0, "rate": 1.0}
+    proved = {"delayed": "adaptive", "tune": "scale", "implicit": 0.0, "rate": 1.0}
     makers = {
         "CostSCB": lambda seed: CostSCB(N, seed=seed),
         "AdaINF": lambda seed: AdaINF(N, seed=seed),
         "SCB": lambda seed: SCB(N, seed=seed),
-        'CostSCB(late="proved", ...)': lambda seed: CostSCB(N, seed=seed, **proved),
+        'CostSCB(delayed="adaptive", ...)': lambda seed: CostSCB(N, seed=seed, **proved),
     }
-    looks = {**LOOKS, 'CostSCB(late="proved", ...)': ("#555555", ":", "s")}
+    looks = {**LOOKS, 'CostSCB(delayed="adaptive", ...)': ("#555555", ":", "s")}
     figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
     ends = []
     for name, make in makers.items():
         values = [np.mean([delayed(make(s), delay, s) for s in range(8)]) for delay in delays]
         print("late:", name, [f"{value:.1f}" for value in values])
-        colour, dash, marker = looks[name]
-        axes.plot(range(len(delays)), values, ls=dash, marker=marker, color=colour)
-        ends.append((float(values[-1]), name, colour))
+        color, dash, marker = looks[name]
+        axes.plot(range(len(delays)), values, ls=dash, marker=marker, color=color)
+        ends.append((float(values[-1]), name, color))
     axes.set_xticks(range(len(delays)), [f"{delay:,}" for delay in delays])
     axes.set_xlim(0, len(delays) - 1)
     axes.set(xlabel="asks between a choice and its loss", ylabel="regret, % of choosing at random")

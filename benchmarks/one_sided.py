@@ -6,7 +6,7 @@ Replicas: eight log-normal latencies (medians 40 to 120 ms, sigma 0.5), time-out
 differ" has 1% of them on the replica of least median and 0.1% on the others. Share of the replica
 with the least mean in the last half of the calls, in percent, and cost above it in ms per call.
 Bad cases: regret over sqrt(n T) in units of the usual loss. Late feedback: regret over sqrt(n T) at
-constant delays. Tails: the largest of many realised regrets beside their mean. Growth:
+constant delays. Tails: the largest of many realized regrets beside their mean. Growth:
 pseudo-regret on independent draws, from T = 100,000 to a million.
 """
 
@@ -164,8 +164,8 @@ def print_late(replicates: int) -> None:
     wanted = {
         "CostSCB()": {},
         'CostSCB(tune="scale", implicit=0)': {"tune": "scale", "implicit": 0.0},
-        'the same, late="proved"': {"tune": "scale", "implicit": 0.0, "late": "proved"},
-        "... and rate=1": {"tune": "scale", "implicit": 0.0, "late": "proved", "rate": 1.0},
+        'the same, delayed="adaptive"': {"tune": "scale", "implicit": 0.0, "delayed": "adaptive"},
+        "... and rate=1": {"tune": "scale", "implicit": 0.0, "delayed": "adaptive", "rate": 1.0},
     }
     delays = (0, 10, 100, 1000)
     print("\n| delay | " + " | ".join(map(str, delays)) + " |\n|" + "---|" * (len(delays) + 1))
@@ -186,7 +186,7 @@ def print_late(replicates: int) -> None:
 
 
 def print_tails(replicates: int) -> None:
-    """Mean and largest realised regret over range sqrt(n T), T = 100,000."""
+    """Mean and largest realized regret over range sqrt(n T), T = 100,000."""
     n, rounds = 10, 100_000
     late_scale = worst_cases()["late scale"][0]
     adversaries = {"late scale": late_scale, "switch": Switch(), "gap 0.1": StochasticGap(0.1)}

@@ -39,7 +39,7 @@ from unbounded import (
 )
 from unbounded.mdps.scb_rl import SCBRL
 
-OURS, THEIRS = "policy optimisation", "SCB-RL practical"
+OURS, THEIRS = "policy optimization", "SCB-RL practical"
 LARGER = {
     "dirichlet 10-10-10, A3": worlds.dirichlet([10, 10, 10], 3, np.random.default_rng(74)),
     "lock H8, A3": worlds.combination_lock(8, 3, np.random.default_rng(75)),

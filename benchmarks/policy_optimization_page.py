@@ -11,7 +11,7 @@ from scb_rl_table import ADVERSARIES
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 DATA = RESULTS / "data" / "policy_optimization"
 FIGURE = RESULTS / "policy-optimization-taxi.svg"
-OURS, THEIRS = "policy optimisation", "SCB-RL practical"
+OURS, THEIRS = "policy optimization", "SCB-RL practical"
 APO = {
     "APO-MVP": {},
     "bonus 0.1": {"bonus": 0.1},
@@ -22,7 +22,7 @@ APO = {
 BESIDE = (THEIRS, "UOB-REPS, true range", "UOB-REPS, true range, practical", "uniform")
 ROUNDING = 0.005  # figures are given to two decimals
 
-HEAD = "# Policy optimisation: what was measured\n"
+HEAD = "# Policy optimization: what was measured\n"
 CHOICES = """## What was tried on the way
 
 The calibration worlds above, T = 10,000, 2 seeds; variants of the code, not options of the class.

@@ -65,7 +65,7 @@ def measured(name):
     learners = {
         "SCB-RL, told the support": (SCBRL.for_mdp(mdp, T, known=told), mdp, given),
         "SCB-RL": (SCBRL.for_mdp(mdp, T), mdp, given),
-        "policy optimisation": (PolicyOptimization.for_mdp(endless), endless, free),
+        "policy optimization": (PolicyOptimization.for_mdp(endless), endless, free),
         "UOB-REPS, told range and support": (
             UOBREPS.for_mdp(mdp, T, loss_range=between, **told), mdp, given,
         ),
@@ -107,7 +107,7 @@ def main():
         f"three directions costs {TOLL}, another direction in each eighth of the {T:,} episodes.",
         f"Expected regret against the best fixed policy, exact, {SEEDS} run. The",
         "transitions are unknown to all learners; where it says so, a learner is told which of",
-        "them are possible. UOB-REPS is told the range of the losses, too; policy optimisation",
+        "them are possible. UOB-REPS is told the range of the losses, too; policy optimization",
         "plays the same world with the end as a state like others. Episodes per second of CPU",
         "time in simulations, the exact regret included.",
         "",

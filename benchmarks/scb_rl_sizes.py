@@ -98,7 +98,7 @@ def child(what, S, successors):
 
 def main(sizes):
     head = (
-        "states", "successors", "ms: SCB-RL", "policy optimisation", "UOB-REPS",
+        "states", "successors", "ms: SCB-RL", "policy optimization", "UOB-REPS",
         "to the smallest", "SCB-RL/PO", "UOB-REPS/SCB-RL", "solves", "unsolved", "exploring, ms",
         "peak MB",
     )  # fmt: skip

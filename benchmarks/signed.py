@@ -5,7 +5,7 @@
     python benchmarks/signed.py --tables outliers    # only some of the tables
     python benchmarks/signed.py --arms 10 --rounds 10000 --blocks 2     # ... or some of the cells
 
-Regret is realised, divided by range × sqrt(nT), where the range is that of the adversary's
+Regret is realized, divided by range × sqrt(nT), where the range is that of the adversary's
 construction; learners that are told a range are told this one. Each finished cell is one line of
 docs/results/data/signed.csv, so that a run that was stopped goes on where it was; several runs may
 go on at once if they play different cells. Rows of the catalogue at n = 10 and 100 and T = 100,000

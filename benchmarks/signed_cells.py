@@ -98,7 +98,7 @@ def programs(block: int) -> list[Signed]:
 def played(
     name: str, program: Signed, n: int, rounds: int, replicates: int, seed: int
 ) -> np.ndarray:
-    """Realised regrets over range sqrt(nT)."""
+    """Realized regrets over range sqrt(nT)."""
     low, high = program.range
     result = simulate(
         LEARNERS[name](n, (low, high)), program.adversary, rounds, replicates, seed,

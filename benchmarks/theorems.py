@@ -1,7 +1,7 @@
 """The bandit theorems at a million rounds: measured regret beside the bound, as Markdown.
 
 Mean pseudo-regret of SCB over l_inf sqrt(nT) and over range sqrt(nT), and the 99% quantile of the
-realised regret of SCB-IX, n = 10; the uniform learner for comparison.
+realized regret of SCB-IX, n = 10; the uniform learner for comparison.
 """
 
 from __future__ import annotations

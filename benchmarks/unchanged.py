@@ -152,6 +152,7 @@ _FACTORS = {
 }
 _RENAMED: dict[str, dict[str, str]] = {  # settings of a class: the older name, the newer name
     "AHB": {"gamma_const": "exploration"},
+    "CostSCB": {"late": "delayed"},
     "CostSCBRL": {"centre": "center"},
     "OREPS": _FACTORS,
     "SCBRL": _FACTORS | {"centre": "center"},
@@ -175,6 +176,8 @@ def _newer(cls: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     out = {k if k in taken else newer.get(k, k): value for k, value in settings.items()}
     if out.get("profile") == "theory" and "'theory'" not in str(inspect.signature(cls)):
         out["profile"] = "paper"  # the word for what is published
+    if out.get("delayed") == "proved":  # formerly late="proved"
+        out["delayed"] = "adaptive"
     for group, names in _GROUPS.items() if "constants" in taken and "reading" in taken else ():
         found = {name: out.pop(name) for name in names if name in out}
         if found:

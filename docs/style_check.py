@@ -2,19 +2,23 @@
 
     python docs/style_check.py docs src tests
 
-Prints every place in docs, and counts for other directories. Fails if docs has one.
+Checks all text of docs and src, and of tests the names. Prints every place, and fails if there is
+one.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 STYLE = ROOT / "docs" / "develop" / "style.md"
-SUFFIXES = (".md", ".rst", ".py", ".toml")
+SUFFIXES = (".md", ".rst", ".py", ".toml", ".js", ".css", ".html")
 
 
 def tables(text: str) -> dict[str, list[list[str]]]:
@@ -37,14 +41,18 @@ def tables(text: str) -> dict[str, list[list[str]]]:
 
 
 def prose(path: Path, text: str) -> str:
-    """Blank the code of a Markdown page, whose names are not its own, and addresses of links."""
-    if path.suffix != ".md":
-        return text
+    """Return what is checked: of tests the names, of Markdown pages what is no code or address."""
+    if path.is_relative_to(ROOT / "tests"):
+        names = (re.match(r" *(?:async )?def (test_\w+)", line) for line in text.splitlines())
+        return "\n".join([path.stem, *(name[1] if name else "" for name in names)]).replace(
+            "_", " "
+        )
 
     def blank(found: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", found[0])
 
-    return re.sub(r"^```.*?^```|`[^`\n]+`|\]\([^)\n]*\)|<!--.*?-->", blank, text, flags=re.M | re.S)
+    code = r"^```.*?^```|`[^`\n]+`|\]\([^)\n]*\)|<!--.*?-->"
+    return re.sub(code, blank, text, flags=re.M | re.S) if path.suffix == ".md" else text
 
 
 def pattern(rows: list[list[str]], flags: int = 0) -> re.Pattern[str]:
@@ -54,24 +62,24 @@ def pattern(rows: list[list[str]], flags: int = 0) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", flags)
 
 
+def found_in(directory: str, rows: dict[str, list[list[str]]]) -> Iterator[str]:
+    """Yield every place of a directory with a phrase that is no exception."""
+    exceptions = {(path, phrase) for path, phrase, _ in rows["path"]}
+    avoid = pattern(rows["avoid"], re.IGNORECASE), pattern(rows["identifier"])
+    for path in sorted(p for p in (ROOT / directory).rglob("*") if p.suffix in SUFFIXES):
+        name = path.relative_to(ROOT).as_posix()
+        text = prose(path, path.read_text("utf-8"))
+        for match in (match for one in avoid for match in one.finditer(text)):
+            phrase = re.sub(r"\s+", " ", match[0])
+            if not exceptions & {(name, phrase), (name, "all")}:
+                yield f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {phrase}"
+
+
 def main() -> int:
     rows = tables(STYLE.read_text("utf-8"))
-    exceptions = {(path, phrase) for path, phrase in rows["path"]}
-    avoid = pattern(rows["avoid"], re.IGNORECASE), pattern(rows["identifier"])
-    found: Counter[str] = Counter()
-    for directory in sys.argv[1:] or ["docs"]:
-        for path in sorted(p for p in (ROOT / directory).rglob("*") if p.suffix in SUFFIXES):
-            name = path.relative_to(ROOT).as_posix()
-            text = prose(path, path.read_text("utf-8"))
-            for match in (match for one in avoid for match in one.finditer(text)):
-                phrase = re.sub(r"\s+", " ", match[0])
-                if (name, phrase) in exceptions or (name, "all") in exceptions:
-                    continue
-                found[directory] += 1
-                if directory == "docs":
-                    print(f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {phrase}")
-        print(f"{directory}: {found[directory]} found")
-    return 1 if found["docs"] else 0
+    places = [place for directory in sys.argv[1:] for place in found_in(directory, rows)]
+    print(*places, f"{len(places)} phrases to avoid", sep="\n")
+    return 1 if places else 0
 
 
 if __name__ == "__main__":

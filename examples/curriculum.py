@@ -173,10 +173,10 @@ def main() -> None:
     looks = dict(zip(teachers, (OURS, TUNED, "#E69F00", OTHER, "black"), strict=True))
     times = np.arange(1, 11) * EPISODES // 10
     for axes, unit in zip(all_axes, UNITS, strict=True):
-        for name, colour in looks.items():
+        for name, color in looks.items():
             middle = 100.0 * shares[name, unit].mean(axis=0)
             half = [100.0 * interval(column)[1] for column in shares[name, unit].T]
-            axes.errorbar(times, middle, half, color=colour, label=name, lw=1.5, elinewidth=0.8)
+            axes.errorbar(times, middle, half, color=color, label=name, lw=1.5, elinewidth=0.8)
         axes.set_title(f"the present is worth {unit:g}")
         axes.set_xlabel("episodes")
         axes.spines[["top", "right"]].set_visible(False)

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-OURS, TUNED, OTHER = "#0072B2", "#D55E00", "#999999"  # safe for colour-blind eyes
+OURS, TUNED, OTHER = "#0072B2", "#D55E00", "#999999"  # safe for color-blind eyes
 plt.rcParams["svg.hashsalt"] = "unbounded"  # the same figure is the same file
 _BEGAN = time.perf_counter()
 
@@ -53,8 +53,8 @@ def bars(
     names = sorted(samples, key=lambda name: -np.mean(samples[name]))
     for y, name in enumerate(names):
         mean, half = interval(samples[name])
-        colour = OURS if name in ours else TUNED if name in tuned else OTHER
-        axes.barh(y, mean, xerr=half, color=colour, height=0.7, error_kw={"lw": 1.0})
+        color = OURS if name in ours else TUNED if name in tuned else OTHER
+        axes.barh(y, mean, xerr=half, color=color, height=0.7, error_kw={"lw": 1.0})
     axes.set_yticks(range(len(names)), names)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -127,16 +127,16 @@ def main() -> None:
         zip(families, [OURS, "#56B4E9", TUNED, "#E69F00", "#CC79A7", "#009E73", OTHER], strict=True)
     )
     for axes, stream_name in zip(all_axes, streams, strict=True):
-        for k, (family, colour) in enumerate(looks.items()):
+        for k, (family, color) in enumerate(looks.items()):
             for j, scale in enumerate(SCALES):
                 ratio = drawn[stream_name, family, scale]
                 x = j + (k - 3) * 0.11
                 if np.isfinite(ratio).all():
                     mean, half = interval(ratio)
                     label = family if j == 0 else None
-                    axes.errorbar(x, mean, half, fmt="o", color=colour, ms=5, label=label)
+                    axes.errorbar(x, mean, half, fmt="o", color=color, ms=5, label=label)
                 else:
-                    axes.plot(x, 1.0, "x", color=colour, ms=8, mew=2)
+                    axes.plot(x, 1.0, "x", color=color, ms=8, mew=2)
         axes.set_xticks(range(3), ["x 1", "x 1e-6", "x 1e6"])
         axes.set_title(stream_name)
         axes.set_xlabel("unit of the target (x: breaks)")

@@ -216,8 +216,8 @@ def main() -> None:
     for axes, per_mille in zip(all_axes, (1, 10), strict=True):
         for y, name in enumerate(reversed(names)):
             mean, half = interval(means[name, per_mille])
-            colour = OURS if name in OURS_NAMES else TUNED if "tuned" in name else OTHER
-            axes.barh(y, mean, xerr=half, color=colour, height=0.7, error_kw={"lw": 1.0})
+            color = OURS if name in OURS_NAMES else TUNED if "tuned" in name else OTHER
+            axes.barh(y, mean, xerr=half, color=color, height=0.7, error_kw={"lw": 1.0})
         axes.axvline(fixed[per_mille].mean(), color="black", lw=1.0, ls=":")
         axes.set_title(f"{per_mille / 10:g}% of requests hang for {TIMEOUT:g} s")
         axes.set_xlabel("mean wait, milliseconds (dots: best server)")

@@ -39,8 +39,8 @@ N_ARMS, ROUNDS, REPLICATES = 10, 20_000, 16
 SCALES = 10.0 ** np.arange(-6, 7, 2)
 RANGE = (0.0, 10.0)  # at scale 1, less than 1% of the slowest arm's latencies are longer
 LEARNERS: dict[str, tuple[Learner, str, str]] = {
-    # name: (settings, colour, line and marker); the colours are Okabe and Ito's but for one, safe
-    # for colour-blind eyes
+    # name: (settings, color, line and marker); the colors are Okabe and Ito's but for one, safe
+    # for color-blind eyes
     "CostSCB": (CostSCB(N_ARMS), "#0072B2", "-o"),
     "AdaINF": (AdaINF(N_ARMS), "#7B3294", "-s"),
     "SCB": (SCB(N_ARMS), "#56B4E9", "-^"),
@@ -85,9 +85,9 @@ def show_table(console: Console, regret: dict[str, np.ndarray]) -> None:
 def draw(regret: dict[str, np.ndarray], directory: Path) -> list[Path]:
     figure, axes = plt.subplots(figsize=(8.0, 4.8), layout="constrained")
     for name in sorted(LEARNERS, key=lambda name: -regret[name][-1]):  # as the lines end
-        _, colour, line = LEARNERS[name]
+        _, color, line = LEARNERS[name]
         percent = 100.0 * regret[name] / regret["uniform"]
-        axes.plot(SCALES, percent, line, color=colour, markersize=5, label=name)
+        axes.plot(SCALES, percent, line, color=color, markersize=5, label=name)
     axes.set_xscale("log")
     axes.set_ylim(0.0, 105.0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.0f}%"))

@@ -77,10 +77,10 @@ def main() -> None:
         "AdaINF": OURS, "SCB": "#56B4E9", "epsilon-greedy": "#009E73", best: TUNED,
         "a new stock at random each day": OTHER,
     }  # fmt: skip
-    for name, colour in shown.items():
+    for name, color in shown.items():
         low, middle, high = np.quantile(curves[name][:, every], [0.1, 0.5, 0.9], axis=0) / 1e3
-        axes.plot(years, middle, color=colour, label=name)
-        axes.fill_between(years, low, high, color=colour, alpha=0.15, lw=0)
+        axes.plot(years, middle, color=color, label=name)
+        axes.fill_between(years, low, high, color=color, alpha=0.15, lw=0)
     axes.set(xlabel="year", ylabel="earned, thousands of dollars")
     axes.set_title("Stock picking: nobody beats chance (median of 30 seeds, 80% band)")
     axes.legend(frameon=False, loc="upper left")

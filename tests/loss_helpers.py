@@ -25,7 +25,7 @@ def _scramble(z: int) -> int:
 
 
 def uniforms(key: int, t: int, count: int) -> np.ndarray:
-    """The first numbers of the stream (key, t): SplitMix64 in whole numbers of Python."""
+    """The first numbers of the stream (key, t): SplitMix64 in integers of Python."""
     stream = _scramble(_scramble(key * _GOLDEN & _MASK) + t & _MASK)
     words = [_scramble(stream + (k + 1) * _GOLDEN & _MASK) for k in range(count)]
     return np.array([(word >> 11) * 2.0**-53 for word in words])

@@ -264,7 +264,7 @@ class ConfidenceSet:
     lo, hi : ndarray, shape (n_transitions,)
         Boxes of the current epoch, flat (`Layers.unpack_transitions` gives them layer by layer).
     N, M : ndarray, shapes (n_pairs,) and (n_transitions,)
-        Visits so far, whole numbers kept as float64.
+        Visits so far, integers kept as float64.
     epoch : int
         1 while nothing was seen.
 

@@ -191,7 +191,7 @@ def mdp_rows() -> pl.DataFrame:
                      "world_settings": json.dumps({"sizes": [S], "n_actions": A, "seed": world}),
                      "states": S, "actions": A, "horizon": 2, "arms": None, "rounds": 100,
                      "replicate": replicate, "round": t,
-                     "relative_regret": rng.gamma(4.0),  # realised: not what is shown
+                     "relative_regret": rng.gamma(4.0),  # realized: not what is shown
                      "relative_pseudo_regret": rng.gamma(4.0) * S * math.sqrt(A * t),
                      "low": -1.0, "high": 1.0, "threshold": None,
                      "explored": t // 2 if learner == "SCBRL" else None,

@@ -57,12 +57,12 @@ class SlowPolicyOptimization:
 
     def learn(self, states, actions, losses):
         H, A = len(self.sizes), self.A
-        halves, centred = [], []
+        halves, centered = [], []
         for h, loss in enumerate(losses):
             ends = self.window(h)
             low, high = ends if ends else (loss, loss)
             halves.append((high - low) / 2)
-            centred.append(min(max(loss, low), high) - (high + low) / 2)
+            centered.append(min(max(loss, low), high) - (high + low) / 2)
             self.told[h].append(loss)
         R = [sum(self.width(i) for i in range(h, H)) for h in range(H)]
         u = self.occupancy()
@@ -86,7 +86,7 @@ class SlowPolicyOptimization:
                         P = [self.chance(h, s, a, j) for j in range(self.sizes[h + 1])]
                         mean_V = sum(x * y for x, y in zip(P, V[h + 1], strict=True))
                         mean_B = sum(x * y for x, y in zip(P, B[h + 1], strict=True))
-                    l_hat = (here * centred[h] - halves[h] * gamma) / (u[h][s] * p[a] + gamma)
+                    l_hat = (here * centered[h] - halves[h] * gamma) / (u[h][s] * p[a] + gamma)
                     Q.append(l_hat + mean_V)
                     D.append(self.bonus * R[h] * b + (1 + 1 / H) * mean_B)
                 V[h].append(sum(p[a] * Q[a] for a in range(A)))

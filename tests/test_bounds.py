@@ -136,7 +136,7 @@ def test_units():
     assert over_range("TsallisINF", told) == pytest.approx(2.0 * (4 * 200 + 1))
 
 
-def test_costs_are_measured_from_the_least_one():
+def test_costs_are_measured_from_the_lower_bound():
     """Losses in [2, 5], M = 5 - lower; below ``lower`` nothing is proved."""
     losses, n, T = Losses(2.0, 5.0, 5 / 3, 1 / 3), 4, 10_000
     one = bound_of("CostSCB", {}).of(n, T, 0.1)

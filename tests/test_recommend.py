@@ -73,7 +73,7 @@ def test_who_sees_the_losses_of_all_states_and_actions_learns_from_them(known: d
         assert len(found.caveats) == 1 + outliers + delayed
 
 
-def test_a_known_range_gives_its_least_loss() -> None:
+def test_a_known_range_gives_its_lower_bound() -> None:
     assert recommend(range=(2.0, 9.0), outliers=True).settings["lower"] == 2.0
     assert recommend(mdp=True, range=(2.0, 9.0)).settings == {"lower": 2.0}
 
@@ -91,7 +91,7 @@ def test_a_known_range_gives_its_least_loss() -> None:
         ({"delayed": 1}, "delayed"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given: dict, said: str) -> None:
+def test_what_makes_no_sense_is_rejected(given: dict, said: str) -> None:
     with pytest.raises((ValueError, TypeError), match=said):
         recommend(**given)
 

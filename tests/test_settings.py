@@ -185,16 +185,16 @@ def refused(make: Any, function: Any) -> None:
                 make(**{name: wrong})
 
 
-def test_learners_refuse_what_is_no_number(learner):
+def test_learners_reject_what_is_no_number(learner):
     refused(learner, learner.cls)
 
 
-def test_adversaries_refuse_what_is_no_number(adversary):
+def test_adversaries_reject_what_is_no_number(adversary):
     refused(adversary, adversary.cls)
 
 
 @pytest.mark.parametrize("name", known("MDPs", "worlds"))
-def test_worlds_refuse_what_is_no_number(name):
+def test_worlds_reject_what_is_no_number(name):
     builder = known("MDPs", "worlds")[name].cls
     defaults = {
         "sizes": [2, 2], "n_actions": 2, "rng": np.random.default_rng(0), "horizon": 2,
@@ -222,7 +222,7 @@ def test_layers_and_ranges_are_numbers(learner):
 
 
 @pytest.mark.parametrize("wrong", [True, np.True_, 1.5, "1", -1, b"1", [True]])
-def test_seeds_are_whole_numbers(wrong):
+def test_seeds_are_integers(wrong):
     bandit, policy = BANDITS[0].values[0].cls, MDP_LEARNERS[-1].values[0]
     with pytest.raises((TypeError, ValueError), match="seed"):
         bandit(3, seed=wrong)
@@ -238,7 +238,7 @@ def test_seeds_are_whole_numbers(wrong):
     "name", ["rounds", "replicates", "first_replicate", "checkpoints", "workers"]
 )
 @pytest.mark.parametrize("wrong", [True, 1.0, "1", -1, np.array(True)])
-def test_simulations_count_in_whole_numbers(name, wrong):
+def test_simulations_count_in_integers(name, wrong):
     settings = {"rounds": 10, name: wrong}
     bandit, policy = BANDITS[0].values[0].cls, MDP_LEARNERS[-1].values[0]
     with pytest.raises((TypeError, ValueError), match=name):
@@ -268,12 +268,12 @@ def test_simulations_count_in_whole_numbers(name, wrong):
         (lambda: unbounded.CostSCBRL([1], 2, center=2.0), "center must be in"),
     ],
 )  # fmt: skip
-def test_settings_that_would_overflow_or_could_not_be_kept_are_refused(make, words):
+def test_settings_that_would_overflow_or_could_not_be_kept_are_rejected(make, words):
     with pytest.raises(ValueError, match=words):
         make()
 
 
-def test_two_ways_of_saying_the_least_loss_are_one_too_many():
+def test_two_ways_of_giving_the_lower_bound_are_one_too_many():
     with pytest.raises(TypeError, match="lower or best_reward"):
         unbounded.CostSCBRL([1, 2], 2, lower=[0, None], best_reward=[None, 0])
 

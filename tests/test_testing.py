@@ -153,7 +153,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("cls", "name"), FAULTS, ids=lambda x: getattr(x, "__name__", x))
-def test_a_planted_fault_is_found(cls, name):
+def test_a_planted_bug_is_found(cls, name):
     with pytest.raises(AssertionError, match=f"^{cls.__name__}, {name}: .+"):
         check_learner(cls)
 
@@ -163,7 +163,7 @@ class NotScaleFree(Exp3):
 
 
 class NotTranslationInvariant(Exp3):
-    spec = replace(Exp3.spec, shift_free=True)
+    spec = replace(Exp3.spec, translation_invariant=True)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ class DropsMDP(SoundMDP):
         (DropsMDP, "save_and_load"),
     ],
 )  # fmt: skip
-def test_a_planted_fault_of_an_mdp_learner_is_found(cls, name):
+def test_a_planted_bug_of_an_mdp_learner_is_found(cls, name):
     with pytest.raises(AssertionError, match=f"^{cls.__name__}, {name}: .+"):
         check_mdp_learner(cls)
 
@@ -249,6 +249,6 @@ class DrawnMDP(MDPAdversary):
         (UnwrittenMDP, "finite"), (DrawnMDP, "same_key"),
     ],
 )  # fmt: skip
-def test_a_planted_fault_of_an_adversary_is_found(cls, name):
+def test_a_planted_bug_of_an_adversary_is_found(cls, name):
     with pytest.raises(AssertionError, match=f"^{cls.__name__}, {name}: .+"):
         check_adversary(cls())

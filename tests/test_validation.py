@@ -63,14 +63,14 @@ def test_what_is_fine(check, given, value):
     [
         (arguments.checked_count, (0,), ValueError, "must be at least 1, got 0"),
         (arguments.checked_count, (-1, 0), ValueError, "must be at least 0, got -1"),
-        (arguments.checked_count, (True,), TypeError, "must be a whole number, not True"),
-        (arguments.checked_count, (2.0,), TypeError, "must be a whole number, not 2.0"),
-        (arguments.checked_count, ("2",), TypeError, "must be a whole number, not '2'"),
-        (arguments.checked_count, (np.array(2.5),), TypeError, "must be a whole number, not"),
-        (arguments.checked_count, (np.array([3]),), TypeError, "must be a whole number, not"),
-        (arguments.checked_count, (np.array(True),), TypeError, "must be a whole number, not"),
-        (arguments.checked_count, (np.True_,), TypeError, "must be a whole number, not"),
-        (arguments.checked_count, (Decimal(2),), TypeError, "must be a whole number, not"),
+        (arguments.checked_count, (True,), TypeError, "must be an integer, not True"),
+        (arguments.checked_count, (2.0,), TypeError, "must be an integer, not 2.0"),
+        (arguments.checked_count, ("2",), TypeError, "must be an integer, not '2'"),
+        (arguments.checked_count, (np.array(2.5),), TypeError, "must be an integer, not"),
+        (arguments.checked_count, (np.array([3]),), TypeError, "must be an integer, not"),
+        (arguments.checked_count, (np.array(True),), TypeError, "must be an integer, not"),
+        (arguments.checked_count, (np.True_,), TypeError, "must be an integer, not"),
+        (arguments.checked_count, (Decimal(2),), TypeError, "must be an integer, not"),
         (arguments.checked_count, (-(10**5000),), ValueError, "must be at least 1, got a value"),
         (arguments.checked_real, (True,), TypeError, "must be a real number, not True"),
         (arguments.checked_real, (np.False_,), TypeError, "must be a real number, not np.False_"),
@@ -248,12 +248,12 @@ def test_numbers_of_layers():
     assert found.dtype == np.int64
     for wrong, error, words in (
         ([1], ValueError, r"must have shape \(2,\), one per layer; got \(1,\)"),
-        ([2, 0], ValueError, r"whole numbers in 0..\[1, 0\], got \[2, 0\]"),
-        ([-1, 0], ValueError, "whole numbers in"),
-        ([0.5, 0], ValueError, "whole numbers in"),
-        ([np.nan, 0], ValueError, "whole numbers in"),
-        (["a", "b"], TypeError, "whole numbers, not of type"),
-        ([True, False], TypeError, "whole numbers, not of type bool"),
+        ([2, 0], ValueError, r"integers in 0..\[1, 0\], got \[2, 0\]"),
+        ([-1, 0], ValueError, "integers in"),
+        ([0.5, 0], ValueError, "integers in"),
+        ([np.nan, 0], ValueError, "integers in"),
+        (["a", "b"], TypeError, "integers, not of type"),
+        ([True, False], TypeError, "integers, not of type bool"),
     ):
         with pytest.raises(error, match=words):
             arguments.checked_numbers(NAME, wrong, (2, 1))

@@ -216,7 +216,7 @@ def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
 def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation:
     why = "a lower bound on the losses is known: nothing is spent on finding out the scale"
     if not outliers:
-        caveat = "if losses do not come near the least possible one, take SCB or AdaINF"
+        caveat = "if losses do not come near their lower bound, take SCB or AdaINF"
         return _take("CostSCB", known, (why,), caveat)
     usual = "outliers='sqrt' works at the scale of the usual losses"
     caveat = "an arm whose rare huge losses are what is wrong with it is not recognized"
@@ -230,7 +230,7 @@ def _for_a_range(known: tuple[float, float], delayed: bool, many: bool) -> Recom
         reason = "it takes feedback delayed" if delayed else "a round does not touch every arm"
         return _take("TsallisINF", settings, (why, reason), caveat)
     reason = "it has the smallest constant that is proved"
-    less = "with ten arms and more AdaINF, told nothing, had less regret"
+    less = "with ten arms and more AdaINF, which is parameter-free, had less regret"
     return _take("TsallisINFRV", settings, (why, reason), caveat, less)
 
 

@@ -28,7 +28,7 @@ class Warmed(NamedTuple):
     Attributes
     ----------
     directory : Path
-        Where compiled code is kept.
+        Where compiled code is cached.
     seconds : dict of str to float
         What each learner took, or each adversary; those that were kept already included.
     files : int

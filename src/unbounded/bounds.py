@@ -1,9 +1,9 @@
-"""The theorems' bounds on regret, in the units in which the laboratory keeps regret.
+"""The theorems' bounds on regret, in the units of the regret of experiments.
 
 Only bounds with explicit constants are here, and only for the settings that they are proved for:
-a learner whose theorem says O(...) has none. The laboratory divides regret by the range of the
-losses that occurred; a bound in terms of the largest absolute loss, or of what a learner was told
-of their range, is converted.
+a learner whose theorem says O(...) has none. The experiment runner divides regret by the range
+of the losses that occurred; a bound in terms of the largest absolute loss, or of the range that a
+learner was given, is converted.
 """
 
 from __future__ import annotations
@@ -234,9 +234,9 @@ def _ada_inf(given: dict[str, Any]) -> Bound:
 def _told(
     given: dict[str, Any], text: str, reference: str, of: _Of, *, with_probability: bool = False
 ) -> Bound | None:
-    """For a learner that is told the range, and perhaps the number of rounds."""
+    """Bound a learner that is given the range, and perhaps the number of rounds."""
     told, rounds = given.pop("loss_range", (0.0, 1.0)), given.pop("rounds", None)
-    if given or told == "true":  # what the laboratory told it is not stored
+    if given or told == "true":  # what the experiment runner told it is not stored
         return None
     told = float(told[0]), float(told[1])
     return Bound(text, reference, of, "told", with_probability, told, rounds)
@@ -293,7 +293,7 @@ def _spec(learner: str) -> _Of:
 def _plain(
     learner: str, text: str, reference: str, unit: Literal["range", "scale"] = "range"
 ) -> _Make:
-    """For a learner that is told nothing, with its default settings."""
+    """Bound a parameter-free learner with its default settings."""
     return lambda given: None if given else Bound(text, reference, _spec(learner), unit)
 
 

@@ -314,13 +314,13 @@ class _Bandit(_Learner):
 
     def translation_invariant(self) -> None:
         """A constant that is added to all losses changes nothing, where that is claimed."""
-        if not self._cls.spec.shift_free:
+        if not self._cls.spec.translation_invariant:
             return
         losses = np.round(self._losses() * 2.0**20) / 2.0**20  # exact if 2^10 is added
         plain = np.array([q for _, [q] in self._play(self._make(), losses)])
         shifted = np.array([q for _, [q] in self._play(self._make(), losses + 1024.0)])
         seen = f"adding 1024 to all losses moves probabilities by {abs(plain - shifted).max():.1e}"
-        _require(np.allclose(plain, shifted, atol=1e-6), seen, "Claim shift_free=False")
+        _require(np.allclose(plain, shifted, atol=1e-6), seen, "Claim translation_invariant=False")
 
     def simulation(self) -> None:
         """`simulate` plays what ``ask`` and ``tell`` play, on any number of workers."""

@@ -28,7 +28,7 @@ _CONSTANTS = 1e-50, 1e50  # of learners
 
 
 class Nested(NamedTuple):
-    """How deep the lists of one value nest, of an annotation that does not say so."""
+    """The depth of nested lists of one value, where the annotation does not say it."""
 
     depth: int
 
@@ -101,7 +101,7 @@ def checked_whole(name: str, value: SupportsIndex) -> int:
             raise TypeError
         return index(value)
     except TypeError:
-        raise ArgumentTypeError(name, f"must be a whole number, not {shown(value)}") from None
+        raise ArgumentTypeError(name, f"must be an integer, not {shown(value)}") from None
 
 
 def checked_count(
@@ -132,7 +132,7 @@ def checked_horizon(value: SupportsIndex) -> int:
 def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
     """Integers of at least 1, one per layer, or a clear error."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise ArgumentTypeError(name, f"must be whole numbers, one per layer; got {shown(value)}")
+        raise ArgumentTypeError(name, f"must be integers, one per layer; got {shown(value)}")
     sizes = [checked_count(f"{name}[{h}]", n) for h, n in enumerate(value)]
     if not sizes:
         raise ArgumentValueError(name, f"must hold at least one layer, got {shown(value)}")
@@ -143,7 +143,7 @@ def checked_real(name: str, value: Any) -> float:
     """``value`` as the nearest float, perhaps not a finite one, or a clear error.
 
     Real numbers are those of Python and NumPy, `fractions.Fraction`, `decimal.Decimal`, and
-    arrays of no dimensions that hold one. Truth values, text and complex numbers are not.
+    arrays of no dimensions that hold one. Booleans, strings and complex numbers are not.
     """
     if isinstance(value, float) or (type(value) is int and -_LARGE < value < _LARGE):
         return float(value)  # the usual cases, at the least cost
@@ -341,7 +341,7 @@ def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDAr
     """Integers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
     given = np.asarray(values)
     if given.dtype.kind not in "iuf":
-        raise ArgumentTypeError(name, f"must be whole numbers, not of type {given.dtype}")
+        raise ArgumentTypeError(name, f"must be integers, not of type {given.dtype}")
     if given.shape != (len(limits),):
         raise ArgumentValueError(
             name, f"must have shape ({len(limits)},), one per layer; got {given.shape}"
@@ -350,7 +350,7 @@ def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDAr
         numbers = given.astype(np.int64)
     if np.any(numbers != given) or np.any(numbers < 0) or np.any(numbers >= np.array(limits)):
         raise ArgumentValueError(
-            name, f"must be whole numbers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"
+            name, f"must be integers in 0..{[n - 1 for n in limits]}, got {given.tolist()}"
         )
     return numbers
 

@@ -136,7 +136,7 @@ def test_an_operator_that_raises_leaves_nothing_behind():
     assert len(select.learner.outstanding) == 1
 
 
-def test_what_cannot_be_learned_is_refused_and_changes_nothing():
+def test_what_cannot_be_learned_is_rejected_and_changes_nothing():
     select, rng = ScaleFreeSelect(2, 2), np.random.default_rng(0)
     with pytest.raises(ValueError, match="selected last"):
         select.update(Value(1.0), 0, 0, None)
@@ -169,6 +169,6 @@ def test_objectives_may_be_as_far_from_one_another_as_floats_are():
 
 
 @pytest.mark.parametrize("learner", ["SCB", AdaHedge])
-def test_what_is_no_bandit_is_refused(learner):
+def test_what_is_no_bandit_is_rejected(learner):
     with pytest.raises((TypeError, ValueError), match="SCB"):
         ScaleFreeSelect(1, 2, learner=learner)

@@ -73,7 +73,7 @@ def test_observations_number_all_states():
     assert seen == set(range(7))
 
 
-def test_adversaries_that_look_are_refused():
+def test_adversaries_that_look_are_rejected():
     looks = next(cls for cls in adversaries.adversaries().values() if cls.looks)
     with pytest.raises(ValueError, match="looks at the learner"):
         LayeredEnv(world(), looks())
@@ -118,7 +118,7 @@ def test_what_goes_on_is_cut_off():
         assert [env.step(0)[2] for _ in range(2)] == [False, True]
 
 
-def test_what_cannot_be_layered_is_refused():
+def test_what_cannot_be_layered_is_rejected():
     class Continuous(Ends):
         observation_space = Box(0.0, 1.0)
 
@@ -144,13 +144,13 @@ def test_what_cannot_be_layered_is_refused():
         Layered(Ends(), horizon=2, most=0)
 
 
-def test_a_learner_for_another_problem_is_refused():
+def test_a_learner_for_another_problem_is_rejected():
     env = Layered(Ends(), horizon=2)
     with pytest.raises(ValueError, match="another problem"):
         play(UniformPolicy([3, 3], 2, seed=0), env, 1)
 
 
-def test_who_must_see_all_rewards_is_refused():
+def test_who_must_see_all_rewards_is_rejected():
     env = Layered(gym.make("FrozenLake-v1"), horizon=3)
     learner = APOMVP(env.layers, 4, seed=0)
     with pytest.raises(ValueError, match="APOMVP needs the rewards of all states and actions"):
@@ -225,13 +225,13 @@ def test_steps_and_actions_that_there_are_not(make):
         env.step(0)
 
 
-def test_losses_that_are_not_finite_are_refused():
+def test_losses_that_are_not_finite_are_rejected():
     env = LayeredEnv(world(), lambda t, rng: [np.full((n, 2), np.nan) for n in (2, 3, 2)])
     with pytest.raises(ValueError, match="episode 1"):
         env.reset(seed=0)
 
 
-def test_an_environment_that_is_not_layered_is_refused():
+def test_an_environment_that_is_not_layered_is_rejected():
     with pytest.raises(TypeError, match=r"Layered\(env, horizon\)"):
         play(UniformPolicy([16], 4), gym.make("FrozenLake-v1"), 1)
 

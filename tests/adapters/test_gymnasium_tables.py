@@ -90,7 +90,7 @@ def test_uniform_play_and_the_best_policy_for_the_true_rewards(world):
             assert best == pytest.approx(least)
 
 
-def test_a_world_without_its_ends_is_another(world):
+def test_an_mdp_without_its_ends_is_another(world):
     """What the tests above would see: going on in the hole, or at the goal."""
     env, H, mdp = world
     P, initial, ends, losses = tables(env)

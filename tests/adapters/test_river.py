@@ -143,7 +143,7 @@ def test_arms_are_whatever_can_be_a_key_in_any_order():
     assert policy._playing.rounds == 200
 
 
-def test_other_arms_are_refused():
+def test_other_arms_are_rejected():
     policy = ScaleFree(seed=0)
     policy.pull(["a", "b"])
     for arms in (["a"], ["a", "c"], ["a", "b", "c"]):
@@ -206,7 +206,7 @@ def test_a_learner_that_waits_for_one_reward_only_forgets_the_others():
     assert len(policy._playing.outstanding) == 1
 
 
-def test_what_is_no_bandit_is_refused():
+def test_what_is_no_bandit_is_rejected():
     with pytest.raises(TypeError, match="class like SCB"):
         ScaleFree("SCB")
     with pytest.raises(ValueError, match="all arms"):
@@ -223,7 +223,7 @@ def test_a_distribution_keeps_rewards_and_the_learner_gets_them_as_they_are():
 
 
 @pytest.mark.parametrize("reward", ["7", None, 10**400])
-def test_what_is_no_reward_is_refused_in_a_sentence_and_changes_nothing(reward):
+def test_what_is_no_reward_is_rejected_with_a_message_and_changes_nothing(reward):
     policy = ScaleFree(seed=0)
     arm = policy.pull([0, 1])
     with pytest.raises(TypeError, match="Mean takes no"):
@@ -231,7 +231,7 @@ def test_what_is_no_reward_is_refused_in_a_sentence_and_changes_nothing(reward):
     assert (policy._n, policy._playing.rounds, len(policy._waiting[arm])) == (0, 0, 1)
 
 
-def test_a_reward_that_the_learner_refuses_is_not_counted():
+def test_a_reward_that_the_learner_rejects_is_not_counted():
     policy = ScaleFree(Banker, {"rounds": 100}, seed=0)  # it squares losses
     arm = policy.pull([0, 1])
     with pytest.raises(ValueError, match="1e\\+150"):
@@ -241,6 +241,6 @@ def test_a_reward_that_the_learner_refuses_is_not_counted():
     assert (policy._n, policy._playing.rounds) == (1, 1)
 
 
-def test_no_arms_are_refused():
+def test_no_arms_are_rejected():
     with pytest.raises(ValueError, match="no arms"):
         ScaleFree().pull([])

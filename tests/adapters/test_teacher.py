@@ -47,7 +47,7 @@ def test_several_tasks_may_be_outstanding():
         teacher.update(tasks[0], 1.0)
 
 
-def test_a_reward_that_is_refused_can_be_reported_again():
+def test_a_reward_that_is_rejected_can_be_reported_again():
     teacher = Teacher(2, seed=0)
     task = teacher.sample()
     with pytest.raises(ValueError, match="finite"):
@@ -72,7 +72,7 @@ def test_another_learner_with_settings():
 
 
 @pytest.mark.parametrize("index", [1.5, "a", None, -1])
-def test_what_is_no_task_is_refused(index):
+def test_what_is_no_task_is_rejected(index):
     teacher = Teacher(2, seed=0)
     while teacher.sample() != 1:
         pass
@@ -87,6 +87,6 @@ def test_rewards_that_never_come_do_not_pile_up():
     assert len(teacher.learner.outstanding) == 2 * KEPT
 
 
-def test_what_is_no_bandit_is_refused():
+def test_what_is_no_bandit_is_rejected():
     with pytest.raises(ValueError, match="all arms"):
         Teacher(2, AdaHedge)

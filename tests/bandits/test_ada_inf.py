@@ -66,7 +66,7 @@ def test_lemma_1_for_any_tau():
     assert closest < 1.01  # so that any smaller constant fails
 
 
-def test_lemma_1_is_an_equality_at_the_change_of_the_normaliser():
+def test_lemma_1_is_an_equality_at_the_change_of_the_normalizer():
     for L, S, k, x, _ in instances(500, 1):
         after = L.copy()
         after[k] += x
@@ -137,18 +137,18 @@ def play(losses: np.ndarray, seed: int = 0, **settings) -> Play:
     for t, row in enumerate(losses, start=1):
         q = learner.probabilities()
         choice = learner.ask()
-        centre, k = learner._buffer[slots("B.at")], choice.arm
+        center, k = learner._buffer[slots("B.at")], choice.arm
         if t > 1:
             S = learner._buffer[slots("arms.S")]
             beta = a * n / (2.0 * a * n + math.sqrt(n * t)) if S > 0.0 else 0.0
             p = np.maximum((q - beta / n) / (1.0 - beta), 0.0)
-            x = (row[k] - centre) / q[k]
+            x = (row[k] - center) / q[k]
             along += x * p[k]
             along[k] -= x
             w.append(p[k] ** 1.5 / q[k] ** 2)
-            V += w[-1] * (row[k] - centre) ** 2
+            V += w[-1] * (row[k] - center) ** 2
             x_root.append(abs(x) * math.sqrt(p[k]))
-            B.append(centre)
+            B.append(center)
         learner.tell(choice, float(row[k]))
     unit = 2.0 ** learner._buffer[slots("e")]
     Delta = learner._buffer[slots("arms.S")] * unit * 4.0 * (math.sqrt(n) - 1.0)
@@ -213,11 +213,11 @@ def test_step_d_the_gaps_in_sum():
     assert control > 0  # the squares alone, with a smaller constant, are not enough
 
 
-# ----------------------------------------------------------------------- (e): the centre, weights
+# ----------------------------------------------------------------------- (e): the center, weights
 
 
 def squares(w: np.ndarray, values: np.ndarray, learns: bool = True) -> tuple[float, float]:
-    """V and its bound, for a centre that starts anywhere in [0, 1]."""
+    """V and its bound, for a center that starts anywhere in [0, 1]."""
     B, W, V, spread = 0.7, 0.0, 0.0, 0.0
     for weight, value in zip(w, values, strict=True):
         V += weight * (value - B) ** 2
@@ -231,7 +231,7 @@ def squares(w: np.ndarray, values: np.ndarray, learns: bool = True) -> tuple[flo
     return V, best + spread
 
 
-def test_step_e_the_centre_is_as_good_as_the_best_in_hindsight():
+def test_step_e_the_center_is_as_good_as_the_best_in_hindsight():
     rng, failed = np.random.default_rng(6), 0
     for _ in range(300):
         w, values = rng.exponential(1.0, 200), rng.beta(0.5, 3.0, 200)
@@ -310,7 +310,7 @@ def test_an_outlier_that_does_harm_is_warned_of():
         learner.tell(learner.ask(), -1e6)
 
 
-def test_the_first_rounds_are_uniform_and_the_centre_is_their_lower_median():
+def test_the_first_rounds_are_uniform_and_the_center_is_their_lower_median():
     learner, told = AdaINF(4, seed=0), [5.0, -1.0, 3.0, 1e9, 2.0, 0.0, -1e9, 7.0]
     for loss in told:
         assert learner.probabilities().tolist() == [0.25] * 4
@@ -331,8 +331,8 @@ def test_any_exploration_leaves_a_distribution(a):
     assert q.min() >= (0.0 if a < 1.0 else 0.1 * (1.0 - 1e-12))
 
 
-def test_late_losses_use_the_probability_of_their_ask():
-    """The estimate has the q of the ask; gap and centre have the p and B of the tell."""
+def test_delayed_losses_use_the_probability_of_their_ask():
+    """The estimate has the q of the ask; gap and center have the p and B of the tell."""
     params = ada_inf.Params(3, 0.5, False, 0)
     added = {}
     for q_k in (0.2, 0.4):

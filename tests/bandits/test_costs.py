@@ -136,10 +136,10 @@ def test_the_first_loss_below_the_floor_is_warned_of(cls):
     learner = cls(3, lower=2.0, seed=0)
     learner.tell(learner.ask(), 2.0)
     choice = learner.ask()
-    with pytest.raises(UserWarning, match=r"a loss of 1\.5 is below the least possible one, 2"):
+    with pytest.raises(UserWarning, match=r"a loss of 1\.5 is below the lower bound, 2"):
         learner.tell(choice, 1.5)
     assert learner.rounds == 1  # as an error, it comes before anything changes
-    with pytest.warns(UserWarning, match="is below the least possible one"):
+    with pytest.warns(UserWarning, match="is below the lower bound"):
         learner.tell(choice, 1.5)
     restored = cls.load(learner.save())
     for again in (learner, restored):
@@ -147,7 +147,7 @@ def test_the_first_loss_below_the_floor_is_warned_of(cls):
         assert again.below == 2
     rewarded = cls(3, best_reward=1.0, seed=0)
     rewarded.tell(rewarded.ask(), reward=1)
-    with pytest.warns(UserWarning, match=r"a loss of -2 is below the least possible one, -1"):
+    with pytest.warns(UserWarning, match=r"a loss of -2 is below the lower bound, -1"):
         rewarded.tell(rewarded.ask(), reward=2)
 
 
@@ -207,7 +207,7 @@ def test_all_sizes_in_one_play(cls, settings, lower):
 
 
 @pytest.mark.parametrize(("cls", "settings"), SETTINGS)
-def test_late_losses_are_clipped_at_the_threshold_of_the_tell(cls, settings):
+def test_delayed_losses_are_clipped_at_the_threshold_of_the_tell(cls, settings):
     """... and divided by the probability of the ask; the overshoot is that of the tells."""
     learner, rng = cls(3, **settings, seed=4), np.random.default_rng(8)
     rank = settings.get("outliers", 0)
@@ -232,14 +232,14 @@ def test_late_losses_are_clipped_at_the_threshold_of_the_tell(cls, settings):
     [
         ({"outliers": "root"}, ValueError, "outliers must be a number or 'sqrt'"),
         ({"outliers": -1}, ValueError, "outliers must be at least 0"),
-        ({"outliers": 1.5}, TypeError, "outliers must be a whole number"),
+        ({"outliers": 1.5}, TypeError, "outliers must be an integer"),
         ({"tune": "B"}, ValueError, "tune must be one of 'paid', 'scale'"),
         ({"implicit": -1.0}, ValueError, "implicit must be at least 0"),
         ({"lower": 0.0, "best_reward": 1.0}, TypeError, "best_reward is -lower"),
         ({"lower": math.nan}, ValueError, "lower must be finite"),
     ],
 )
-def test_what_is_refused(settings, error, match):
+def test_what_is_rejected(settings, error, match):
     with pytest.raises(error, match=match):
         CostSCB(3, **settings)
 

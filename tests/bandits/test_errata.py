@@ -55,7 +55,7 @@ def test_e5_the_comparator_may_not_depend_on_the_choice():
     assert of_the_draw != 1.0  # what <l+, p*> is
 
 
-def test_e5_pseudo_regret_and_realised_regret_are_told_apart():
+def test_e5_pseudo_regret_and_realized_regret_are_distinguished():
     """For an oblivious adversary their means agree; in a run they do not."""
     result = simulate(SCB(3), StochasticGap(0.2), 300, 400, seed=1, checkpoints=[300])
     difference = result.regret[:, 0] - result.pseudo_regret[:, 0]
@@ -85,8 +85,8 @@ def test_e7_the_implicit_exploration_begins_with_its_rate():
     state, word = scb_ix.init(params), np.uint64(3 << 62)
     gammas = []
     for t in range(1, 6):
-        _, q_k, memo = scb_ix.act(params, state._replace(t=t), word)
-        gammas.append(memo - q_k)
+        _, q_k, ask_info = scb_ix.act(params, state._replace(t=t), word)
+        gammas.append(ask_info - q_k)
     assert gammas == pytest.approx([0.5 * sqrt(log(n) / (n * t)) for t in range(1, 6)], rel=1e-12)
     assert gammas == sorted(gammas, reverse=True)
     assert [0.0, *gammas[1:]] != sorted([0.0, *gammas[1:]], reverse=True)
@@ -157,7 +157,7 @@ def test_e10_larger_weights_do_not_make_a_larger_sum():
     assert small @ terms > large @ terms
 
 
-def test_e11_the_regulariser():
+def test_e11_the_regularizer():
     """Psi = 4 sqrt(n) - 4 sum sqrt(p) is at most 4 sqrt(n) - 4, at a vertex; not sqrt(n)."""
     rng = np.random.default_rng(3)
     for n in (2, 5, 100):

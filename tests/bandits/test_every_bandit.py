@@ -182,7 +182,7 @@ def test_shifts_change_nothing_exactly_where_shift_freeness_is_claimed(example):
     losses = np.round(some_losses(rounds=150) * 2**20) / 2**20
     _, qs = example.play(example.make(), losses)
     _, shifted_qs = example.play(example.make(), losses + 1024.0)
-    free = example.spec.shift_free or example.make().settings.get("clip") == "range"
+    free = example.spec.translation_invariant or example.make().settings.get("clip") == "range"
     assert np.allclose(qs, shifted_qs, atol=1e-6) == free
 
 

@@ -97,8 +97,10 @@ def test_claims_agree_with_what_happens(example):
     power, factor, shift, power_tied, factor_tied, shift_tied = row(example)
     assert example.spec.scale_free == (power == EXACT) == (factor != NO)
     assert example.spec.scale_free == (power_tied == EXACT) == (factor_tied != NO)
-    shift_free = example.spec.shift_free or example.make().settings.get("clip") == "range"
-    assert shift_free == (shift != NO) == (shift_tied != NO)
+    translation_invariant = (
+        example.spec.translation_invariant or example.make().settings.get("clip") == "range"
+    )
+    assert translation_invariant == (shift != NO) == (shift_tied != NO)
 
 
 def test_only_epsilon_greedy_minds_ties(example):

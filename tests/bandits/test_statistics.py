@@ -115,7 +115,7 @@ def test_the_clipping_error_of_range_clipping(name):
 
 @pytest.mark.parametrize(("name", "mixing"), [*((name, 1.0) for name in WIDE), ("switch", 0.5)])
 def test_scb_ix_has_its_quantile_below_the_bound_and_uniform_its_minimum_above(name, mixing):
-    """The 99% quantile of the realised regret of 100 runs."""
+    """The 99% quantile of the realized regret of 100 runs."""
     bound = scb_ix.range_bound(TWO, ROUNDS, 0.01, mixing)
     regret = relative(SCBIX(TWO, mixing=mixing), WIDE[name], ROUNDS, 100, "range")
     assert np.quantile(regret, 0.99) <= bound

@@ -453,7 +453,7 @@ def test_workers_of_a_killed_driver_leave(tmp_path: Path, drivers: list[Driver])
     assert alive == []
 
 
-def test_one_sentence_where_the_laboratory_is_not_installed() -> None:
+def test_one_sentence_where_the_experiment_runner_is_not_installed() -> None:
     code = (
         "import sys\n"
         "sys.modules['polars'] = None\n"

@@ -127,7 +127,7 @@ def test_ceilings_of_layers_are_one_ceiling_each(m):
         together.check_for(lower)
 
 
-def test_the_least_loss():
+def test_the_lower_bound():
     assert checked_lower(None, None) == 0.0
     assert checked_lower(-3, None) == -3.0
     assert checked_lower(None, 2) == -2.0

@@ -352,7 +352,7 @@ class Fuzz:
         if ways < 0.35:
             self.do(peer, how, "use", slot=slot, call="ask", key=key)
         elif ways < 0.7:
-            repeated = rng.choice(["refuse", "ignore"])
+            repeated = rng.choice(["raise", "ignore"])
             name = "loss" if rng.random() < 0.9 else "reward"
             given = {"ticket": ticket, name: loss, "repeated": repeated}
             self.do(peer, how, "use", slot=slot, call="tell", **given)

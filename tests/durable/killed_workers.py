@@ -60,7 +60,7 @@ def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
         note("asks", key)
         choice = arms.ask(key=key)
         note("asked", key, choice.id, choice.arm, choice.probability)
-        arms.tell(choice.id, loss=loss_of(key), repeated="ignore" if again else "refuse")
+        arms.tell(choice.id, loss=loss_of(key), repeated="ignore" if again else "raise")
         note("told", key)
         again = None
 

@@ -78,7 +78,7 @@ def test_a_file_system_without_room_loses_nothing(tmp_path):
 
 
 @pytest.mark.skipif(not ROOT, reason="root changes into somebody who may not write")
-def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(path, tmp_path):
+def test_a_file_that_cannot_be_written_is_rejected_with_a_message(path, tmp_path):
     made(path).close()
     script = """
         import os, sys, urllib.parse  # what is imported later may not be readable
@@ -162,7 +162,7 @@ def keyed(path):
         return arms.log().filter(pl.col("key").is_not_null())
 
 
-def test_a_truncated_file_is_refused_and_a_backup_recovers(path, tmp_path):
+def test_a_truncated_file_is_rejected_and_a_backup_recovers(path, tmp_path):
     arms = made(path, rounds=300)
     arms.backup(tmp_path / "backup.db")
     with pytest.raises(DurableError, match="exists: give a new file"):
@@ -181,7 +181,7 @@ def test_a_truncated_file_is_refused_and_a_backup_recovers(path, tmp_path):
 
 
 @pytest.mark.parametrize("dose", [60, pytest.param(2000, marks=pytest.mark.long)])
-def test_a_flipped_bit_is_refused_or_changes_nothing(path, tmp_path, dose):
+def test_a_flipped_bit_is_rejected_or_changes_nothing(path, tmp_path, dose):
     """Wherever it is: an error, or all that was written is there."""
     made(path, rounds=60).close()
     shutil.copy(path, tmp_path / "right.db")
@@ -228,7 +228,7 @@ def test_a_snapshot_that_does_not_follow_from_the_journal_is_found(path):
         arms.verify()
 
 
-def test_a_journal_that_comes_out_differently_here_is_refused(path):
+def test_a_journal_that_comes_out_differently_here_is_rejected(path):
     arms = made(path)
     other = Durable(path.with_name("other.db"), SCB(n_arms=3, seed=1), arms=["a", "b", "c"])
     base = other._session.store.snapshot("base")  # a play of another seed, as by another version

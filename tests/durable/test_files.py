@@ -275,7 +275,7 @@ def test_the_tables_are_in_the_file_before_there_is_a_log(path, monkeypatch):
         assert connection.execute("SELECT count(*) FROM snapshots").fetchone() == (3,)
 
 
-def test_headers_of_logs_are_told_apart(path):
+def test_headers_of_logs_are_distinguished(path):
     for order, magic in (("<", 0x377F0682), (">", 0x377F0683)):
         words = [magic, 3007000, 4096, 0, 17, 2**32 - 5]
         first = second = 0

@@ -90,7 +90,7 @@ def test_a_key_gives_the_same_choice_in_any_process_told_or_not(path):
 
 
 @pytest.mark.parametrize("key", ["", "x" * 501, 7, "\ud800", "a\0b"])
-def test_a_key_that_is_none_is_refused(path, key):
+def test_a_key_that_is_none_is_rejected(path, key):
     arms = made(path)
     with pytest.raises(ValueError, match="key must be a text"):
         arms.ask(key=key)
@@ -109,10 +109,10 @@ def test_a_loss_is_learned_once(path):
 
 
 @pytest.mark.parametrize("change", [1, 1 << 20, -1])
-def test_an_id_that_was_never_given_is_refused_and_never_ignored(path, change):
+def test_an_id_that_was_never_given_is_rejected_and_never_ignored(path, change):
     arms = made(path)
     choice = arms.ask()
-    for repeated in ("refuse", "ignore"):
+    for repeated in ("raise", "ignore"):
         with pytest.raises(ValueError, match="has issued no ticket"):
             arms.tell(choice.id + change, loss=1.0, repeated=repeated)
     assert arms.status().rounds == 0
@@ -219,7 +219,7 @@ def test_a_learner_that_was_asked_may_begin_a_file_and_not_join_one(path):
 
 
 @pytest.mark.parametrize("arms", [["a", "b"], ["a", "a", "b"], ["a", "b", ""], ["a", "b", 3]])
-def test_names_that_name_nothing_are_refused_before_a_file_is_made(path, arms):
+def test_names_that_name_nothing_are_rejected_before_a_file_is_made(path, arms):
     with pytest.raises(ValueError, match="arm"):
         Durable(path, SCB(n_arms=3), arms=arms)
     assert not path.exists()
@@ -236,7 +236,7 @@ def test_a_durable_learner_cannot_be_copied_and_a_closed_one_not_used(path):
         arms.ask()
 
 
-def test_a_refusal_of_the_learner_leaves_it_usable(path):
+def test_a_rejection_of_the_learner_leaves_it_usable(path):
     arms, other = Durable(path, AHB(n_arms=3, seed=0)), Durable(path)
     choice = arms.ask()
     with pytest.raises(RuntimeError, match="before it can choose again"):
@@ -375,7 +375,7 @@ def quietly(function):
 def test_who_opens_a_file_is_not_warned_of_what_others_told(path):
     costs = Durable(path, CostSCB(2, seed=0))
     plans = Durable(path.with_name("plans.db"), UOBREPS([2], 2, 1, loss_range=(0, 1), seed=0))
-    with pytest.warns(UserWarning, match="below the least possible one"):
+    with pytest.warns(UserWarning, match="below the lower bound"):
         costs.tell(costs.ask(), -1.0)
     for episode in range(2):
         with warnings.catch_warnings(record=True) as said:
@@ -399,7 +399,7 @@ def test_whoever_hears_a_warning_may_call_again(path):
         warnings.showwarning = hear
         costs.tell(costs.ask(), -1.0)
     [(message, rounds, asked)] = heard
-    assert "below the least possible one" in message
+    assert "below the lower bound" in message
     assert rounds == 1  # it was learned before
     assert costs.outstanding() == [asked]
 

@@ -55,7 +55,7 @@ def test_a_link_is_followed(mounts, tmp_path):
     assert places.network_file_system(tmp_path / "link" / "arms.db") == "nfs4"
 
 
-def test_where_the_system_says_nothing_nothing_is_refused(monkeypatch, tmp_path):
+def test_where_the_system_says_nothing_nothing_is_rejected(monkeypatch, tmp_path):
     monkeypatch.setattr(places, "_MOUNTS", tmp_path / "none")
     assert places.network_file_system("/mnt/share") is None
 

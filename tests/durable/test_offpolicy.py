@@ -130,7 +130,7 @@ def by_the_formula(log, policy, method, weights):
 @pytest.mark.parametrize("weights", ["even", "stable"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.filterwarnings("ignore::unbounded.durable.FewSamplesWarning")
-def test_the_formula_with_losses_that_come_late(method, weights, policy):
+def test_the_formula_with_delayed_losses(method, weights, policy):
     log, _ = simulated(3, rounds=80)
     late = log.with_columns(told_as=pl.col("told_as") + 20 * (pl.col("asked_as") % 3))
     found = estimate(late, policy, method=method, weights=weights)

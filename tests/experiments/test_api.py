@@ -74,7 +74,7 @@ def imported_by(statement: str, *names: str) -> list[str]:
     return out.stdout.split()
 
 
-def test_the_core_does_not_import_the_laboratory() -> None:
+def test_the_core_does_not_import_the_experiment_runner() -> None:
     assert imported_by("import unbounded", *HEAVY, "unbounded.experiments") == []
 
 
@@ -88,7 +88,7 @@ def test_a_worker_imports_only_what_it_needs() -> None:
     assert imported_by("import unbounded.experiments.task", *HEAVY, *mdps, *own) == []
 
 
-def test_the_laboratory_has_what_it_lists() -> None:
+def test_the_experiment_runner_has_what_it_lists() -> None:
     for name in experiments.__all__:
         assert getattr(experiments, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'rum'"):
@@ -111,7 +111,7 @@ def test_a_job_is_run_step_by_step(reference: pl.DataFrame, tmp_path: Path) -> N
     assert again.rows().equals(experiments.results(tmp_path / "out"))
 
 
-def test_where_results_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_results_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     both = Path("both")
     both.mkdir()

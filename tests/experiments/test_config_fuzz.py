@@ -79,7 +79,7 @@ def experiment_or_message(document: dict[str, object]) -> Experiment | str:
 
 @given(st.sampled_from(KEYS), values)
 @settings(deadline=None, max_examples=150)
-def test_any_value_anywhere_is_taken_or_refused(key: str, value: object) -> None:
+def test_any_value_anywhere_is_taken_or_rejected(key: str, value: object) -> None:
     document = config.to_dict(config.loads(TEXT)) | {key: value}
     e = experiment_or_message(document)
     assert isinstance(e, str) or config.experiment(config.to_dict(e)) == e
@@ -87,7 +87,7 @@ def test_any_value_anywhere_is_taken_or_refused(key: str, value: object) -> None
 
 @given(st.sampled_from(["clip", "rate", "loss_range", "scale", "gap", "best", "losses"]), values)
 @settings(deadline=None, max_examples=150)
-def test_any_setting_is_taken_or_refused(key: str, value: object) -> None:
+def test_any_setting_is_taken_or_rejected(key: str, value: object) -> None:
     document = config.to_dict(config.loads(TEXT))
     for entry in (*document["learners"], *document["adversaries"]):
         where = "learners" if entry in document["learners"] else "adversaries"
@@ -97,7 +97,7 @@ def test_any_setting_is_taken_or_refused(key: str, value: object) -> None:
 
 @given(st.data())
 @settings(deadline=None, max_examples=300)
-def test_damaged_text_is_taken_or_refused(data: st.DataObject) -> None:
+def test_damaged_text_is_taken_or_rejected(data: st.DataObject) -> None:
     """Characters dropped, changed and inserted anywhere: an error has a message, and a line
     that exists."""
     text = TEXT
@@ -118,14 +118,14 @@ def test_damaged_text_is_taken_or_refused(data: st.DataObject) -> None:
 @example("[" * 20_000)
 @example("\x00")
 @settings(deadline=None)
-def test_any_text_is_refused(text: str) -> None:
+def test_any_text_is_rejected(text: str) -> None:
     with pytest.raises(ConfigError):
         config.loads(text)
 
 
 @given(st.binary())
 @settings(deadline=None, max_examples=30)
-def test_any_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_any_bytes_are_rejected(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "file.toml"
     path.write_bytes(content)
     with pytest.raises(ConfigError):

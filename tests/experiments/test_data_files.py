@@ -122,7 +122,7 @@ def test_errors_are_a_sentence_with_the_line(folder: Path, old, new, line, said)
     assert line is None or f", line {line}: " in str(caught.value)
 
 
-def test_a_damaged_world_is_said(folder: Path):
+def test_a_damaged_mdp_is_said(folder: Path):
     whole = (folder / "lake.npz").read_bytes()
     (folder / "lake.npz").write_bytes(whole[:-30])
     with pytest.raises(ConfigError, match=r"lake.npz is not a file of arrays"):

@@ -27,7 +27,7 @@ from unbounded.experiments.store import Store
 
 
 @pytest.mark.parametrize("name", ["loacl", "dask:/", "", "ray"])
-def test_unknown_engines_are_refused(name: str) -> None:
+def test_unknown_engines_are_rejected(name: str) -> None:
     with pytest.raises(EngineError, match="the nearest valid one is"):
         open_engine(name)
 

@@ -87,7 +87,7 @@ def test_a_cell_knows_the_size_of_its_world() -> None:
     assert (bandit.states, bandit.actions, bandit.horizon) == (None, None, None)
 
 
-def test_a_world_is_built_once_for_all_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_mdp_is_built_once_for_all_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     e = config.experiment(helpers.WORLDS)
     built = []
     world = names.world

@@ -90,7 +90,7 @@ def test_parameters_are_read_off_signature_and_docstring() -> None:
     assert known("MDPs", "worlds")["dirichlet"].parameters["sizes"].depth == 1
 
 
-def test_a_world_is_that_of_its_seed() -> None:
+def test_an_mdp_is_that_of_its_seed() -> None:
     settings = {"sizes": [2, 3], "n_actions": 2}
     for seed in (0, 5):
         expected = worlds.dirichlet([2, 3], 2, np.random.default_rng(seed)).P

@@ -140,7 +140,7 @@ def test_an_experiment_runs_with_them_and_frames_are_the_same_everywhere(module:
     assert ours["regret"].equals(theirs["regret"])
 
 
-def test_results_are_kept_under_a_hash_of_the_sources(module: str) -> None:
+def test_results_are_stored_under_a_hash_of_the_sources(module: str) -> None:
     def keys() -> dict[str, str]:
         cells = grid.cells(config.experiment(experiment(module)))
         return {f"{c.settings.learner} {c.settings.adversary} {c.learner_settings}": c.key
@@ -167,7 +167,7 @@ def test_results_are_kept_under_a_hash_of_the_sources(module: str) -> None:
         assert changed == {name for name in one if module in name}
 
 
-def test_code_that_was_edited_after_its_import_is_refused(module: str) -> None:
+def test_code_that_was_edited_after_its_import_is_rejected(module: str) -> None:
     e = experiment(module)
     grid.cells(config.experiment(e))
     path = Path(f"{module}.py")
@@ -176,7 +176,7 @@ def test_code_that_was_edited_after_its_import_is_refused(module: str) -> None:
         grid.cells(config.experiment(e))
 
 
-def test_code_that_was_edited_before_its_first_use_is_refused(module: str) -> None:
+def test_code_that_was_edited_before_its_first_use_is_rejected(module: str) -> None:
     sys.path.append(os.getcwd())
     importlib.import_module(module)
     sources_of(module)
@@ -233,7 +233,7 @@ def test_settings_are_checked_as_ours_are(module: str, learner: dict, message: s
     assert message in str(caught.value)
 
 
-def test_a_world_must_be_one(module: str) -> None:
+def test_an_mdp_must_be_one(module: str) -> None:
     e = {
         "learners": [{"name": "UniformPolicy"}],
         "adversaries": [{"name": "Stochastic"}],
@@ -299,7 +299,7 @@ def test_entry_points_are_found_listed_and_run(offers: str) -> None:
     assert experiments.run(e, engine="serial")["learner"].unique().to_list() == ["Theirs"]
 
 
-def test_an_entry_point_of_two_packages_is_refused(offers: str) -> None:
+def test_an_entry_point_of_two_packages_is_rejected(offers: str) -> None:
     with pytest.raises(ConfigError, match="several packages offer 'Twice': say "):
         config.experiment(experiment(offers, learners=[{"name": "Twice"}]))
 

@@ -35,9 +35,9 @@ def error_of(text: str) -> str:
         ("rate = 2", "rate = []", 13, "empty list"),
         ("rate = 2", "rate = 1979-05-27", 13, "must be float"),
         ("rate = 2", "n_arms = 2", 13, "n_arms is set by 'arms'"),
-        ("  5,", "  'five',", 3, "arms must be a whole number from 1"),
-        ("  5,", "  0,", 3, "arms must be a whole number from 1"),
-        ("= [100, 200]", "= 0", 7, "rounds must be a whole number from 1"),
+        ("  5,", "  'five',", 3, "arms must be an integer from 1"),
+        ("  5,", "  0,", 3, "arms must be an integer from 1"),
+        ("= [100, 200]", "= 0", 7, "rounds must be an integer from 1"),
         ("= [100, 200]", "= [100, 200", 7, "not valid TOML"),
         ("[[0, 1], [-1.0, 1.0]]", "[1, 0]", 17, "low < high"),
         ("[[0, 1], [-1.0, 1.0]]", "[1, 0, 2]", 17, "must be (float, float)"),
@@ -75,7 +75,7 @@ def test_losses_that_do_not_fit_the_arms() -> None:
     assert e.adversaries[0].settings["losses"] == ([[1, 2, 3], [4, 5, 6]],)
 
 
-def test_a_grid_that_is_too_large_is_refused_at_once() -> None:
+def test_a_grid_that_is_too_large_is_rejected_at_once() -> None:
     many = str(list(range(1, 2001)))
     message = error_of(TEXT.replace("[100, 200]", many).replace("rate = 2", f"rate = {many}"))
     assert "the most is 1000000" in message
@@ -96,7 +96,7 @@ def test_texts_are_kept_and_are_not_in_the_key() -> None:
 @pytest.mark.parametrize(
     ("quick", "line", "words"),
     [
-        ("rounds = 0", 24, "rounds must be a whole number"),
+        ("rounds = 0", 24, "rounds must be an integer"),
         ("round = 1", 24, "quick cannot change 'round'; the nearest valid one is 'rounds'"),
         ("seed = 1", 24, "quick cannot change 'seed'"),
         ("[[quick.learners]]\nname = 'SBC'", 25, "the nearest valid one is 'SCB'"),

@@ -281,7 +281,7 @@ def test_without_a_display_a_line_says_what_is_compiled(
     monkeypatch.setattr(runner, "open_engine", lambda *_: Slow(workers=2))
     monkeypatch.setattr(runner, "_WORKERS_START", 0.0)
     run_cells(PLAN, 12, watcher=(lambda progress: None) if watched else None)
-    assert ("compiling what is not kept yet of " in capsys.readouterr().err) == says
+    assert ("compiling what is not cached yet of " in capsys.readouterr().err) == says
 
 
 def test_progress_adds_up() -> None:

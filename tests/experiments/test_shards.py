@@ -316,7 +316,7 @@ def test_a_fake_sbatch_runs_the_printed_script(
     assert len(list((tmp_path / "o u't/shards").iterdir())) == 3
 
 
-def test_a_script_for_more_tasks_than_replicates_is_refused(file: Path) -> None:
+def test_a_script_for_more_tasks_than_replicates_is_rejected(file: Path) -> None:
     jobs = experiments.jobs(file)
     assert "--array=1-144\n" in script(jobs, file, 144)
     with pytest.raises(ConfigError, match="--shards 145 is more than the 144 replicates"):

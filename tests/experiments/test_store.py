@@ -97,7 +97,7 @@ def test_order_does_not_depend_on_the_order_of_writing() -> None:
     assert in_order(one, PLAN[1:2], 6)["cell"].unique().to_list() == [PLAN[1].key]
 
 
-def test_results_that_contradict_each_other_are_refused() -> None:
+def test_results_that_contradict_each_other_are_rejected() -> None:
     frame = rows((0, 0, 2))
     other = frame.with_columns(pl.col("regret") + 1e-9)
     with pytest.raises(StoreError, match="stored twice with different numbers"):

@@ -126,12 +126,12 @@ def test_rows_are_those_of_the_simulator(mdps: pl.DataFrame) -> None:
         SCBRL([1, 2, 2], 2, 300, reading={"clip": "scale"}), LOCK, Hide(scale=4.0), 300, 5, 3,
         checkpoints=[60, 300],
     )  # fmt: skip
-    realised, expected = result.regret, result.pseudo_regret
-    assert rows["regret"].to_list() == realised.ravel().tolist()
+    realized, expected = result.regret, result.pseudo_regret
+    assert rows["regret"].to_list() == realized.ravel().tolist()
     assert rows["pseudo_regret"].to_list() == expected.ravel().tolist()
     assert rows["regret"].to_list() != rows["pseudo_regret"].to_list()
     largest = np.maximum(np.abs(result.low), np.abs(result.high)).sum(axis=2)
-    assert rows["relative_regret"].to_list() == pytest.approx((realised / largest).ravel())
+    assert rows["relative_regret"].to_list() == pytest.approx((realized / largest).ravel())
     assert rows["relative_pseudo_regret"].to_list() == pytest.approx((expected / largest).ravel())
     assert rows["clipped"].to_list() == result.clipped.ravel().tolist()
     assert rows["low"].to_list() == result.low.min(axis=2).ravel().tolist()

@@ -148,7 +148,7 @@ def test_what_others_can_write_is_not_used_and_it_is_said(package, tmp_path):
     assert run(package, **place)[:2] == ["30.0", "0"]
     assert run(package, **place)[:2] == ["30.0", "1"]
     shared.chmod(0o777)
-    why = f"CacheWarning: compiled code is not kept: {shared} can be written by other users"
+    why = f"CacheWarning: compiled code is not cached: {shared} can be written by other users"
     assert run(package, warned=why, **place) == ["30.0", "0", "None"]
 
 

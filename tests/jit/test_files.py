@@ -67,7 +67,9 @@ def test_damage_of_any_kind_is_noticed(root):
 def test_a_directory_that_others_can_write_is_not_used(root, mode):
     keep()
     root.chmod(mode)
-    with pytest.warns(CacheWarning, match=rf"not kept: {root} can be written by other users.*go-w"):
+    with pytest.warns(
+        CacheWarning, match=rf"not cached: {root} can be written by other users.*go-w"
+    ):
         assert kept() is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it was said
@@ -198,7 +200,7 @@ def test_a_cache_that_root_filled_is_read_by_others(monkeypatch):
         assert result.returncode == 0, result.stderr
         assert result.stdout.split("\n")[0] == "b'machine code' None"
         assert result.stderr.count("Warning: ") == 1
-        assert f"compiled code is not kept: {home / 'cache'} cannot be written. " in result.stderr
+        assert f"compiled code is not cached: {home / 'cache'} cannot be written. " in result.stderr
         assert [path.name for path in (home / "cache").iterdir()] == ["kernel.1.nbc"]
     finally:
         shutil.rmtree(home)

@@ -140,7 +140,7 @@ def test_names_of_attributes_do_not_stand_in_the_way():
     "value",
     [object(), [1.0], {"a": 1.0}, numba.njit(lambda x: x), np.array([object()]), NamedTuple, sys],
 )  # fmt: skip
-def test_what_no_hash_can_describe_is_not_kept(value):
+def test_what_no_hash_can_describe_is_not_cached(value):
     assert uncertain(step("x + C.path", C=value))
 
 

@@ -586,7 +586,7 @@ def test_kernels_take_no_powers():
 
 
 def _powers(source):
-    """Powers with a whole number, or of one, in what is compiled."""
+    """Powers with an integer, or of one, in what is compiled."""
     found = []
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):

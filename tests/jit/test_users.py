@@ -36,7 +36,7 @@ def distribution(params, state, q):
 def act(params, state, word):
     return 0, 1.0 / params.n, 0.0
 @kernel
-def update(params, state, arm, memo, loss):
+def update(params, state, arm, ask_info, loss):
     return State(state.t + 1, 0, state.total + {step})
 @kernel
 def scale(params, state):
@@ -92,7 +92,7 @@ class State(NamedTuple):
 def init(layers, params):
     return State(1, 0, 0, Markov.uniform(layers).pi)
 @kernel
-def update(lay, params, state, solver, memo, states, actions, losses):
+def update(lay, params, state, solver, ask_info, states, actions, losses):
     return State(state.t + 1, {step}, 0, state.pi)
 class Mine(MDPLearner):
     spec = MDPSpec.of(__name__, name="Mine", reference="", scale_free=True)
@@ -243,7 +243,7 @@ def test_a_global_constant(here, constant, step):
         ("import enum\nclass E(enum.IntEnum):\n    A = {}", "E.A.value"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_hashed_is_not_kept(here, imports, step):
+def test_what_cannot_be_hashed_is_not_cached(here, imports, step):
     for value in (1, 1, 2):
         assert run(here, adversary(step, imports.format(value))) == [f"{value}.0", "0"]
     kept = [path.name for path in (here / "cache").glob("*.nbc")]
@@ -367,7 +367,7 @@ print(face(Theirs)[0])
     assert run(here, program.replace("{}", "1.0")) == ["1.0", "1.0", "5.0"]
 
 
-def test_a_users_memo_may_be_anything(here):
+def test_ask_info_of_a_user_may_be_anything(here):
     """A saved choice of a learner whose `act` remembers 0 is loaded again."""
     program = """
 learner = Mine(2, seed=0)

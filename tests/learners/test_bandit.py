@@ -85,7 +85,7 @@ def test_a_choice_is_an_index():
     assert f"arm={choice.arm}" in repr(choice)
 
 
-def test_late_feedback_uses_the_probability_of_the_ask():
+def test_delayed_feedback_uses_the_probability_of_the_ask():
     """Outstanding asks share q_t; estimates divide by the probability at the ask, and are
     clipped by the threshold at the tell."""
     learner = SCB(4, profile="paper", seed=2)
@@ -139,13 +139,13 @@ def test_what_no_saved_bandit_can_have():
     for damaged, words in [
         (changed(text, settings={"n_arms": 4}), "fit"),
         (changed(text, settings={"n_arms": 0}), "n_arms"),
-        (changed(text, settings={"n_arms": 3.0}), "3.0 is not a whole number"),
+        (changed(text, settings={"n_arms": 3.0}), "3.0 is not an integer"),
         *(
             (changed(text, outstanding={"x": [ticket]}), words)
             for ticket, words in [
-                ([0, 99, 0.5, 0.5], "99 is not a whole number below 3"),
+                ([0, 99, 0.5, 0.5], "99 is not an integer below 3"),
                 ([0, True, 0.5, 0.5], "True is not"),
-                ([1, 0, 0.5, 0.5], "1 is not a whole number below 1"),
+                ([1, 0, 0.5, 0.5], "1 is not an integer below 1"),
                 ([0, 0, 0.0, 0.5], "probability 0.0"),
                 ([0, 0, 1.5, 1.5], "probability 1.5"),
                 ([0, 0, math.nan, 0.5], "probability nan"),
@@ -247,8 +247,8 @@ def test_the_largest_loss_that_an_algorithm_takes():
     ("make", "words"),
     [
         (lambda: SCB(0), "n_arms must be at least 1, got 0"),
-        (lambda: SCB(2.5), "n_arms must be a whole number"),
-        (lambda: SCB(True), "n_arms must be a whole number"),
+        (lambda: SCB(2.5), "n_arms must be an integer"),
+        (lambda: SCB(True), "n_arms must be an integer"),
         (lambda: SCB(3, clip="rang"), "clip must be one of 'scale', 'range', 'none', got 'rang'"),
         (lambda: SCB(3, rate=0.0), "rate must be above 0"),
         (lambda: SCB(3, rate=math.nan), "rate must be above 0"),

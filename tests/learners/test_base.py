@@ -187,9 +187,9 @@ def test_what_cannot_be_loaded(make, tmp_path):
         (changed(good, generator={"state": "1", "inc": "2"}), "no such state"),
         (changed(good, generator={"state": str(2**128), "inc": "1"}), "no such state"),
         (changed(good, generator={"state": "-1", "inc": "1"}), "cannot be read"),
-        (changed(good, asked=0), "issued|not a whole number"),
-        (changed(good, asked=2**60), "not a whole number"),
-        (changed(good, spawned=-1), "not a whole number"),
+        (changed(good, asked=0), "issued|not an integer"),
+        (changed(good, asked=2**60), "not an integer"),
+        (changed(good, spawned=-1), "not an integer"),
     ]:
         with pytest.raises(ValueError, match=f"this is not a saved {name}: .*({words})"):
             load(text)
@@ -209,7 +209,7 @@ def test_what_cannot_be_loaded(make, tmp_path):
             load(path)
 
 
-def test_a_learner_of_another_size_is_refused_before_it_is_made(make):
+def test_a_learner_of_another_size_is_rejected_before_it_is_made(make):
     """Nothing of the size that a file claims is allocated."""
     learner = make()
     settings = fields_of(learner.save())["settings"]
@@ -225,7 +225,7 @@ def test_what_is_told_is_what_was_kept(make):
     """A ticket in the user's hands may be changed as it likes."""
     learner, twin = make(), make()
     mine, its = learner.ask(), twin.ask()
-    for field in ("arm", "probability", "_memo", "_pi"):
+    for field in ("arm", "probability", "_ask_info", "_pi"):
         if hasattr(mine, field):
             setattr(mine, field, 10**9)
     tell(learner, mine)

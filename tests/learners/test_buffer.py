@@ -60,7 +60,7 @@ def new_state():
 
 
 def same(one, other):
-    """Equal fields, all the way down; a whole number is an int and no float."""
+    """Equal fields, all the way down; an integer is an int and no float."""
     assert type(one) is type(other)
     for a, b in zip(one, other, strict=True):
         if hasattr(a, "_fields"):
@@ -217,7 +217,7 @@ def test_fields_hold_what_their_kinds_say():
                 packing.check(packing.new(Limit(3), state), like=like)
 
 
-def test_parts_check_themselves_and_scratch_is_not_kept():
+def test_parts_check_themselves_and_scratch_is_not_cached():
     def half(share):
         return Half(share, np.full(2, np.nan), np.full(3, 2**62))
 

@@ -11,7 +11,7 @@ _DOSE = 12  # for each learner, in `make test`
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_damaged_saves_are_refused_or_play(name):
+def test_damaged_saves_are_rejected_or_play(name):
     """Interpreted, so that an index out of bounds is an error, whatever memory is there."""
     counts, bad = attacked(name, _DOSE, interpreted=True)
     assert not bad, "\n".join(bad)

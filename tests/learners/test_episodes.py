@@ -9,9 +9,9 @@ from unbounded.core.occupancy.layout import Layers
 LAYERS = Layers([2, 3, 2], 2)
 
 
-def a_plan(pi=None, memo=-1, words=(0, 0, 0, 0)):
+def a_plan(pi=None, ask_info=-1, words=(0, 0, 0, 0)):
     pi = np.full(LAYERS.n_pairs, 0.5) if pi is None else pi
-    return Plan(LAYERS, pi, memo, np.array(words, dtype=np.uint64), 4, "name")
+    return Plan(LAYERS, pi, ask_info, np.array(words, dtype=np.uint64), 4, "name")
 
 
 def test_an_action_is_asked_for_a_state_that_there_is():
@@ -21,8 +21,8 @@ def test_an_action_is_asked_for_a_state_that_there_is():
         (-1, 0, "h must be at least 0"),
         (1, 3, r"layer 1 has states 0 .. 2, got 3"),
         (1, -1, "state must be at least 0"),
-        (0, 0.5, "state must be a whole number"),
-        (0.0, 0, "h must be a whole number"),
+        (0, 0.5, "state must be an integer"),
+        (0.0, 0, "h must be an integer"),
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             plan.act(h, state)
@@ -65,7 +65,7 @@ def test_actions_have_the_probabilities_of_the_policy():
 
 def test_the_component():
     assert a_plan().component is None
-    assert a_plan(memo=3).component == 3
+    assert a_plan(ask_info=3).component == 3
     mdp = worlds.dirichlet([2], 2, np.random.default_rng(0))
     assert RFELP(mdp.layers.sizes, 2, 5, seed=0).ask().component == 0
 

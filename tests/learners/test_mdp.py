@@ -47,8 +47,8 @@ def test_what_no_saved_learner_can_have():
     for damaged, message in [
         (saved.written("MVP", fields_of(text)), "use MVP.load"),
         (changed(text, asked=1, outstanding={"x": [[0, 1, 2]]}), "outstanding plan does not fit"),
-        (changed(text, asked=1, outstanding={"x": [[0, 1, 2, 3, 2**64]]}), "not a whole number"),
-        (changed(text, outstanding={"x": [[0, 1, 2, 3, 4]]}), "not a whole number below 0"),
+        (changed(text, asked=1, outstanding={"x": [[0, 1, 2, 3, 2**64]]}), "not an integer"),
+        (changed(text, outstanding={"x": [[0, 1, 2, 3, 4]]}), "not an integer below 0"),
         (with_buffer(text, buffer[:-1]), "does not fit"),
         (with_buffer(text, np.full_like(buffer, np.nan)), "fit"),
     ]:
@@ -61,7 +61,7 @@ def test_what_no_saved_learner_can_have():
         UniformPolicy.load(with_buffer(uniform, buffer))
 
 
-def test_an_action_that_the_plan_never_takes_is_refused():
+def test_an_action_that_the_plan_never_takes_is_rejected():
     learner = make()
     plan = learner.ask()
     while all((table > 0.0).all() for table in plan.policy):  # until a later layer is explored
@@ -131,15 +131,15 @@ def test_errors_change_nothing():
     plan = learner.ask()
     before = learner.save()
     for k, bad, message in [
-        (0, [0, 3, 0], "states must be whole numbers"),
+        (0, [0, 3, 0], "states must be integers"),
         (0, [0, 0], "shape"),
-        (0, [0, 0.5, 0], "whole"),
+        (0, [0, 0.5, 0], "states must be integers"),
         (0, [0, np.nan, 0], "whole"),
         (0, [0, np.inf, 0], "whole"),
-        (0, ["a", "b", "c"], "whole numbers, not of type"),
-        (0, [True, False, True], "whole numbers, not of type"),
-        (0, [None, 0, 0], "whole numbers, not of type"),
-        (1, [0, 0, 2], "actions must be whole numbers"),
+        (0, ["a", "b", "c"], "integers, not of type"),
+        (0, [True, False, True], "integers, not of type"),
+        (0, [None, 0, 0], "integers, not of type"),
+        (1, [0, 0, 2], "actions must be integers"),
         (2, [0.0, np.nan, 0.0], r"losses\[1\] must be finite"),
         (2, [0.0, 0.0], "losses must have shape"),
         (2, [True, False, True], "must be a real number"),
@@ -190,7 +190,7 @@ def test_full_information_is_told_as_tables_and_errors_change_nothing():
             learner.tell(plan, [0, 0, 0], [0, 0, 0], bad)
     with pytest.raises(ValueError, match=r"rewards= as one table per layer"):
         learner.tell(plan, [0, 0, 0], [0, 0, 0], rewards=[0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="states must be whole numbers"):
+    with pytest.raises(ValueError, match="states must be integers"):
         learner.tell(plan, [0, 3, 0], [0, 0, 0], good)
     with pytest.raises(ValueError, match=r"shape \(3,\).*got \(2,\).*ends=True"):
         learner.tell(plan, [0, 0], [0, 0], good)
@@ -199,7 +199,7 @@ def test_full_information_is_told_as_tables_and_errors_change_nothing():
     assert learner.episodes_told == 1
 
 
-def test_who_learns_from_what_was_paid_refuses_tables():
+def test_who_learns_from_what_was_paid_rejects_tables():
     learner = make()
     plan = learner.ask()
     before = learner.save()
@@ -274,12 +274,12 @@ def test_a_learner_that_grew_is_loaded_with_its_room():
 @pytest.mark.parametrize(
     ("layers", "n_actions", "error", "message"),
     [
-        (3, 2, TypeError, "layers must be whole numbers, one per layer; got 3"),
-        (["a"], 2, TypeError, r"layers\[0\] must be a whole number"),
-        ([1, 2.0], 2, TypeError, r"layers\[1\] must be a whole number"),
-        ([True, 2], 2, TypeError, r"layers\[0\] must be a whole number"),
-        ([2], 2.0, TypeError, "n_actions must be a whole number"),
-        ([2], True, TypeError, "n_actions must be a whole number"),
+        (3, 2, TypeError, "layers must be integers, one per layer; got 3"),
+        (["a"], 2, TypeError, r"layers\[0\] must be an integer"),
+        ([1, 2.0], 2, TypeError, r"layers\[1\] must be an integer"),
+        ([True, 2], 2, TypeError, r"layers\[0\] must be an integer"),
+        ([2], 2.0, TypeError, "n_actions must be an integer"),
+        ([2], True, TypeError, "n_actions must be an integer"),
         ([0], 2, ValueError, r"layers\[0\] must be at least 1"),
         ([], 2, ValueError, "at least one layer"),
         ([2], 0, ValueError, "n_actions must be at least 1"),

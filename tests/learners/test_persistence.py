@@ -106,7 +106,7 @@ def uob_reps():
         (uob_reps, "ln_P", 1, [1e9, 0.1, -1e9]),
     ],
 )
-def test_impossible_numbers_are_refused(make, field, index, values):
+def test_impossible_numbers_are_rejected(make, field, index, values):
     learner = played(make())
     type(learner).load(learner.save())  # the control
     for value in values:
@@ -114,7 +114,7 @@ def test_impossible_numbers_are_refused(make, field, index, values):
             type(learner).load(damaged(learner, field, index, value))
 
 
-def test_sums_that_all_grew_too_far_are_refused():
+def test_sums_that_all_grew_too_far_are_rejected():
     learner = played(SCB(30, seed=0))
     text = learner.save()
     packing, buffer = learner.spec.packing, buffer_of(text)
@@ -189,7 +189,7 @@ def test_what_is_compressed_is_not_trusted(damage):
         saved.decoded(damage(kept))
 
 
-def test_a_large_world_is_kept_small(monkeypatch):
+def test_a_large_mdp_is_saved_small(monkeypatch):
     """402 states made 26 MB; here are 101, and a support, which has an entry for each triple."""
     monkeypatch.setattr(settings, "jit", "never")
     sizes, n_actions = [1, 50, 50], 5

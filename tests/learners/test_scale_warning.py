@@ -148,10 +148,10 @@ def test_who_does_not_mind_says_nothing(made):
         made.tell(made.ask(), loss)
 
 
-def test_losses_below_the_least_one_are_told_apart():
+def test_losses_below_the_lower_bound_are_distinguished():
     learner = CostSCB(3, seed=0)
     play(learner, 1500)
-    with pytest.warns(UserWarning, match="is below the least possible one") as said:
+    with pytest.warns(UserWarning, match="is below the lower bound") as said:
         learner.tell(learner.ask(), -1e6)
     assert said[0].filename == __file__
     learner.tell(learner.ask(), -1e7)

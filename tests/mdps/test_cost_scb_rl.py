@@ -341,7 +341,7 @@ def test_a_floor_that_is_told_changes_nothing_and_one_that_is_not_everything():
 
 
 @pytest.mark.parametrize("k", [-1030, -3, 900])
-def test_a_power_of_two_of_losses_and_of_the_least_one_changes_nothing(k):
+def test_a_power_of_two_of_losses_and_of_the_lower_bound_changes_nothing(k):
     lower, losses = np.array([-3.0, 0.0, 0.25]), exact(80, 4) * 4.0 + 0.25
     plain, _ = play(make(lower=lower, outliers=1), MDP, losses, seed=2)
     scaled = make(lower=np.ldexp(lower, k), outliers=1)
@@ -350,7 +350,7 @@ def test_a_power_of_two_of_losses_and_of_the_least_one_changes_nothing(k):
     assert np.all(scaled.thresholds > 0.0)
 
 
-def test_the_whole_range_of_floats_above_the_least_one():
+def test_the_whole_range_of_floats_above_the_lower_bound():
     largest = np.finfo(float).max
     learner = make(lower=-largest)
     sizes = np.array([-largest, -1.0, 0.0, 5e-324, 1e300, largest])
@@ -389,7 +389,7 @@ def test_outliers_do_not_touch_the_weights():
     assert top[0, True] == 1e6  # the control
 
 
-def test_it_learns_without_being_told_anything():
+def test_it_learns_without_any_parameter():
     mdp = worlds.combination_lock(3, 2, np.random.default_rng(5))
     shape = mdp.layers.sizes, mdp.layers.n_actions
     for adversary in (Stochastic(scale=1e-30), Punish(scale=1e12)):
@@ -402,11 +402,11 @@ def test_it_learns_without_being_told_anything():
         assert not ours.explored.any()
 
 
-def test_losses_below_the_least_one_are_taken_as_that_and_said_once():
+def test_losses_below_the_lower_bound_are_taken_as_that_and_said_once():
     learner, twin = make(lower=1.0), make(lower=1.0)
     tell_firsts(learner, [2.0, 3.0, 4.0])
     tell_firsts(twin, [2.0, 3.0, 4.0])
-    with pytest.warns(UserWarning, match="a loss of -5 is below the least possible one, 1, and"):
+    with pytest.warns(UserWarning, match="a loss of -5 is below the lower bound, 1, and"):
         tell_firsts(learner, [1.5, -5.0, 0.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

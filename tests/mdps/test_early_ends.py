@@ -224,7 +224,7 @@ def test_errors_of_tell():
         ),
         ([0, 2, 2], [a[0], 0, 0], [0.0, 1.0, 0.0], "the end, state 2, costs nothing"),
         ([0, 0], [2, a[1]], [0.0, 1.0], "the plan never takes action 2 in state 0 of layer 0"),
-        ([0, np.nan], a[:2], [0.0, 1.0], "states must be whole numbers"),
+        ([0, np.nan], a[:2], [0.0, 1.0], "states must be integers"),
         ([0, 0], a[:2], [0.0, np.inf], r"losses\[1\] must be finite"),
     ]:
         with pytest.raises(ValueError, match=said):
@@ -260,12 +260,12 @@ def test_what_the_end_costs_must_be_possible():
         CostSCBRL.for_mdp(MDP, best_reward=-1.0)
 
 
-def test_learners_for_another_mdp_are_refused():
+def test_learners_for_another_mdp_are_rejected():
     with pytest.raises(ValueError, match=r"make it by UniformPolicy.for_mdp\(mdp, \.\.\.\)"):
         simulate_mdp(UniformPolicy([2, 3, 3], 3), MDP, Hide(), 5)
 
 
-def test_a_learner_that_knows_no_masks_is_refused():
+def test_a_learner_that_knows_no_masks_is_rejected():
     class Plain(MDPLearner):
         def __init__(self, layers, n_actions, *, seed=None):
             pass
@@ -307,7 +307,7 @@ def test_losses_of_what_does_not_count_are_not_seen():
         (np.ones((1, 1, 1)), [1.0], 1, np.zeros((1, 1))),  # there is no step to end before
     ],
 )
-def test_degenerate_worlds(cls, P, initial, horizon, ends):
+def test_degenerate_mdps(cls, P, initial, horizon, ends):
     mdp = LayeredMDP.from_arrays(P, initial, horizon, ends=ends)
     learner = cls.for_mdp(mdp, 30, seed=0)
     adversary = MDPReplay(-np.ones((40, horizon, P.shape[0], P.shape[1])) / 10)

@@ -202,7 +202,7 @@ def test_finds_the_best_policy_for_stochastic_rewards():
     assert occupancy(mdp, learner.policy())[1:] @ (-0.5 * rewards)[1:] <= best + 0.05
 
 
-def test_told_a_scaled_total_it_plays_the_same():
+def test_given_a_scaled_total_it_plays_the_same():
     mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
     losses = -np.abs(random_losses(mdp.layers, 120, seed=1)) / 20
     runs = [

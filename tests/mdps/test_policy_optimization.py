@@ -129,7 +129,7 @@ def test_explicit_exploration_finds_pay_beyond_the_range_of_its_layer():
     assert regret[0.5] < 0.5 * regret[1e-9]
 
 
-def test_learns_in_a_world_of_many_states():
+def test_learns_in_an_mdp_of_many_states():
     mdp = worlds.dirichlet([1, 30, 30], 3, np.random.default_rng(12), concentration=0.1)
     T, sizes = 3000, mdp.layers.sizes
     ours, uniform = (

@@ -184,7 +184,7 @@ def test_any_number_of_episodes_is_expected():
 def test_the_first_block_has_more_episodes_than_states(states):
     first, *_, last = spans_of(None, 0.05, states, few=True)
     assert first.last == first.new > states
-    assert last.last <= 2**53  # whole numbers that float64 has
+    assert last.last <= 2**53  # integers that float64 has
     spans = spans_of(None, 0.05, states, few=True)
     assert sum(span.delta for span in spans) <= 0.05
     assert np.cumsum([span.new for span in spans]).tolist() == [span.last for span in spans]

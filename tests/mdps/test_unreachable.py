@@ -115,7 +115,7 @@ def test_learners_where_not_everything_is_reached():
 
 
 @pytest.mark.long
-def test_learners_in_three_hundred_worlds():
+def test_learners_in_three_hundred_mdps():
     found = [check_learners(seed) for seed in range(300)]
     assert min(dead for dead, _ in found) > 0
     assert sum(solves for _, solves in found) > 20_000

@@ -57,7 +57,7 @@ def weights(learner):
         ({"profile": "practical", "center": 0.0, "rate": 0.35}, (0.35, 0.3, 1, 0.2)),
         ({"profile": "paper", "estimator": "ftrl_only", "width": 0.05}, (1, 1, 1, 0.05)),
     ],
-    ids=["paper", "narrow", "practical", "always", "not centred", "ftrl_only"],
+    ids=["paper", "narrow", "practical", "always", "not centered", "ftrl_only"],
 )
 def test_agrees_with_a_slow_implementation(settings, factors):
     T = 200
@@ -258,7 +258,7 @@ def objective(learner, q, sign=1.0):
     return total
 
 
-def test_e14_the_regulariser_is_convex():
+def test_e14_the_regularizer_is_convex():
     """q~ has the least value among all that one can play in the set; with the printed sign,
     sum q ln(1/q), playing deterministically would have less."""
     learner = make(T=300)
@@ -414,7 +414,7 @@ def test_a_new_epoch_forgets_the_explorers_bounds():
 
 
 @pytest.mark.parametrize(("share", "mixing"), [(0.2, 0.0), (0.5, 0.0), (0.8, 0.0), (0.2, 1.0)])
-def test_centred_estimates_have_the_mean_of_the_others(share, mixing):
+def test_centered_estimates_have_the_mean_of_the_others(share, mixing):
     """But for one constant c per layer, where the bounds are exact (lo = hi = P) and no explorers
     are mixed in; c is the mean of the losses before, ``share`` of the range, or half the range if
     that is less. Pairs that explorers visit more often than q~ lose up to c more."""

@@ -107,7 +107,7 @@ def test_bounds_beside_the_curves(found):
 def test_axes_name_the_regret(found):
     charts = found.charts["sizes"]
     assert charts["time"]["y"]["label"] == "regret / range"
-    assert charts["time"]["note"].startswith("Realised regret over rounds 1..t, divided by the ran")
+    assert charts["time"]["note"].startswith("Realized regret over rounds 1..t, divided by the ran")
     assert charts["arms"]["y"]["label"] == "regret / (range · √(nT))"
 
 

@@ -17,7 +17,7 @@ def named(make, kind, field, *variants):
     return list(make(pairs, known(kind, field)).values())
 
 
-def test_only_what_tells_adversaries_apart():
+def test_only_what_differs_between_adversaries():
     gap = "StochasticGap"
     assert named(short_names, "bandits", "adversaries", (gap, {"gap": 0.3, "scale": 1.0})) == [gap]
     assert named(
@@ -26,7 +26,7 @@ def test_only_what_tells_adversaries_apart():
     ) == [f"{gap} scale=1", f"{gap} scale=1e-6", "Switch"]  # fmt: skip
 
 
-def test_numbers_have_three_digits_where_that_tells_them_apart():
+def test_numbers_have_three_digits_where_these_differ():
     gap = "StochasticGap"
     assert named(
         short_names, "bandits", "adversaries",

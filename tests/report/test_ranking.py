@@ -59,11 +59,11 @@ def test_the_sentence_says_what_the_ranking_shows(reported, found):
         "range · √(nT), n = 8, T = 1,200. "
         f"Next is {found.names[second.learner]} with {second.mean[0]:.3g}"
     )
-    doubtful = ", which the replicates do not tell from it."
+    doubtful = "; the difference is not statistically significant."
     assert section.answer.endswith(doubtful) == (best.high[0] >= second.low[0])
 
 
-def test_who_was_told_the_range_is_named(tmp_path):
+def test_who_was_given_the_range_is_named(tmp_path):
     told = {
         "learners": [{"name": "Uniform"}, {"name": "TsallisINF", "loss_range": [0.0, 1.0]}],
         "adversaries": [{"name": "StochasticGap", "gap": 0.4}],
@@ -72,7 +72,7 @@ def test_who_was_told_the_range_is_named(tmp_path):
     experiments.run(told, out=tmp_path, engine="serial")
     section = contents(tmp_path).sections[0]
     assert "has the smallest mean regret against StochasticGap of 2 learners" in section.answer
-    assert "was told the range of the losses; of those that were not, Uniform is" in section.answer
+    assert "was given the range of the losses; of those that were not, Uniform is" in section.answer
 
 
 def test_only_cases_that_all_have_met_count():

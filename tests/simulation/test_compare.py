@@ -214,7 +214,7 @@ def test_huge_losses_are_said_too() -> None:
 # ---------------------------------------------------------------------- frames
 
 
-def test_frames_are_the_laboratorys(tmp_path: Path) -> None:
+def test_frames_are_those_of_experiments(tmp_path: Path) -> None:
     document = {
         "learners": [{"name": "SCB"}, {"name": "Uniform"}], "arms": 4, "rounds": 200,
         "adversaries": [{"name": "StochasticGap", "gap": 0.3, "shift": 5.0, "scale": 1e3}],
@@ -332,7 +332,7 @@ def test_a_chart_has_the_means(three: Comparison[Simulation]) -> None:
         assert line.get_ydata() == pytest.approx(mean)
     looks = {(line.get_marker(), line.get_linestyle(), str(line._dash_pattern)) for line in
              lines.values()}  # fmt: skip
-    assert len(looks) == 3  # also without colour
+    assert len(looks) == 3  # also without color
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(three)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("round", "regret / range")
 

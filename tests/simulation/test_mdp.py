@@ -54,7 +54,7 @@ def by_hand(result, adversary, replicate, seed, few):
     learner = SCBRL([2, 3], 2, T, constants={"few": few}, seed=result.seed(replicate))
     key = replicate_key(root_of(seed), replicate)
     beta = min(0.5, np.sqrt(10 / T))
-    expected, realised, total = 0.0, 0.0, np.zeros(LAYERS.n_pairs)
+    expected, realized, total = 0.0, 0.0, np.zeros(LAYERS.n_pairs)
     for t in range(1, T + 1):
         plan = learner.ask()
         if learner.phase == "playing":
@@ -69,11 +69,11 @@ def by_hand(result, adversary, replicate, seed, few):
         states, actions = walk_of(MDP, plan, key, t)
         seen = paid(LAYERS, losses, states, actions)
         expected += q @ losses
-        realised += seen.sum()
+        realized += seen.sum()
         total += losses
         learner.tell(plan, states, actions, seen)
     best, _ = best_policy(MDP, total)
-    return realised - best, expected - best, learner
+    return realized - best, expected - best, learner
 
 
 def smallest_reach(learner):
@@ -108,8 +108,8 @@ def test_regret_is_what_it_says(make, few):
         SCBRL([2, 3], 2, T, constants={"few": few}), MDP, adversary, replicates=2, seed=5
     )
     for r in range(2):
-        realised, expected, learner = by_hand(result, adversary, r, seed=5, few=few)
-        assert result.regret[r, -1] == pytest.approx(realised, abs=1e-9)
+        realized, expected, learner = by_hand(result, adversary, r, seed=5, few=few)
+        assert result.regret[r, -1] == pytest.approx(realized, abs=1e-9)
         assert result.pseudo_regret[r, -1] == pytest.approx(expected, abs=1e-9)
         assert result.explored[r] == learner.episodes_explored
         assert result.reach[r] == pytest.approx(smallest_reach(learner), abs=1e-12)
@@ -317,7 +317,7 @@ def test_errors():
         simulate_mdp(UniformPolicy([2], 2), MDP, Stochastic(), 10)
     with pytest.raises(ValueError, match="any number of episodes: say episodes="):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, Stochastic())
-    with pytest.raises(TypeError, match="episodes must be a whole number"):
+    with pytest.raises(TypeError, match="episodes must be an integer"):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, Stochastic(), 10.9)
     with pytest.raises(ValueError, match="checkpoints"):
         simulate_mdp(UniformPolicy([2, 3], 2), MDP, Stochastic(), 10, checkpoints=[11])

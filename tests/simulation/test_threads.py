@@ -97,7 +97,7 @@ def test_a_choice_that_threads_tell_at_once_is_told_once():
     assert SCB.load(learner.save()).save() == learner.save()
 
 
-def test_outstanding_choices_are_those_of_one_moment():
+def test_outstanding_choices_are_a_snapshot():
     learner, done = SCB(4, seed=0), threading.Event()
 
     def work():

@@ -1,4 +1,4 @@
-"""AdaINF: signed, scale-free and shift-free (docs/theory/ada-inf.md, section 1)."""
+"""AdaINF: signed, scale-free and translation-invariant (docs/theory/ada-inf.md, section 1)."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     horizon : int
         The number of layers.
     most : int
-        More possible transitions than this are refused: most learners keep them all. One that keeps
-        those that it has seen (`PolicyOptimization`) can do with more.
+        More possible transitions than this raise an error: most learners store them all. One that
+        stores those that it has seen (`PolicyOptimization`) can do with more.
 
     Attributes
     ----------

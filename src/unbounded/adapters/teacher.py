@@ -1,4 +1,4 @@
-"""A learner as a teacher: which task should a student practise next?"""
+"""A learner as a teacher: which task should a student practice next?"""
 
 from __future__ import annotations
 

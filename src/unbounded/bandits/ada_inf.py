@@ -73,9 +73,9 @@ class State(NamedTuple):
         require(self.clipped < t, "there are no so many losses")
         if t > warm(params):
             B = as_told(self.B)
-            require(smallest[0] <= B <= largest[0], "the centre is not within the losses")
+            require(smallest[0] <= B <= largest[0], "the center is not within the losses")
         else:
-            require(self.B.at == 0.0 and self.A == 0.0, "there is no centre yet")
+            require(self.B.at == 0.0 and self.A == 0.0, "there is no center yet")
         require(n == 1 or (self.A > 0.0) == (arms.S > 0.0), "the scale does not fit the rate")
         arms.check_for(exploring(params, t) if arms.S > 0.0 else 0.0)
 
@@ -256,7 +256,7 @@ class AdaINF(Learner):
         guarantee="expected regret (max - min) (5.48 sqrt(n T) + O(n^(3/4) T^(1/4) + n)), up to "
         "logarithms in the lower order, docs/theory/ada-inf.md",
         scale_free=True,
-        shift_free=True,
+        translation_invariant=True,
         bound=bound,
         examples=({}, {"robust": False}, {"robust": False, "exploration": 1.0}, {"trim": 2}),
     )

@@ -37,7 +37,7 @@ from unbounded.validation import (
 
 TUNINGS = ("paid", "scale")
 PAID, SCALE = range(2)  # tunings B and A of docs/theory/one-sided.md
-LATE = ("usual", "proved")
+DELAYED = ("unadjusted", "adaptive")
 MOST_RANKS = 2048  # K of outliers="sqrt"
 Squares = Annotated[float, Values(0.0, 2.0**300)]  # in units of 4^e
 
@@ -50,7 +50,7 @@ class Params(NamedTuple):
     tuning: int  # PAID (B): eta_t = c / sqrt(C_max^2 + Z); SCALE (A): eta_t = c / sqrt(V)
     rate: float  # c
     nu: float  # gamma_t = nu / (n + t)
-    counts: bool  # late="proved": V has a term per ask, with what was outstanding (Theorem O6)
+    counts: bool  # delayed="adaptive": V has a term per ask, with what was outstanding (Theorem O6)
 
 
 class State(NamedTuple):
@@ -85,7 +85,7 @@ def init(params: Params) -> State:
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw k_t from p_t; the memo is p_{t,k} + gamma_t."""
+    """Draw k_t from p_t; the ask_info is p_{t,k} + gamma_t."""
     arm, p_k = tsallis_arms.draw(state.arms, word)
     return arm, p_k, p_k + params.nu / (params.n + state.t)  # gamma_t = nu / (n + t)
 
@@ -186,12 +186,12 @@ class CostSCB(Learner):
         Multiplies the learning rate.
     implicit : float
         The amount of implicit exploration; 0 has the smallest expected regret, and a heavy tail.
-    late : {"usual", "proved"}
-        How to learn from delayed feedback. "usual" counts tells, as all learners here do: good in
-        practice, but no regret bound is known for it. "proved" lowers the learning rate with the
-        number of outstanding asks. It has a regret bound (Theorem O6), requires ``tune="scale"``,
-        ``implicit=0`` and a number of ``outliers``, and ``rate=1`` is best. It takes O(n) for an
-        ask, and `forget` raises.
+    delayed : {"unadjusted", "adaptive"}
+        How to learn from delayed feedback. "unadjusted" counts tells, as all learners here do:
+        good in practice, but no regret bound is known for it. "adaptive" lowers the learning rate
+        with the number of outstanding asks. It has a regret bound (Theorem O6), requires
+        ``tune="scale"``, ``implicit=0`` and a number of ``outliers``, and ``rate=1`` is best. It
+        takes O(n) for an ask, and `forget` raises.
 
     Notes
     -----
@@ -241,7 +241,7 @@ class CostSCB(Learner):
         tune: Literal["paid", "scale"] = "paid",
         rate: float = 2.0,
         implicit: float = 1.0,
-        late: Literal["usual", "proved"] = "usual",
+        delayed: Literal["unadjusted", "adaptive"] = "unadjusted",
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -257,12 +257,12 @@ class CostSCB(Learner):
         tuning = checked_option("tune", tune, TUNINGS)
         rate = checked_constant("rate", rate)
         implicit = checked_factor("implicit", implicit)
-        counts = checked_option("late", late, LATE) == LATE.index("proved")
+        counts = checked_option("delayed", delayed, DELAYED) == DELAYED.index("adaptive")
         if counts and (growing or tuning == PAID or implicit > 0.0):
             raise ArgumentValueError(
-                "late",
-                "='proved' is proved for tune='scale', implicit=0 and a number of outliers: "
-                "set these, or late='usual'",
+                "delayed",
+                "='adaptive' has a regret bound for tune='scale', implicit=0 and a number of "
+                "outliers: set these, or delayed='unadjusted'",
             )
         params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         self._counts = counts
@@ -277,13 +277,14 @@ class CostSCB(Learner):
     def _drop(self, number: int) -> None:
         if self._params.counts:
             raise RuntimeError(
-                "late='proved' needs every loss: tell() it, or make the learner with late='usual'"
+                "delayed='adaptive' needs every loss: tell() it, or make the learner with "
+                "delayed='unadjusted'"
             )
         super()._drop(number)
 
     @property
     def below(self) -> int:
-        """How many losses were below ``lower``, and taken as ``lower``."""
+        """Return the number of losses below ``lower``, which were taken as ``lower``."""
         return int(self._scalar("below"))
 
     def _tenfold(self) -> tuple[float, float]:

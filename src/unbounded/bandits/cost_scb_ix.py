@@ -55,7 +55,7 @@ def init(params: Params) -> State:
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw k_t from p_t; the memo is p_{t,k} + gamma_t."""
+    """Draw k_t from p_t; the ask_info is p_{t,k} + gamma_t."""
     gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # eta_t C_t / 2
     arm, p_k = shannon_arms.draw(state.arms, word)
     return arm, p_k, p_k + gamma
@@ -157,7 +157,7 @@ class CostSCBIX(Learner):
 
     @property
     def below(self) -> int:
-        """How many losses were below ``lower``, and taken as ``lower``."""
+        """Return the number of losses below ``lower``, which were taken as ``lower``."""
         return int(self._scalar("below"))
 
     def _tenfold(self) -> tuple[float, float]:

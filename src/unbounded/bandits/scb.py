@@ -70,7 +70,7 @@ def init(params: Params) -> State:
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw k_t from q_t; the memo is q_{t,k}."""
+    """Draw k_t from q_t; the ask_info is q_{t,k}."""
     arm, q_k = tsallis_arms.draw(state.arms, word)  # line 4
     return arm, q_k, q_k
 
@@ -172,7 +172,7 @@ class SCB(Learner):
     )
 
     _remedy = (
-        "where a least possible loss is known, CostSCB(n_arms, outliers='sqrt') ignores "
+        "where a lower bound on the losses is known, CostSCB(n_arms, outliers='sqrt') ignores "
         "such losses; else clip those that say nothing about their arm before you tell them"
     )
 

@@ -67,7 +67,7 @@ def init(params: Params) -> State:
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw k_t from q_t; the memo is q_{t,k} + gamma_t."""
+    """Draw k_t from q_t; the ask_info is q_{t,k} + gamma_t."""
     # Line 8: eta_t C_t / 2, in which C_t cancels; for t = 1 too (erratum E7).
     gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))
     arm, q_k = shannon_arms.draw(state.arms, word)  # line 4
@@ -164,8 +164,8 @@ class SCBIX(Learner):
     )
 
     _remedy = (
-        "where a least possible loss is known, CostSCBIX(n_arms, outliers=k) ignores such losses; "
-        "else clip those that say nothing about their arm before you tell them"
+        "where a lower bound on the losses is known, CostSCBIX(n_arms, outliers=k) ignores such "
+        "losses; else clip those that say nothing about their arm before you tell them"
     )
 
     def __init__(

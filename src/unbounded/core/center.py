@@ -30,7 +30,7 @@ class Center(NamedTuple):
 
     def check(self) -> None:
         """Reject a center that is lifted and not tiny."""
-        require(not self.lifted or abs(self.at) <= _TINY * _UNIT, "the centre is not that small")
+        require(not self.lifted or abs(self.at) <= _TINY * _UNIT, "the center is not that small")
 
 
 ORIGIN = Center(0.0, False)

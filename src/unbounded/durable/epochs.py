@@ -37,7 +37,7 @@ def next_learner(old: AskTell[Any], n_arms: int, epoch: int) -> Learner:
     stream = old._bits.state["state"]
     seed = SeedSequence([stream["state"], stream["inc"], epoch])
     new = type(old)(**{**old.settings, "n_arms": n_arms}, seed=seed)
-    if new.scale == old.scale:  # it was told the range, or has seen nothing
+    if new.scale == old.scale:  # it was given the range, or has seen nothing
         return new
     state = new._state()
     for field, value in old._state()._asdict().items():

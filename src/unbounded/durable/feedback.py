@@ -1,4 +1,4 @@
-"""What is told: checked, as the journal keeps it, and as a learner takes it."""
+"""Feedback: checked, as the journal stores it, and as a learner takes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unbounded.validation import checked_loss, checked_losses, checked_numbers
 
 
 class Feedback(NamedTuple):
-    """What is told, as the journal keeps it: one number, or a payload and its sum."""
+    """Return feedback as the journal stores it: one number, or a payload and its sum."""
 
     loss: float
     payload: bytes | None = None

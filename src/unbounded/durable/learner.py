@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SYNCHRONOUS = ("normal", "full")
-_REPEATED = ("refuse", "ignore")
+_REPEATED = ("raise", "ignore")
 _AT_ONCE = 1000  # choices that are expired in one transaction
 
 
@@ -152,7 +152,7 @@ class Durable:
         rewards: ArrayLike | None = None,
         states: ArrayLike | None = None,
         actions: ArrayLike | None = None,
-        repeated: Literal["refuse", "ignore"] = "refuse",
+        repeated: Literal["raise", "ignore"] = "raise",
     ) -> bool:
         """Report the loss of a choice, in any process, once.
 
@@ -163,7 +163,7 @@ class Durable:
         loss, reward, losses
             As for the ``tell`` of the learner. MDPs: ``states``, ``actions``, and ``losses`` or
             ``rewards``.
-        repeated : {"refuse", "ignore"}
+        repeated : {"raise", "ignore"}
             What to do if it was told or has expired before.
 
         Returns
@@ -272,7 +272,7 @@ class Durable:
         rewards: ArrayLike | None = None,
         states: ArrayLike | None = None,
         actions: ArrayLike | None = None,
-        repeated: Literal["refuse", "ignore"] = "refuse",
+        repeated: Literal["raise", "ignore"] = "raise",
     ) -> bool:
         """`tell`, in a thread of its own."""
         call = partial(self.tell, ticket, loss, reward=reward, losses=losses, rewards=rewards)
@@ -352,7 +352,7 @@ class Durable:
     # ------------------------------------------------------------------ keeping
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the file of one moment to ``path``, while everybody goes on.
+        """Copy a snapshot of the file to ``path``, while everybody goes on.
 
         The copy gets its name when it is complete. Use this to upload or hash the file too.
         """

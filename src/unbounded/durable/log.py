@@ -47,7 +47,7 @@ EPISODES: dict[str, Any] = {
 
 
 def log(session: Session, learner: Any) -> pl.DataFrame:
-    """Return the log of the file of one moment; every row of the journal is checked.
+    """Return the log of a snapshot of the file; every row of the journal is checked.
 
     ``learner`` is the one of the file, at any moment.
     """

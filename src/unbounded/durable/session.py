@@ -103,7 +103,7 @@ class Session:
         return self.look(act)
 
     def look(self, work: Callable[[], R]) -> R:
-        """Let ``work`` look at the file of one moment."""
+        """Let ``work`` read a snapshot of the file."""
         return self._turn(lambda: self.store.read(work))
 
     def _turn(self, work: Callable[[], R]) -> R:

@@ -1,4 +1,4 @@
-"""A durable learner of one moment."""
+"""Snapshots of a durable learner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unbounded.learners.bandit import Learner
 
 @dataclass(frozen=True)
 class Status:
-    """A durable learner of one moment: what `Durable.status` returns."""
+    """A snapshot of a durable learner: what `Durable.status` returns."""
 
     algorithm: str
     settings: Mapping[str, Any]

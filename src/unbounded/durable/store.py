@@ -136,7 +136,7 @@ class Store:
             self._patiently(connection, "PRAGMA journal_mode = WAL")
 
     def _tables(self, connection: sqlite3.Connection) -> int:
-        """How many tables there are, if they are ours: who sees them must see whose they are."""
+        """Return the number of tables, if they are ours: who sees them must see whose they are."""
         tables, application, version = (
             int(self._patiently(connection, statement)[0][0])
             for statement in (
@@ -266,7 +266,7 @@ class Store:
         return result
 
     def read(self, work: Callable[[], R]) -> R:
-        """Let ``work`` look at the file of one moment; that stops nobody."""
+        """Let ``work`` read a snapshot of the file; that blocks nobody."""
         while True:
             connection = self._opened()
             try:
@@ -331,7 +331,7 @@ class Store:
 
     @contextmanager
     def sentences(self) -> Iterator[None]:
-        """Say in a sentence what SQLite and the system do not like."""
+        """Describe an error of SQLite or of the system."""
         try:
             yield
         except sqlite3.Error as error:

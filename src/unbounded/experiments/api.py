@@ -1,4 +1,4 @@
-"""The laboratory from Python: experiments in, polars frames out."""
+"""Experiments from Python: experiments in, polars frames out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unbounded.io import printable
 
 
 class Job(NamedTuple):
-    """An experiment, its cells, and where its results are kept; what `run` does step by step.
+    """An experiment, its cells, and where its results are stored; what `run` does step by step.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ VIEWS = (
 
 
 class ConfigError(ValueError):
-    """What is wrong with an experiment, where, and what would be right."""
+    """An error in an experiment: where, what is wrong, and the remedy."""
 
 
 class Entry(msgspec.Struct, frozen=True):

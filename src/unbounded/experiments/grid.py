@@ -80,7 +80,7 @@ class Described(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is kept beside results, so that who looks at them need import nothing."""
+    """Return what is stored beside results, so that reading them imports nothing."""
 
     experiment: Experiment
     cells: list[Cell]
@@ -130,7 +130,7 @@ def made_otherwise(cell: Cell) -> bool:
 
 
 class _Size(NamedTuple):
-    """What is played on: a number of arms, or a world."""
+    """The size of what is played: a number of arms, or an MDP."""
 
     arms: int | None
     world: str | None

@@ -229,7 +229,7 @@ def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
 def mdp_learner(
     name: str, settings: Mapping[str, Any], mdp: LayeredMDP, episodes: int, *, start: bool = True
 ) -> MDPLearner:
-    """Return the learner that an experiment names, for a world and a number of episodes.
+    """Return the learner that an experiment names, for an MDP and a number of episodes.
 
     With ``start=False`` its arguments are checked and no more: nothing is compiled for it.
     """

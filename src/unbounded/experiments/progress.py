@@ -1,4 +1,4 @@
-"""How far a run is, and how long it will take."""
+"""Progress of a run, and the time that it will take."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Watcher(Protocol):
 
 
 class Progress:
-    """How far a run is: replicates of each cell that are done, running and failed.
+    """Progress of a run: replicates of each cell that are done, running and failed.
 
     ``share`` are those that the run is about, ``spans`` those that were missing when it began.
     """

@@ -153,7 +153,7 @@ def sources_of(module: str) -> Sources:
     """A digest of a module, of what it imports of its own package and of the current directory,
     and the names of what it imports of this one.
 
-    The code in memory must be that of the files: results are kept under the digest.
+    The code in memory must be that of the files: results are stored under the digest.
     """
     digest, ours = hashlib.sha256(), set()
     for name in sorted(_own_modules(module)):

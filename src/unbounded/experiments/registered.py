@@ -39,7 +39,7 @@ _SEED = Parameter("seed", int, 0, "int", "Of the world; the same in every replic
 
 @dataclass(frozen=True)
 class Registered:
-    """A class, or a function that builds a world, that an experiment can name."""
+    """A class, or a function that builds an MDP, that an experiment can name."""
 
     name: str  # what experiments call it
     cls: Any  # makes one from its settings
@@ -121,7 +121,7 @@ def _lists_in(value: Any) -> int:
 
 
 def _nesting(annotation: Any) -> int:
-    """How deep the lists of one value nest: from list[float] 1, from `Nested` what it says."""
+    """Return how deep lists of one value nest: from list[float] 1, from `Nested` its depth."""
     parts = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return next((one.depth for one in parts[1:] if isinstance(one, Nested)), _nesting(parts[0]))

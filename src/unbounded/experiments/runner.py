@@ -66,7 +66,7 @@ def run_cells(
     replicates : int
         Of each cell.
     store : Store, optional
-        Where results are kept as they come, and looked up before; without it, in memory. One of a
+        Where results are stored as they come, and looked up before; without it, in memory. One of a
         shard has only the replicates of the shard run, and the result has only these.
     engine, workers
         See `unbounded.experiments.engine.open_engine`.
@@ -195,7 +195,7 @@ class _Loop:
         with ExitStack() as waiting:
             if self._says:
                 names = ", ".join(name for name, _ in self._cold)
-                what = f"compiling what is not kept yet of {names}, once per machine"
+                what = f"compiling what is not cached yet of {names}, once per machine"
                 waiting.enter_context(said(what, after=_WORKERS_START))
             while self._cold or self._running or self._warming or self._queue or self._suspects:
                 self._submit(engine)

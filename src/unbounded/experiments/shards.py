@@ -1,4 +1,4 @@
-"""What is left to run, and shards: parts that need nothing of one another but a directory.
+"""The cells left to run, and shards: parts that need nothing of one another but a directory.
 
 Which replicates a shard has follows from the experiment alone, not from what is stored: shards that
 start at different times agree on it without talking to one another. `script` has Slurm run them.

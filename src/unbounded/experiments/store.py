@@ -57,7 +57,7 @@ class StoreError(RuntimeError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Say in a sentence why ``path`` could not be written."""
+    """Return the reason why ``path`` could not be written."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""What a worker does: play some replicates of some cells, and hand back arrays.
+"""The work of one process: play some replicates of some cells, and return arrays.
 
-Workers import this module and not the rest of the laboratory, so that they start fast and need
-neither the disk nor its formats. Only numbers, strings and arrays travel.
+Workers import this module and not the rest of `unbounded.experiments`, so that they start fast and
+need neither the disk nor its formats. Only numbers, strings and arrays travel.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
 
 
 class Warmed(NamedTuple):
-    """What is known of a cell before it is run."""
+    """Return what is known of a cell before it is run."""
 
     seconds_per_round: float
     compiling: float  # seconds
@@ -168,7 +168,7 @@ def run_with(parsed: Parsed, run: Callable[[Work], list[Outcome]], work: Work) -
 
 
 # What makes columns of a play, of this directory. Named here, and not found by their imports: those
-# lead to all of the laboratory, and an edit of the display should not run anything again.
+# lead to all of `unbounded.experiments`, and an edit of the display should not run anything again.
 _COLUMNS = ("grid", "names", "task")
 _SIMULATORS: Mapping[Kind, tuple[str, ...]] = {
     "bandits": ("unbounded.simulation.bandit",),
@@ -309,7 +309,7 @@ def _parts(settings: Settings) -> list[Code]:
 
 
 def seconds_to_compile(kind: Kind, learner: str) -> float:
-    """About how long it takes to compile a learner, if that is not kept."""
+    """Estimate the seconds to compile a learner, if that is not cached."""
     return float(known(kind, "learners")[learner].cls.spec.seconds_to_compile)
 
 

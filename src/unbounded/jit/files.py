@@ -41,7 +41,7 @@ _REMEDY = "UNBOUNDED_CACHE_DIR may name a directory that only you can write"
 
 
 class CacheWarning(RuntimeWarning):
-    """Compiled code is not kept, so that every process compiles again; it says why.
+    """Compiled code is not cached, so that every process compiles again; it says why.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class CacheWarning(RuntimeWarning):
 @cache
 def say(reason: str) -> None:
     """Warn, once in a process, that nothing is kept."""
-    warnings.warn(f"compiled code is not kept: {reason}", CacheWarning, stacklevel=2)
+    warnings.warn(f"compiled code is not cached: {reason}", CacheWarning, stacklevel=2)
 
 
 def places() -> tuple[Path, ...]:
@@ -78,7 +78,7 @@ def _places(chosen: str | None, caches: str | None) -> tuple[Path, ...]:
 
 
 def distrust(directory: Path) -> str:
-    """Who else could have written what is in a directory, as a sentence; empty if nobody could."""
+    """Name who else could have written the files of a directory; empty if nobody could."""
     if not hasattr(os, "geteuid"):
         return ""
     for path in (directory, *directory.parents):

@@ -281,7 +281,7 @@ class Pace:
 
     @property
     def rounds(self) -> int:
-        """How many rounds to interpret at a time."""
+        """Return how many rounds to interpret at a time."""
         return max(1, int(_SLICE / self._seconds)) if self._seconds else _FIRST
 
     @contextmanager

@@ -29,7 +29,7 @@ __all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
 SETTLED = 1000  # rounds after which the scale of the losses should be known
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
 _LEAST = 2.0**-200  # a probability that is never drawn
-_MOST_MEMO = 2.0**200
+_MOST_ASK_INFO = 2.0**200
 _ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
 
 
@@ -111,17 +111,19 @@ class Learner(AskTell[Choice]):
             if self._choose_steps():
                 return self._ask(self._buffer)
             steps = self._steps.interpreted
-            arm, probability, memo, number = self._on_a_copy(
+            arm, probability, ask_info, number = self._on_a_copy(
                 steps.ask_and_count if self._counts else steps.ask
             )
-            return int(arm), float(probability), float(memo), int(number)
+            return int(arm), float(probability), float(ask_info), int(number)
 
-    def _tell_interpreted(self, _: Vector, arm: int, memo: float, number: int, loss: Any) -> None:
+    def _tell_interpreted(
+        self, _: Vector, arm: int, ask_info: float, number: int, loss: Any
+    ) -> None:
         with self._lock:
             if self._choose_steps():
-                self._tell(self._buffer, arm, memo, number, loss)
+                self._tell(self._buffer, arm, ask_info, number, loss)
             else:
-                self._on_a_copy(self._steps.interpreted.tell, arm, memo, number, loss)
+                self._on_a_copy(self._steps.interpreted.tell, arm, ask_info, number, loss)
 
     def _warm_up(self) -> None:
         """Run every compiled step once."""
@@ -214,12 +216,12 @@ class Learner(AskTell[Choice]):
             record = self._records.get(choice.id)
         if record is None:
             _, record = self._held(choice)
-        arm, _, memo, number = record
+        arm, _, ask_info, number = record
         self._telling = record
         try:
             found = self._records.pop(number, None)
             if found is not None:
-                self._tell(self._buffer, arm, memo, number, value)
+                self._tell(self._buffer, arm, ask_info, number, value)
         except BaseException:  # an interrupt, before the compiled step or after it
             if self._buffer[TOLD + number % RING] != number:
                 self._records[number] = record
@@ -251,7 +253,7 @@ class Learner(AskTell[Choice]):
         return value
 
     def _look_twice(self, loss: float) -> None:
-        """Warn of a loss below the least possible one, and of one that spoils the scale."""
+        """Warn of a loss below the lower bound, and of one that spoils the scale."""
         if loss < self._least:
             if self._scalar("below") == 0.0:
                 self._warn(BELOW.format(loss, self._least), UserWarning, stacklevel=4)
@@ -311,7 +313,7 @@ class Learner(AskTell[Choice]):
 
     @property
     def rounds(self) -> int:
-        """How many losses have been told."""
+        """Return the number of losses told."""
         return int(self._scalar("t")) - 1
 
     @property
@@ -357,19 +359,19 @@ class Learner(AskTell[Choice]):
         return int(buffer[ASKED])
 
     def _kept(self, record: tuple[Any, ...]) -> list[Any]:
-        arm, probability, memo, _ = record
-        return [arm, probability, memo]
+        arm, probability, ask_info, _ = record
+        return [arm, probability, ask_info]
 
     def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
-        arm, probability, memo = kept
+        arm, probability, ask_info = kept
         documents.whole_number(arm, self.n_arms)
-        if not (type(probability) is type(memo) is float and _LEAST <= probability <= 1.0):
+        if not (type(probability) is type(ask_info) is float and _LEAST <= probability <= 1.0):
             raise ValueError(f"choice {number} has probability {probability!r}")
-        # The package's algorithms divide by the memo; what a user's may mean is not known.
+        # The package's algorithms divide by the ask_info; what a user's may mean is not known.
         ours = self.spec.module.partition(".")[0] == "unbounded"
-        if not (probability if ours else -_MOST_MEMO) <= memo <= _MOST_MEMO:
-            raise ValueError(f"choice {number} remembers {memo!r}")
-        return arm, probability, memo, number
+        if not (probability if ours else -_MOST_ASK_INFO) <= ask_info <= _MOST_ASK_INFO:
+            raise ValueError(f"choice {number} remembers {ask_info!r}")
+        return arm, probability, ask_info, number
 
     @classmethod
     def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:

@@ -24,8 +24,8 @@ from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS,
 class Entries(NamedTuple):
     """An algorithm's steps over its buffer, compiled."""
 
-    ask: Any  # buffer -> arm (-1: no random words left), probability, memo, number
-    tell: Any  # buffer, arm, memo, number, loss
+    ask: Any  # buffer -> arm (-1: no random words left), probability, ask_info, number
+    tell: Any  # buffer, arm, ask_info, number, loss
     look: Any  # buffer, q
     scale: Any  # buffer -> float
     ask_and_count: Any  # as ask, and then the algorithm's ``asked``
@@ -45,12 +45,12 @@ def entries(spec: BanditSpec) -> Entries:
             return -1, 0.0, 0.0, asked
         buffer[ASKED] += 1.0
         word = words(buffer)[FIRST_WORD + asked % WORDS]
-        arm, probability, memo = act(params_of(buffer), state_of(buffer), word)
-        return arm, probability, memo, asked
+        arm, probability, ask_info = act(params_of(buffer), state_of(buffer), word)
+        return arm, probability, ask_info, asked
 
-    def tell(owner: Any, arm: int, memo: float, number: int, loss: Any) -> None:
+    def tell(owner: Any, arm: int, ask_info: float, number: int, loss: Any) -> None:
         buffer = borrowed(owner)
-        pack(buffer, update(params_of(buffer), state_of(buffer), arm, memo, loss))
+        pack(buffer, update(params_of(buffer), state_of(buffer), arm, ask_info, loss))
         buffer[TOLD + number % RING] = number  # with the update, whoever is interrupted
 
     def look(owner: Any, q: Any) -> None:
@@ -102,7 +102,7 @@ def _law_distribution(params: Any, state: Any, q: Vector) -> None:
 
 
 def _law_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
-    """Draw an arm from the law; the memo is its probability."""
+    """Draw an arm from the law; the ask_info is its probability."""
     arm, q_k = draw(state.law, word)
     return arm, q_k, q_k
 
@@ -113,7 +113,7 @@ def _arms_distribution(params: Any, state: Any, q: Vector) -> None:
 
 
 def _arms_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
-    """Draw an arm; the memo is its probability."""
+    """Draw an arm; the ask_info is its probability."""
     arm, q_k = draw(state.arms, word)
     return arm, q_k, q_k
 

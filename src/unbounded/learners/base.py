@@ -27,8 +27,8 @@ from unbounded.validation import check_settings, checked_count, shown
 _MOST = 2**53  # counts are kept in floats
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 BELOW = (
-    "a loss of {:g} is below the least possible one, {:g}, and is taken as that: tell the learner "
-    "a lower one (said once; learner.below counts)"
+    "a loss of {:g} is below the lower bound, {:g}, and is taken as that: make the learner with a "
+    "smaller one (said once; learner.below counts)"
 )
 
 
@@ -102,7 +102,7 @@ class AskTell(Repeatable, Generic[T]):
     _fresh: Callable[[], Vector]  # the buffer of a learner that knows nothing yet
     _fewest_entries: Callable[[Mapping[str, Any]], int]  # of a buffer with these settings
     _ticket: Callable[[int, tuple[Any, ...], str], T]  # of an outstanding record, by its issuer
-    _snapshot: Callable[[], tuple[Vector, dict[int, tuple[Any, ...]]]]  # both of one moment
+    _snapshot: Callable[[], tuple[Vector, dict[int, tuple[Any, ...]]]]  # of both at once
     _kept: Callable[[tuple[Any, ...]], list[Any]]  # a record as JSON, for `_record_of`
     _record_of: Callable[[int, list[Any]], tuple[Any, ...]]  # what was kept, or a ValueError
     _check_counts: Callable[[], None]  # asks, tells and outstanding tickets must fit together
@@ -202,7 +202,7 @@ class AskTell(Repeatable, Generic[T]):
 
     @property
     def _asked(self) -> int:
-        """How many tickets were issued, which is the number of the next."""
+        """Return the number of tickets issued, which is the number of the next."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ looking

@@ -37,15 +37,15 @@ class Plan(Ticket):
     True
     """
 
-    __slots__ = ("_layers", "_memo", "_pi", "_words")
+    __slots__ = ("_ask_info", "_layers", "_pi", "_words")
 
     def __init__(
-        self, layers: Layers, pi: Vector, memo: int, words: Any, number: int, learner: str
+        self, layers: Layers, pi: Vector, ask_info: int, words: Any, number: int, learner: str
     ) -> None:
         self.id = number
         self._layers = layers
         self._pi = pi
-        self._memo = memo
+        self._ask_info = ask_info
         self._words = words
         self._learner = learner
 
@@ -57,7 +57,7 @@ class Plan(Ticket):
     @property
     def component(self) -> int | None:
         """Which exploration policy it is; None for the learner's own."""
-        return None if self._memo < 0 else self._memo
+        return None if self._ask_info < 0 else self._ask_info
 
     def act(self, h: int, state: int) -> int:
         """Action in state ``state`` of layer ``h = 0 .. H - 1``."""

@@ -73,7 +73,7 @@ class MDPLearner(AskTell[Plan]):
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
     _said_unsolved = False
     _warms_up = False  # whether to run compiled steps in any case
-    _least: Vector | None = None  # of learners that are told the least possible losses: those
+    _least: Vector | None = None  # lower bounds on the losses, of learners that are given them
 
     def _begin(
         self, layers: Layers, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY
@@ -147,17 +147,17 @@ class MDPLearner(AskTell[Plan]):
             self._warn(said + "guarantee are for that many", UserWarning, stacklevel=3)
 
     def _planned(self, words: Any) -> tuple[Any, ...]:
-        """What is kept of a plan: memo, policy, random words, and the episodes told before it."""
+        """Return the record of a plan: ask_info, policy, random words, and its episode."""
         pi = np.empty(self.layers.n_pairs)
         compiled = self._warms_up or self._steps.ready
         steps = self._steps.compiled if compiled else self._steps.interpreted
-        memo = int(steps.ask(self._buffer, self.layers.table, words[0], pi))
+        ask_info = int(steps.ask(self._buffer, self.layers.table, words[0], pi))
         pi.flags.writeable = False
-        return memo, pi, words, self.episodes_told
+        return ask_info, pi, words, self.episodes_told
 
     def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Plan:
-        memo, pi, words, _ = record
-        return Plan(self.layers, pi, memo, words, number, issuer)
+        ask_info, pi, words, _ = record
+        return Plan(self.layers, pi, ask_info, words, number, issuer)
 
     @property
     def outstanding(self) -> Mapping[int, Plan]:
@@ -212,16 +212,16 @@ class MDPLearner(AskTell[Plan]):
         with self._lock:
             self._refuse_fork()
             self._settle()
-            number, (memo, pi, _, _) = self._held(plan)
+            number, (ask_info, pi, _, _) = self._held(plan)
             self._check_actions(pi, s, a)
-            if not self._learn(memo, s, a, values):
+            if not self._learn(ask_info, s, a, values):
                 self._grow()
-                self._learn(memo, s, a, values)
+                self._learn(ask_info, s, a, values)
             del self._records[number]
         self._warn_if_unsolved()
 
     def _warn_if_below(self, losses: Vector, least: Vector) -> None:
-        """Once, when a loss is below what was said to be the least possible one."""
+        """Warn once, when a loss is below the lower bound."""
         low = np.flatnonzero(losses < least)
         if low.size and self._scalar("below") == 0.0:
             loss, bound = losses[low[0]], least[low[0]]
@@ -237,14 +237,16 @@ class MDPLearner(AskTell[Plan]):
         said = unsolved(self.spec.name, tally.unsolved, tally.solves)
         self._warn(said, SolverWarning, stacklevel=3)
 
-    def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
+    def _learn(self, ask_info: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         """Run the algorithm's update; False if there is no room for it."""
         steps, lay = self._steps, self.layers.table
         if self._warms_up or steps.loaded:  # an interpreted update may take longer than loading
             solver = self.spec.solver()
-            return steps.compiled.tell(self._buffer, lay, solver, memo, states, actions, losses)[0]
+            return steps.compiled.tell(
+                self._buffer, lay, solver, ask_info, states, actions, losses
+            )[0]
         solver, tell = interpreted_pointer(self.spec.solver), steps.interpreted.tell
-        return bool(self._on_a_copy(tell, lay, solver, memo, states, actions, losses)[0])
+        return bool(self._on_a_copy(tell, lay, solver, ask_info, states, actions, losses)[0])
 
     def _check_actions(self, pi: Vector, states: Integers, actions: Integers) -> None:
         first = self.layers.table[PAIR, 1:-1]
@@ -281,12 +283,12 @@ class MDPLearner(AskTell[Plan]):
 
     @property
     def episodes_told(self) -> int:
-        """How many episodes have been told."""
+        """Return the number of episodes told."""
         return int(self._scalar("t")) - 1
 
     @property
     def made_for(self) -> int | None:
-        """How many episodes the learner was told to expect; None if any number will do."""
+        """Return the number of episodes that the learner was made for; None if there is none."""
         T = self._settings.get("episodes")
         if T is None:
             return None
@@ -294,12 +296,12 @@ class MDPLearner(AskTell[Plan]):
 
     @property
     def certificate(self) -> Solves:
-        """How well programs over occupancy measures have been solved so far, if there are any."""
+        """Return how well programs over occupancy measures were solved, if there are any."""
         return attrgetter(self.spec.solves)(self._state()) if self.spec.solves else NO_SOLVES
 
     @property
     def episodes_explored(self) -> int:
-        """How many episodes were exploration, in learners that have such a phase."""
+        """Return the number of exploration episodes, in learners that have such a phase."""
         return 0
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:

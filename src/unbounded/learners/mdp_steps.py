@@ -15,15 +15,15 @@ from unbounded.core.occupancy.layout import roll_forward
 from unbounded.jit.kernel import assign, borrowed, kernel
 from unbounded.learners.spec import Cache, MDPSpec
 
-OWN = -1  # memo of a plan that is the learner's own policy, not an explorer's
+OWN = -1  # ask_info of a plan that is the learner's own policy, not an explorer's
 
 
 class Entries(NamedTuple):
     """An algorithm's steps over its buffer, compiled."""
 
     look: Any  # buffer, lay, P, cache, q
-    ask: Any  # buffer, lay, word, pi -> memo
-    tell: Any  # buffer, lay, solver, memo, states, actions, losses -> told, room for another
+    ask: Any  # buffer, lay, word, pi -> ask_info
+    tell: Any  # buffer, lay, solver, ask_info, states, actions, losses -> told, room for another
 
 
 @cache
@@ -41,13 +41,13 @@ def entries(spec: MDPSpec) -> Entries:
         return act(lay, params_of(buffer), state_of(buffer), word, pi)
 
     def tell(
-        owner: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
+        owner: Any, lay: Any, solver: Any, ask_info: int, states: Any, actions: Any, losses: Any
     ) -> tuple[bool, bool]:
         buffer = borrowed(owner)
         params, state = params_of(buffer), state_of(buffer)
         if not room(state):
             return False, False
-        state = update(lay, params, state, solver, memo, states, actions, losses)
+        state = update(lay, params, state, solver, ask_info, states, actions, losses)
         pack(buffer, state)
         return True, room(state)
 

@@ -142,7 +142,7 @@ def restore_generator(bits: PCG64, fields: Mapping[str, str]) -> None:
 def whole_number(value: object, below: int) -> int:
     """``value``, if it is an int in 0 .. below - 1."""
     if type(value) is not int or not 0 <= value < below:
-        raise ValueError(f"{value!r} is not a whole number below {below}")
+        raise ValueError(f"{value!r} is not an integer below {below}")
     return value
 
 

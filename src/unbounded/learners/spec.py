@@ -8,8 +8,8 @@ step          bandits                                            MDPs
 ============  =================================================  ==========================
 init          params -> State                                    layers, params -> State
 distribution  fills q_t, the distribution over the arms          ... the occupancy measure
-act           word -> arm, probability, memo                     word -> policy, memo
-update        arm, memo, loss -> State                           episode, memo -> State
+act           word -> arm, probability, ask_info                     word -> policy, ask_info
+update        arm, ask_info, loss -> State                           episode, ask_info -> State
 ============  =================================================  ==========================
 
 `bandit_steps` and `mdp_steps` have the usual ``distribution`` and ``act``, and ``scale``.
@@ -138,8 +138,8 @@ class BanditSpec(Spec):
     """What the file of a bandit algorithm declares about itself.
 
     ``init(params) -> State``; ``distribution(params, state, q)`` fills ``q`` with q_t;
-    ``act(params, state, word) -> (arm, probability, memo)``;
-    ``update(params, state, arm, memo, loss) -> State``.
+    ``act(params, state, word) -> (arm, probability, ask_info)``;
+    ``update(params, state, arm, ask_info, loss) -> State``.
     """
 
     steps = (*Spec.steps, "scale")
@@ -151,7 +151,7 @@ class BanditSpec(Spec):
     asked: Callable[..., Any] | None = None
     feedback: Literal["bandit", "full"] = "bandit"  # update takes the arm's loss, or all losses
     delayed: bool = True  # whether several asks may be outstanding
-    shift_free: bool = False  # as ``scale_free``
+    translation_invariant: bool = False  # as ``scale_free``
     largest_loss: float = math.inf  # the largest absolute loss that is legal
     bound: Callable[[int, int], float] | None = None  # bound(n, T): the theorem's, on mean regret
     bound_unit: Literal["scale", "range"] = "range"  # of that: largest |loss|, or max - min
@@ -170,7 +170,7 @@ class BanditSpec(Spec):
 
 
 class Solves(NamedTuple):
-    """What is proved about the solves so far, of learners that solve programs."""
+    """The certificate of the solves so far, of learners that solve programs."""
 
     solves: int
     worst_gap: float  # largest certified gap, over the smallest weight of its solve
@@ -183,7 +183,7 @@ NO_SOLVES = Solves(0, 0.0, 0, 0, 0)
 
 
 class Cache(NamedTuple):
-    """Room for an MDP algorithm's ``distribution``, kept from call to call of one play."""
+    """Scratch for an MDP algorithm's ``distribution``, kept from call to call of one play."""
 
     explorers: Vector  # (n_pairs,): occupancy of a finished library of exploration policies
     known: Vector  # (1,): which library it is of; 0: none
@@ -214,8 +214,8 @@ class MDPSpec(Spec):
 
     ``init(layers, params) -> State``; ``distribution(lay, params, state, P, cache, q)`` fills ``q``
     with q_t, the occupancy measure under the transitions ``P`` of what ``act`` will play;
-    ``act(lay, params, state, word, pi) -> memo`` fills the policy of the next episode;
-    ``update(lay, params, state, solver, memo, states, actions, losses) -> State``.
+    ``act(lay, params, state, word, pi) -> ask_info`` fills the policy of the next episode;
+    ``update(lay, params, state, solver, ask_info, states, actions, losses) -> State``.
     """
 
     feedback: Literal["bandit", "full"] = "bandit"  # losses of the visited pairs, or of all, flat

@@ -72,7 +72,7 @@ class Outstanding(Mapping[int, T]):
     def __iter__(self) -> Iterator[int]:
         return iter(list(self._learner._records))
 
-    # Of one moment, although other threads ask and tell.
+    # A snapshot, although other threads ask and tell.
 
     def values(self) -> ValuesView[T]:
         return self._now().values()

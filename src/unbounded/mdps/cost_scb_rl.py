@@ -1,7 +1,7 @@
-"""CostSCBRL: scale-free learner for MDPs with costs, losses of a known least value.
+"""CostSCBRL: scale-free learner for MDPs with costs, losses with a known lower bound.
 
 FTRL over the occupancy measures of a confidence set, on losses that are clipped at the m-th largest
-one seen so far in their layer (docs/theory/one-sided-mdp.md). With a least value known, that
+one seen so far in their layer (docs/theory/one-sided-mdp.md). With a known lower bound, that
 clipping errs on one side only, so that there is no exploration phase and nothing is mixed in:
 
     L_hat += min(l, C_h)/(u + gamma_h) on visited pairs,   u: upper occupancy bounds,
@@ -62,7 +62,7 @@ class Params(NamedTuple):
     tolerance: float
     width: Bernstein  # of the boxes, with ln_ = log_term + ln t
     log_term: float
-    lower: Vector  # layers: the least possible losses
+    lower: Vector  # layers: lower bounds on the losses
     eta: Vector  # layers: times sqrt(t^)
     gamma: Vector  # layers: times sqrt(t^)
     possible: Vector  # triples: 1 or 0, if the support is known; else empty
@@ -116,7 +116,7 @@ def clock(params: Params, t: int) -> float:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, program: Any, memo: int,
+    lay: Integers, params: Params, state: State, program: Any, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode of the policy of q~."""
@@ -227,9 +227,9 @@ def _chosen(profile: str, **constants: float | None) -> Constants:
 
 
 class CostSCBRL(MDPLearner):
-    """Learner for layered MDPs with costs: losses with a known least value, of any size above it.
+    """Learner for layered MDPs with costs: losses with a known lower bound, of any size above it.
 
-    Where the least possible loss is known, and losses near it occur, this learns from the first
+    Where a lower bound on the losses is known, and losses near it occur, this learns from the first
     episode on: it needs no exploration, as `SCBRL` does, and no number of episodes.
 
     Parameters
@@ -239,8 +239,8 @@ class CostSCBRL(MDPLearner):
         Tune the rates for this number of episodes; by default for any number.
     delta : float, default 0.05
     lower : float or sequence of H floats, optional
-        The least possible loss, of every layer or of each; 0 by default. It should not be far below
-        the losses that occur.
+        The lower bound on the losses, of all layers or of each; 0 by default. It should not be far
+        below the losses that occur.
     best_reward : float or sequence of H floats, optional
         Instead of ``lower``, for rewards: the largest ones possible.
     outliers : int, default 0
@@ -363,7 +363,7 @@ class CostSCBRL(MDPLearner):
 
     @property
     def below(self) -> int:
-        """How many losses were below ``lower``, and taken as ``lower``."""
+        """Return the number of losses below ``lower``, which were taken as ``lower``."""
         return int(self._scalar("below"))
 
     def occupancy(self) -> Vector:

@@ -109,7 +109,7 @@ def room(state: State) -> bool:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    lay: Integers, params: Params, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode; every state's policy changes."""
@@ -299,7 +299,7 @@ class PolicyOptimization(MDPLearner):
 
     @property
     def transitions_seen(self) -> int:
-        """How many different transitions were seen, those of the first state included."""
+        """Return the number of different transitions seen, with those of the first state."""
         return int(self._scalar("seen.size"))
 
     @classmethod

@@ -66,7 +66,7 @@ class Params(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the search is."""
+    """Return the progress of the search."""
 
     version: int
     target: int  # which state is being sought, 0 .. S - 1; S: all are done
@@ -200,7 +200,7 @@ def distribution(
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    lay: Integers, params: Params, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from one episode of the current policy; losses are ignored."""

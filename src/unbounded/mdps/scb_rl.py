@@ -131,7 +131,7 @@ def update(
 
 
 class Exploration(NamedTuple):
-    """How the exploration phase went, or goes."""
+    """Progress of the exploration phase."""
 
     episodes: int  # so far
     per_state: int  # at most

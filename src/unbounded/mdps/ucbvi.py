@@ -81,7 +81,7 @@ Params = Bonus
 
 @kernel
 def update(
-    lay: Integers, bonus: Bonus, state: State, solver: int, memo: int,
+    lay: Integers, bonus: Bonus, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from the rewards of one episode, minus its losses."""

@@ -98,12 +98,12 @@ def answer(data: Data, chart: Chart | str, names: Sequence[str]) -> str:
     apart = _high(best) < _low(second)
     sentences.append(
         f"Next is {names[second.learner]} with {_text(second)}"
-        + ("." if apart else ", which the replicates do not tell from it.")
+        + ("." if apart else "; the difference is not statistically significant.")
     )
     untold = [one for one in panel.series if one.learner not in told]
     if told and best.learner in told and untold:
         sentences.append(
-            f"{names[best.learner]} was told the range of the losses; of those that were not, "
+            f"{names[best.learner]} was given the range of the losses; of those that were not, "
             f"{names[untold[0].learner]} is best with {_text(untold[0])}."
         )
     return " ".join(sentences)
@@ -211,7 +211,7 @@ def heatmap(data: Data) -> Chart | str:
         panels.append(Panel(data.keys(case), learners=learners, columns=names, heat=heat))
     return Chart(
         "heatmap", "Learner against adversary",
-        f"Mean {data.regret} at the last round, divided by {data.norm}. Stronger colour is worse.",
+        f"Mean {data.regret} at the last round, divided by {data.norm}. Stronger color is worse.",
         "heat", panels=panels, start=largest(panels),
     )  # fmt: skip
 

@@ -185,7 +185,7 @@ def quantiles(data: Data) -> Chart | str:
         found.append(Panel(data.keys(case), series, lines))
     return _chart(
         "quantiles", f"Tails: the (1 - δ) quantile of {data.regret}",
-        f"Of {data.regret if data.mdp else 'realised regret'} at the last round, divided by "
+        f"Of {data.regret if data.mdp else 'realized regret'} at the last round, divided by "
         f"{data.norm}, against ln(1/δ); a bound that holds with probability 1 - δ for every δ is a "
         "line there. Bands are 95% intervals, from order statistics.",
         Axis("ln(1/δ)"), Axis(f"quantile of {data.regret} / {data.norm}"), found,

@@ -158,7 +158,7 @@ class Data:
         """The same, and over what."""
         return (
             "Pseudo-regret (expected, exact by occupancy measures) over episodes" if self.mdp
-            else "Realised regret over rounds"
+            else "Realized regret over rounds"
         )  # fmt: skip
 
     @property

@@ -264,8 +264,8 @@ def _heat(place: Axes, panel: Panel, names: Sequence[str]) -> None:
         [math.nan if v is None else math.log(max(v, floor) / floor) for v in row]
         for row in panel.heat
     ]
-    colours = matplotlib.colors.LinearSegmentedColormap.from_list("heat", ["#ffffff", "#d79a78"])
-    place.imshow(shades, aspect="auto", cmap=colours, vmin=0.0)
+    colors = matplotlib.colors.LinearSegmentedColormap.from_list("heat", ["#ffffff", "#d79a78"])
+    place.imshow(shades, aspect="auto", cmap=colors, vmin=0.0)
     for i, row in enumerate(panel.heat):
         for j, v in enumerate(row):
             place.text(j, i, "–" if v is None else f"{v:.3g}", ha="center", va="center", fontsize=7)

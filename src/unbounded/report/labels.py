@@ -16,7 +16,7 @@ Variant = tuple[str, str]
 """A name, and all of its settings as JSON."""
 
 Known = Mapping[str, Registered | Described]
-"""What the laboratory knows of the names of one family; others are shown as they are."""
+"""Labels for the names of one family; others are shown as they are."""
 
 
 def short_names(variants: Sequence[Variant], known: Known) -> dict[Variant, str]:

@@ -27,7 +27,7 @@ _EPISODES = "episodes"  # what stands for the arms of a learner for MDPs
 
 
 class Seen(NamedTuple):
-    """What was seen of a durable learner at one moment."""
+    """A snapshot of a durable learner."""
 
     path: Path
     status: Status
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
     @property
     def told(self) -> pl.DataFrame:
-        """What was told, in that order, with the span of time that it is in."""
+        """Feedback in order, with the span of time that it is in."""
         told = self.log.filter(pl.col("loss").is_not_null()).sort("told_as").with_row_index("round")
         spans = min(_SPANS, max(told.height, 1))
         return told.with_columns(

@@ -17,7 +17,7 @@ from unbounded.io import read_regular
 
 
 class Results(NamedTuple):
-    """What is stored of one experiment."""
+    """The stored results of one experiment."""
 
     directory: Path
     file: Path

@@ -1,7 +1,7 @@
 """What a result offers beside its arrays: a line, a summary, a frame, a chart, a file.
 
 How that is done stands in `summary`, `tables` and `drawing`, which are imported when they are
-wanted, and by their names as text: the laboratory keys what it keeps by a hash of all that the
+wanted, and by their names as text: the experiment runner keys its results by a hash of all that the
 simulators import, and no number depends on how it is shown.
 """
 
@@ -33,7 +33,7 @@ class Shown(NamedTuple):
 
 
 BANDITS = Shown("regret", "regret", "range")
-"""Of bandits the realised regret, over the range of the losses."""
+"""Of bandits the realized regret, over the range of the losses."""
 
 MDPS = Shown("pseudo_regret", "pseudo-regret", "Σℓ∞")
 """Of MDPs the expected one, which is exact and less noisy."""
@@ -75,7 +75,7 @@ class Results:
     def to_frame(self, library: Literal["polars", "pandas"] = "polars") -> Any:
         """Return a row for each learner, replicate and checkpoint.
 
-        Columns have the names and the meaning of those of the laboratory.
+        Columns have the names and the meaning of those of experiments.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Played(Results):
             return np.where(size > 0.0, regret / size, 0.0)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return what the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        """Return the columns of frames, each of shape (replicates, checkpoints)."""
         raise NotImplementedError
 
     def met(self) -> NDArray[np.float64]:

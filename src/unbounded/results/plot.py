@@ -16,7 +16,7 @@ from unbounded.results import Played
 from unbounded.results.intervals import mean_interval
 from unbounded.validation import checked_flag
 
-COLOURS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")
+COLORS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
 MARKERS = ("o", "s", "^", "D", "v")
 
@@ -24,7 +24,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 def line(number: int) -> dict[str, Any]:
     """Return how matplotlib should draw the line of a learner with this number."""
     return {
-        "color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)],
+        "color": COLORS[number % len(COLORS)], "linestyle": DASHES[number % len(DASHES)],
         "marker": MARKERS[number % len(MARKERS)],
         "markersize": 3.0, "linewidth": 1.3, "markeredgewidth": 0.0,
     }  # fmt: skip

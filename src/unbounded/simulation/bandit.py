@@ -102,7 +102,7 @@ class Simulation(Played):
         return self._regret_over(size, pseudo)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return what the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        """Return the columns of frames, each of shape (replicates, checkpoints)."""
         columns: dict[str, NDArray[Any]] = {
             "regret": self.regret,
             "relative_regret": self.relative_regret("range"),

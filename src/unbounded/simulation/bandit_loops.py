@@ -89,9 +89,9 @@ def loops(spec: BanditSpec) -> Loops:
                     if row > 0:
                         distribution(params, state, q)
                     tally_expected(book, q, block[row])
-                arm, _, memo = act(params, state, words[start + row])
+                arm, _, ask_info = act(params, state, words[start + row])
                 tally_played(book, block[row, arm])
-                state = update(params, state, arm, memo, feedback(block, row, arm))
+                state = update(params, state, arm, ask_info, feedback(block, row, arm))
         book[ARM] = arm
         pack(buffer, state)
 
@@ -106,13 +106,13 @@ def loops(spec: BanditSpec) -> Loops:
         state = state_of(buffer)
         last = comparators.size
         for i in range(words.size):
-            arm, _, memo = act(params, state, words[i])
+            arm, _, ask_info = act(params, state, words[i])
             for c in range(last):
                 losses[c] = loss_of(adversary_params, adversary_state, t + i, comparators[c])
             loss = loss_of(adversary_params, adversary_state, t + i, arm)
             losses[last] = loss
             tally_some(book, cumulative, losses)
-            state = update(params, state, arm, memo, loss)
+            state = update(params, state, arm, ask_info, loss)
         pack(buffer, state)
 
     loop, on_demand = spec.entry(run, nogil=True), spec.entry(run_on_demand, nogil=True)

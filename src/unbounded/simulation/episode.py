@@ -36,7 +36,7 @@ class Book(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Room for the losses, the policy and the course of an episode."""
+    """Scratch for the losses, the policy and the course of an episode."""
 
     losses: Vector  # (n_pairs,)
     pi: Vector  # (n_pairs,)
@@ -53,7 +53,7 @@ def new_book(layers: Layers) -> Book:
 
 
 def new_walk(layers: Layers) -> Walk:
-    """Room for one episode at a time."""
+    """Scratch for one episode at a time."""
     H, X = layers.horizon, layers.n_pairs
     return Walk(np.empty(X), np.empty(X), np.empty(H, np.int64), np.empty(H, np.int64), np.empty(H))
 

@@ -103,7 +103,7 @@ class MDPSimulation(Played):
         return self._regret_over(size, pseudo)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return what the laboratory and frames show, each of shape (replicates, checkpoints)."""
+        """Return the columns of frames, each of shape (replicates, checkpoints)."""
         explored = self.explored[:, None]
         over = explored <= self.checkpoints
         return {

@@ -32,7 +32,7 @@ _BLOCK = 1 << 12  # episodes for which random words are held at a time
 
 @dataclass(frozen=True)
 class End:
-    """What is known when a replicate is over."""
+    """Totals of a replicate."""
 
     certificate: Any
     explored: int
@@ -68,7 +68,7 @@ def loop(spec: MDPSpec) -> Any:
         owner: Any, lay: Any, solver: Any, P: Any, words: Any, t: int, fill: Any, adversary: Any,
         key: int, seen_version: int, q: Any, cache: Any, walk: Any, book: Any,
     ) -> tuple[int, int, bool, bool]:  # fmt: skip
-        """How many episodes were played, the version of ``q``, and whether there is room; and
+        """Return how many episodes were played, the version of ``q``, whether there is room, and
         whether the last losses could be told."""
         buffer = borrowed(owner)
         params, state = params_of(buffer), state_of(buffer)
@@ -79,13 +79,13 @@ def loop(spec: MDPSpec) -> Any:
                 seen_version = state.version
             fill(adversary, t + played, q, lay, walk.losses)
             tally(lay, walk.losses, q, book)
-            memo = act(lay, params, state, words[played, 0], walk.pi)
+            ask_info = act(lay, params, state, words[played, 0], walk.pi)
             play(lay, P, key, t + played, words[played], walk, book)
             told = feedback(walk)
             legal = takes(params, told)
             if not legal:
                 break
-            state = update(lay, params, state, solver, memo, walk.states, walk.actions, told)
+            state = update(lay, params, state, solver, ask_info, walk.states, walk.actions, told)
             played += 1
         pack(buffer, state)
         return played, seen_version, room(state), legal
@@ -113,9 +113,9 @@ def _loop_around(player: PythonMDPLearner, compiled: bool) -> Any:
         return 0
 
     def tell(
-        buffer: Any, lay: Any, solver: Any, memo: int, states: Any, actions: Any, losses: Any
+        buffer: Any, lay: Any, solver: Any, ask_info: int, states: Any, actions: Any, losses: Any
     ) -> tuple[bool, bool]:
-        return player._learn(memo, states, actions, losses), True
+        return player._learn(ask_info, states, actions, losses), True
 
     return _loop_in_python(player.spec, look, ask, tell, compiled=compiled)
 
@@ -138,12 +138,12 @@ def _loop_in_python(spec: MDPSpec, look: Any, ask: Any, tell: Any, *, compiled: 
                 seen_version = int(buffer[version_at])
             fill(adversary, t + i, q, lay, walk.losses)
             add(lay, walk.losses, q, book)
-            memo = ask(buffer, lay, row[0], walk.pi)
+            ask_info = ask(buffer, lay, row[0], walk.pi)
             walk_through(lay, P, key, t + i, row, walk, book)
             told = walk.losses if full else walk.seen
             if not takes(params, told):
                 return i, seen_version, True, False
-            _, has_room = tell(buffer, lay, solver, memo, walk.states, walk.actions, told)
+            _, has_room = tell(buffer, lay, solver, ask_info, walk.states, walk.actions, told)
             if not has_room:
                 return i + 1, seen_version, False, True
         return len(words), seen_version, True, True

@@ -153,7 +153,7 @@ def test_e22_no_visits_means_the_whole_simplex():
     assert np.all(sets.hi == 1)
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     layers = Layers([2], 2)
     with pytest.raises(ValueError, match="delta must be in"):
         ConfidenceSet(layers, 10, 1.5)
@@ -189,7 +189,7 @@ def test_a_set_contains_what_lies_in_every_box_up_to_rounding():
     assert not sets.contains([0.25, sets.lo[1] - 1e-11])
 
 
-def test_boxes_that_hold_no_distribution_are_refused():
+def test_boxes_that_hold_no_distribution_are_rejected():
     layers = Layers([2, 2], n_actions=1)
     with pytest.raises(ValueError, match=r"layer 1, pair 1 holds no distribution: sum\(lo\) = 0.2"):
         check_boxes(layers, [0.0, 0.0, 0.0, 0.1, 0.0, 0.1], [1.0, 1.0, 1.0, 0.4, 1.0, 0.5])

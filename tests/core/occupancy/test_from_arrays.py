@@ -178,7 +178,7 @@ MANY = np.full((16, 2, 16), 1.0 / 16.0)
         (CHAIN * np.nan, [1, 0], {"horizon": 2}, "P has entries that are not finite"),
         (CHAIN, [1, 0], {"horizon": 2, "ends": NO + 0.5}, r"P\[0, 0\] sums to 1.5"),
         (CHAIN, [1, 0], {"horizon": 2, "ends": NO - 1.0}, "ends must be probabilities, got -1"),
-        (CHAIN, [1, 0], {"horizon": 2, "ends": NO[0]}, "must be a truth value for each of the 2"),
+        (CHAIN, [1, 0], {"horizon": 2, "ends": NO[0]}, "must be a boolean for each of the 2"),
         (CHAIN, [1, 0], {"horizon": 2, "ends": [True, False]}, r"initial\[0\] is 1, and by ends"),
         (CHAIN, [1, 0], {"horizon": 2, "ends": np.zeros((2, 3))}, r"ends must have the shape of P"),
         (CHAIN, [1, 0], {"horizon": 2, "allowed": NO}, r"allowed\[0\] leaves state 0 no action"),
@@ -219,7 +219,7 @@ def test_files_that_hold_something_else(tmp_path):
         ({**start, "P_1": CHAIN, "P_3": CHAIN}, "either P, or P_1, P_2, ... in a row"),
         ({**start, "P": CHAIN, "P_1": CHAIN}, "either P, or P_1, P_2, ... in a row"),
         ({**start, "P": ROW}, r"mdp.npz: P\[1, 0\] sums to 0.5"),
-        ({**start, "P": CHAIN, "horizon": 2.5}, "horizon must be a whole number"),
+        ({**start, "P": CHAIN, "horizon": 2.5}, "horizon must be an integer"),
     ]:
         np.savez(path, **arrays)
         with pytest.raises(ValueError, match=said):
@@ -230,7 +230,7 @@ def test_files_that_hold_something_else(tmp_path):
         LayeredMDP.load(path)
 
 
-def test_an_end_that_is_left_is_refused():
+def test_an_end_that_is_left_is_rejected():
     P = np.full((2, 2, 2), 0.5)
     with pytest.raises(ValueError, match="leads away from the end"):
         LayeredMDP([1.0, 0.0], [P, P], ends=True)

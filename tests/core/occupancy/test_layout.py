@@ -162,7 +162,7 @@ def test_transitions_given_flat_are_checked():
         mdp.layers.checked_transitions(mdp.P[:-1])
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     layers = Layers([2], n_actions=2)
     for bad in (lambda: Layers([], 2), lambda: Layers([2, 0], 2), lambda: Layers([2], 0)):
         with pytest.raises(ValueError, match="at least"):

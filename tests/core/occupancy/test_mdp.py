@@ -22,7 +22,7 @@ from unbounded.core.occupancy.policies import Markov, occupancy
         ([1.0], [np.ones((1, 2, 1)), np.ones((1, 3, 1))], None, "3 actions, other layers 2"),
     ],
 )
-def test_wrong_transitions_are_refused_with_a_reason(initial, transitions, n_actions, message):
+def test_wrong_transitions_are_rejected_with_a_reason(initial, transitions, n_actions, message):
     with pytest.raises(ValueError, match=message):
         LayeredMDP(initial, transitions, n_actions)
 
@@ -60,7 +60,7 @@ def test_trajectories_are_data_driven_and_repeatable():
         assert states[0] == 0
 
 
-def test_rounding_of_rows_is_mended_and_no_more():
+def test_rounding_of_rows_is_corrected_and_no_more():
     mdp = LayeredMDP([0.5, 0.5 + 1e-10], [], n_actions=1)
     assert mdp.initial.sum() == pytest.approx(1.0, abs=1e-16)
     with pytest.raises(ValueError, match="sums to 1"):

@@ -138,7 +138,7 @@ def test_unreachable_states_are_legal():
     assert policy_from_occupancy(mdp.layers, q).tables[1][1].tolist() == [0.5, 0.5]
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     layers = Layers([2], n_actions=2)
     with pytest.raises(ValueError, match="shape"):
         Markov(layers, [0.5, 0.5])

@@ -61,7 +61,7 @@ def test_states_that_nothing_reaches():
 
 
 @pytest.mark.long
-def test_states_that_nothing_reaches_in_three_hundred_worlds():
+def test_states_that_nothing_reaches_in_three_hundred_mdps():
     assert sum(check_raw_solvers(seed) for seed in range(300)) >= 300
 
 

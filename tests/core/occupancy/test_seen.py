@@ -94,7 +94,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_lists_are_refused(damage):
+def test_damaged_lists_are_rejected(damage):
     seen = walked(30)[0]
     checked(seen)
     seen = DAMAGES[damage](seen) or seen

@@ -210,10 +210,10 @@ def test_no_bound_is_above_one_by_the_rounding_of_a_policy():
     assert upper_occupancy(policy, np.zeros(3), np.ones(3))[3:].tolist() == [0.25, 0.75]
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     layers = Layers([2], 2)
     policy = Markov.uniform(layers)
-    with pytest.raises(ValueError, match="states must be whole numbers"):
+    with pytest.raises(ValueError, match="states must be integers"):
         upper_occupancy(policy, np.zeros(2), np.ones(2), states=[2])
     with pytest.raises(ValueError, match="0 <= lo <= hi <= 1"):
         upper_occupancy(policy, [0.5, 0.0], [0.4, 1.0])

@@ -237,13 +237,13 @@ def p_value(found: np.ndarray, q: np.ndarray) -> float:
 
 
 def test_arms_are_drawn_from_q_and_a_wrong_law_would_be_noticed(few_and_many):
-    """With leaders and without, x below the centre and above it, before a picture and after."""
+    """With leaders and without, x below the center and above it, before a picture and after."""
     _, arms = few_and_many(150)
     rng, seen = np.random.default_rng(3), set()
     for t in range(600):
         size = 3.0 if t < 300 else 30.0
         arms, _ = changed(arms, int(rng.integers(150)) if t else 0, float(rng.normal() * size))
-        z = (arms.picture[signed_picture.X] - arms.picture[signed_picture.CENTRE]) / arms.picture[
+        z = (arms.picture[signed_picture.X] - arms.picture[signed_picture.CENTER]) / arms.picture[
             signed_picture.GAP
         ]
         state = (leaders(arms) > 0, bool(z > 0.05), bool(z < -0.05))
@@ -280,7 +280,7 @@ def is_refused(arms: Arms, beta: float) -> bool:
     return False
 
 
-def test_what_cannot_be_is_refused(few_and_many):
+def test_what_cannot_be_is_rejected(few_and_many):
     """Every number of the picture that a draw or a solve uses, the estimates and the tree."""
     _, arms = few_and_many(130)
     rng = np.random.default_rng(6)

@@ -64,7 +64,7 @@ def test_the_share_of_a_word_is_exact():
 
 
 @pytest.mark.parametrize("slot", [1, 5, 8 + 3, 16 + 1, 16 + 7])
-def test_a_tree_that_is_not_one_is_refused(slot):
+def test_a_tree_that_is_not_one_is_rejected(slot):
     tree, M = planted(8, 3)
     trees.check_tree(tree, M)
     tree[slot] += 1.0

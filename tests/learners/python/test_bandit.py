@@ -175,7 +175,7 @@ def test_a_state_that_forgets_something_is_found_out() -> None:
         (None, "it has no 'state'"),
     ],
 )
-def test_a_state_that_somebody_changed_is_refused(state: object, message: str) -> None:
+def test_a_state_that_somebody_changed_is_rejected(state: object, message: str) -> None:
     text = Leader(3, seed=0).save()
     with pytest.raises(ValueError, match=message):
         Leader.load(changed(text, state=state))
@@ -303,7 +303,7 @@ def test_threads_may_share_one() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_one_refuses_to_play() -> None:
+def test_a_forked_one_rejects_to_play() -> None:
     learner = Leader(3, seed=0)
     child = os.fork()
     if child == 0:
@@ -433,7 +433,7 @@ def test_a_method_of_ours_is_not_replaced_by_accident() -> None:
         ([0.5j, 0.5, 0.5], "must return probabilities"),
     ],
 )
-def test_what_is_not_a_distribution_is_refused(q: object, message: str) -> None:
+def test_what_is_not_a_distribution_is_rejected(q: object, message: str) -> None:
     class Given(PythonLearner):
         def distribution(self):
             return q
@@ -445,7 +445,7 @@ def test_what_is_not_a_distribution_is_refused(q: object, message: str) -> None:
         Given(3)
 
 
-def test_rounding_is_mended_and_nothing_else() -> None:
+def test_rounding_is_corrected_and_nothing_else() -> None:
     assert checked_table("q", [1.0 + 1e-15, -1e-15, 0.0], (3,)).tolist() == [1.0, 0.0, 0.0]
     q = np.array([0.2, 0.3, 0.5 + 1e-12])
     assert np.array_equal(checked_table("q", q, (3,)), q)  # not normalised
@@ -507,7 +507,7 @@ def test_an_error_in_a_simulation_names_the_class() -> None:
     assert caught.value.__notes__ == ["This came from Bad.update()."]
 
 
-def test_comparators_are_refused() -> None:
+def test_comparators_are_rejected() -> None:
     with pytest.raises(TypeError, match="Leader is in Python"):
         simulate(Leader(3), StochasticGap(), 10, comparators=[0])
 

@@ -169,7 +169,7 @@ def value(mdp, policy, losses):
         ([np.full((2, 2), 0.5), np.full((3, 2), 0.6)], r"policy\(\)\[1\] must be finite, at least"),
     ],
 )
-def test_what_is_not_a_policy_is_refused(policy, message: str) -> None:
+def test_what_is_not_a_policy_is_rejected(policy, message: str) -> None:
     class Given(PythonMDPLearner):
         def policy(self):
             return policy

@@ -92,7 +92,7 @@ WORLDS = {
 
 @pytest.mark.parametrize("restart", [True, False])
 @pytest.mark.parametrize("world", WORLDS)
-def test_agrees_with_it_in_degenerate_worlds(world, restart):
+def test_agrees_with_it_in_degenerate_mdps(world, restart):
     mdp = WORLDS[world]
     learner = APOMVP.for_mdp(mdp, restart=restart, bonus=0.5, seed=4)
     losses = random_losses(mdp.layers, 80, seed=5)
@@ -311,12 +311,12 @@ def test_an_adversary_in_python_and_a_recorded_one_are_the_same():
     [("bonus", 0.0), ("bonus", 1e7), ("bonus", float("nan")), ("delta", 0.0), ("delta", 1.0),
      ("restart", 1)],
 )  # fmt: skip
-def test_settings_that_are_refused(name, value):
+def test_settings_that_are_rejected(name, value):
     with pytest.raises((ValueError, TypeError), match=name):
         APOMVP([2, 2], 2, **{name: value})
 
 
-def test_damaged_saves_are_refused():
+def test_damaged_saves_are_rejected():
     learner = APOMVP(MDP.layers.sizes, 2, seed=1)
     play(learner, MDP, random_losses(MDP.layers, 30, seed=2), seed=3)
     packing, text = learner.spec.packing, learner.save()
@@ -346,7 +346,7 @@ def test_damaged_saves_are_refused():
             APOMVP.load(with_buffer(fresh.save(), buffer))
 
 
-def test_losses_that_a_learner_does_not_take_are_refused_by_the_simulator():
+def test_losses_that_a_learner_does_not_take_are_rejected_by_the_simulator():
     """The simulator says what `tell` says, or that there is something, and does not go on."""
 
     class Small(APOMVP):

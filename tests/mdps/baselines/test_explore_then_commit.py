@@ -12,7 +12,7 @@ MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
 
 
-def test_finds_the_best_policy_of_a_stochastic_world():
+def test_finds_the_best_policy_of_a_stochastic_mdp():
     losses = np.tile(np.random.default_rng(16).random(LAYERS.n_pairs), (2000, 1))
     learner = ExploreThenCommit([2, 3], 2, 2000, seed=17)
     play(learner, MDP, losses, seed=18)

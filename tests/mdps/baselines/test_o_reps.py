@@ -61,7 +61,7 @@ def test_e16_a_layer_with_a_small_range_has_a_floor():
 
 
 @pytest.mark.parametrize("k", [-1000, 40, 1019])
-def test_told_a_scaled_range_it_plays_the_same(k):
+def test_given_a_scaled_range_it_plays_the_same(k):
     losses = random_losses(LAYERS, 60, seed=9)
     learners = [
         OREPS([2, 3], 2, 60, transitions=MDP.P, loss_range=(-4 * unit, 4 * unit), seed=10)

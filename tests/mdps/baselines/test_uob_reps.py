@@ -17,7 +17,7 @@ T = 120
 
 
 @pytest.mark.parametrize("k", [-1000, 40, 1019])
-def test_told_a_scaled_range_it_plays_the_same(k):
+def test_given_a_scaled_range_it_plays_the_same(k):
     losses = random_losses(LAYERS, T, seed=9)
     a = UOBREPS([2, 3], 2, T, loss_range=(-4, 4), seed=10)
     b = UOBREPS([2, 3], 2, T, loss_range=(-4 * 2.0**k, 4 * 2.0**k), seed=10)

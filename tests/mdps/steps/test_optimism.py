@@ -117,7 +117,7 @@ def test_rewards_are_checked():
 
 @pytest.mark.parametrize("cls", [MVP, UCBVI])
 @pytest.mark.parametrize("in_python", [False, True])
-def test_simulations_refuse_the_rewards_that_tell_refuses(cls, in_python):
+def test_simulations_reject_the_rewards_that_tell_rejects(cls, in_python):
     """Rewards below 0, and of more than ``total`` in an episode."""
     mdp = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
 

@@ -165,7 +165,7 @@ def test_few_explorers_have_a_budget_in_all():
     assert math.ceil(math.sqrt(14 * 100)) > of(100, PAPER, cap=0.1).N  # the control
 
 
-def test_large_worlds_renew_lazily_in_the_practical_profile_only():
+def test_large_mdps_renew_lazily_in_the_practical_profile_only():
     small, large = Layers([20, 20], 4), Layers([50, 50, 50], 10)
     assert small.n_transitions < profiles.LARGE <= large.n_transitions
     assert all_of("practical", small).constants.renewal == "epoch"

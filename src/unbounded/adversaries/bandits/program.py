@@ -181,7 +181,7 @@ def worst_cases() -> dict[str, tuple[Program, tuple[float, float]]]:
       which the offset of scale clipping forgets slowly.
     - "offset": the losses are far from 0 compared with their differences.
     - "reward the unlikely": the least likely arm of each round has no loss. What is learned about
-      an arm is wrong as soon as it is acted upon; learners that are told the range suffer most.
+      an arm is wrong as soon as it is acted upon; learners that are given the range suffer most.
     - "turns good late": the unlikely arm is rewarded and the first arm learned; then the last arm,
       of which nothing good is known, becomes the best, and who finds it is punished.
 

@@ -125,7 +125,7 @@ class Lure(GoodSpike):
 
 @adversary
 class QuietLure(Lure):
-    """As `Lure`, and all the rest costs exactly 0, the least loss of its layer.
+    """As `Lure`, and all the rest costs exactly 0, the smallest loss of its layer.
 
     Who clips to the range of the losses learns nothing where it is lured to.
     """

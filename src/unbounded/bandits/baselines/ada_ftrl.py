@@ -45,7 +45,7 @@ def _eta(c: float, D: float) -> float:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, losses: Vector) -> State:
     """Learn from the losses of all arms."""
     n, L, D = params.n, state.L, state.D
     if n > 1:
@@ -95,7 +95,7 @@ class AdaFTRL(Learner):
         feedback="full",
         delayed=False,
         scale_free=True,
-        shift_free=True,
+        translation_invariant=True,
         largest_loss=1e290,
         bound=bound,
     )

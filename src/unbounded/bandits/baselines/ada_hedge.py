@@ -37,7 +37,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, losses: Vector) -> State:
     """Learn from the losses of all arms."""
     n, D = params.n, state.D
     if n > 1:
@@ -78,7 +78,7 @@ class AdaHedge(Learner):
         feedback="full",
         delayed=False,
         scale_free=True,
-        shift_free=True,
+        translation_invariant=True,
         largest_loss=1e290,
         bound=bound,
     )

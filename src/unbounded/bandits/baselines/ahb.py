@@ -45,7 +45,7 @@ class State(NamedTuple):
     clipped: Count  # nothing is ever clipped
     e: Exponent  # payoffs, center, S and L_hat are in units of 2^e, above every |payoff| so far
     seen: bool  # whether a payoff other than 0 was seen
-    centre: Annotated[float, Values(-1.0 - ROUNDING, 1.0 + ROUNDING)]  # mean of the first n payoffs
+    center: Annotated[float, Values(-1.0 - ROUNDING, 1.0 + ROUNDING)]  # mean of the first n payoffs
     S: Size  # cumulative mixability gap
     L_hat: Annotated[Vector, Values(-_MOST, _MOST)]  # (n,) minus the cumulative payoff estimates
     q: Distribution  # (n,) AdaHedge's distribution
@@ -58,7 +58,7 @@ def init(params: Params) -> State:
     q = law.q.copy()
     put_all_on(law, 0)
     return State(
-        t=1, clipped=0, e=0, seen=False, centre=0.0, S=0.0, L_hat=np.zeros(n), q=q, law=law
+        t=1, clipped=0, e=0, seen=False, center=0.0, S=0.0, L_hat=np.zeros(n), q=q, law=law
     )
 
 
@@ -81,21 +81,21 @@ def _mixability_gap(q_k: float, x: float, eta: float) -> float:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
-    n, t, e, seen, centre, S = params.n, state.t, state.e, state.seen, state.centre, state.S
+    n, t, e, seen, center, S = params.n, state.t, state.e, state.seen, state.center, state.S
     q, p, L_hat = state.q, state.law.q, state.L_hat
     exponent = math.frexp(abs(loss))[1]
     if loss != 0.0 and (not seen or exponent > e):  # the largest so far sets the unit
         if seen:
             factor = math.ldexp(1.0, e - exponent)
             rescale(L_hat, e, exponent)
-            centre *= factor
+            center *= factor
             S *= factor
         e, seen = exponent, True
     y = -math.ldexp(loss, -e)
     if t <= n:  # round t pulled arm t - 1
-        centre += y / n
+        center += y / n
     else:
-        x = (y - centre) / p_k
+        x = (y - center) / p_k
         eta = math.log(n) / S if S > 0.0 else math.inf
         S += max(0.0, _mixability_gap(q[arm], x, eta))  # with q, not p
         L_hat[arm] -= x
@@ -110,7 +110,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
             q[k] /= total
             p[k] = q[k]
         blend(state.law, 1.0 - gamma, gamma / n)
-    return State(t, 0, e, seen, centre, S, L_hat, q, state.law)
+    return State(t, 0, e, seen, center, S, L_hat, q, state.law)
 
 
 @kernel
@@ -157,7 +157,7 @@ class AHB(Learner):
         guarantee="expected regret O(range sqrt(n T ln n))",
         delayed=False,  # the first n pulls count the asks, and the gap needs q_t
         scale_free=True,
-        shift_free=True,
+        translation_invariant=True,
         bound=bound,
     )
 

@@ -38,7 +38,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     n, t, pulls, means, q = params.n, state.t + 1, state.pulls, state.means, state.law.q
     pulls[arm] += 1.0
@@ -85,7 +85,7 @@ class EpsilonGreedy(Learner):
         reference="folklore; Sutton & Barto, section 2.2",
         guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
         scale_free=True,
-        shift_free=True,
+        translation_invariant=True,
         examples=({}, {"epsilon": 0.1}),
     )
 

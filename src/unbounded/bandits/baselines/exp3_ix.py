@@ -52,7 +52,7 @@ def _eta(params: Params, t: int) -> float:
 
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
-    """Draw from p_t; the memo is p_{t,k} + gamma_t, gamma_t = eta_t / 2."""
+    """Draw from p_t; the ask_info is p_{t,k} + gamma_t, gamma_t = eta_t / 2."""
     arm, p_k = shannon_arms.draw(state.arms, word)
     return arm, p_k, p_k + 0.5 * _eta(params, state.t)
 

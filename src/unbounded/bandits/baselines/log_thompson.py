@@ -43,7 +43,7 @@ class State(NamedTuple):
     best: Arm  # the arm of round t
     first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
     e: Annotated[int, _BITS]  # the exponent of that loss
-    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # log2(least loss / first loss) so far
+    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # log2(smallest loss / first loss) so far
     plays: CountsBelowT  # (n,) s of every arm
     means: Annotated[Vector, _BITS]  # (n,) of y = log2(loss / first loss)
     squares: Vector  # (n,) Q of every arm; >= 0
@@ -60,7 +60,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     t, first, e, least = state.t + 1, state.first, state.e, state.least
     plays, means, squares = state.plays, state.means, state.squares

@@ -47,7 +47,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     plays, lower, hands = state.plays, state.lower, 2 * params.k
     sums = state.sums[hands * arm : hands * (arm + 1)]
@@ -118,7 +118,7 @@ class RobustUCB(Learner):
         reference="Bubeck, Cesa-Bianchi & Lugosi 2013, median of means",
         guarantee="expected regret of order sum_i (v / gap_i)^(1/(a - 1)) ln T for independent "
         "losses with central a-th moments of at most v; none against an adversary",
-        shift_free=True,
+        translation_invariant=True,
         largest_loss=1e290,
         examples=({"rounds": 2000, "moment": 1e-4}, {"rounds": 50, "moment": 1e-3, "order": 1.5}),
     )

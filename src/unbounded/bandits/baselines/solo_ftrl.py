@@ -40,7 +40,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, losses: Vector) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, losses: Vector) -> State:
     """Learn from the losses of all arms."""
     L, N = state.L, state.N
     norm = 0.0

@@ -42,7 +42,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
     x, clipped = to_unit(loss, params.low, params.high)
     plays, gains = state.plays, state.gains

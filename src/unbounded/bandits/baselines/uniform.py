@@ -27,7 +27,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def update(params: Params, state: State, arm: int, memo: float, loss: float) -> State:
+def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Count the round."""
     return State(state.t + 1, 0, state.law)
 
@@ -52,7 +52,7 @@ class Uniform(Learner):
         reference="none",
         guarantee="none",
         scale_free=True,
-        shift_free=True,
+        translation_invariant=True,
     )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:

@@ -151,7 +151,7 @@ def _ends(ends: Any, steps: list[Vector], first: Vector) -> tuple[list[Vector], 
     if isinstance(found, np.ndarray) and found.ndim == 1:
         if np.asarray(ends).dtype != np.bool_ or any(len(step) != found.size for step in steps):
             raise ValueError(
-                f"ends of one dimension must be a truth value for each of the {first.size} states, "
+                f"ends of one dimension must be a boolean for each of the {first.size} states, "
                 f"got shape {found.shape} of type {np.asarray(ends).dtype}; otherwise give a "
                 "probability for each state and action"
             )
@@ -260,6 +260,6 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     if "horizon" in given:
         H = given["horizon"]
         if H.shape != () or H.dtype.kind not in "iu":
-            raise ValueError(f"{name}: horizon must be a whole number, not {shown(H)}")
+            raise ValueError(f"{name}: horizon must be an integer, not {shown(H)}")
         given["horizon"] = int(H)
     return given

@@ -123,7 +123,7 @@ class Layers:
 
     @property
     def n_forbidden(self) -> int:
-        """How many pairs are not allowed, those of the end apart."""
+        """Return the number of pairs that are not allowed, without those of the end."""
         return len(self.forbidden) - self.ends * (self.horizon - 1) * (self.n_actions - 1)
 
     @property

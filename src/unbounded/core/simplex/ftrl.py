@@ -49,7 +49,7 @@ def check_start(x: float, L: Vector, eta: float) -> None:
     if L.size == 1:
         return  # there is nothing to solve, and x stays where it was
     room = np.min(L) - x
-    require(0.0 <= room <= 2.0 * math.sqrt(L.size) / eta * (1.0 + ROUNDING), "no such normaliser")
+    require(0.0 <= room <= 2.0 * math.sqrt(L.size) / eta * (1.0 + ROUNDING), "no such normalizer")
 
 
 @kernel

@@ -42,7 +42,7 @@ from unbounded.core.simplex.lazy import (
 from unbounded.core.simplex.signed_picture import (
     ARM,
     BOUND,
-    CENTRE,
+    CENTER,
     COUNT,
     CUBES,
     FASTEST,
@@ -154,7 +154,7 @@ def add(picture: Vector, tree: Vector, M: Vector, S: float, k: int, x: float) ->
         picture[S4] += new * new * new * new - h * h * h * h
     else:
         if slot < 0:
-            u = g / (before - picture[CENTRE])
+            u = g / (before - picture[CENTER])
             exchange_one(picture, u, 0.0)
             slot = append(picture, k, after)
         picture[LOSS + slot] = after
@@ -191,7 +191,7 @@ def _settled(picture: Vector, tree: Vector, S: float, beta: float) -> bool:
     """Prepare what is drawn from; return whether enough of the proposals will be accepted."""
     n = tree.size // TREE
     g, x = picture[GAP], picture[X]
-    z = (x - picture[CENTRE]) * picture[PER_GAP]
+    z = (x - picture[CENTER]) * picture[PER_GAP]
     heavy = 0.0
     for j in range(int(picture[COUNT])):
         h = g / (picture[LOSS + j] - x)
@@ -245,7 +245,7 @@ def anchor(
             tree[n + i] = weight_of(u, n)
     gather(picture[MOMENTS : MOMENTS + ROOM], p, m, lanes)
     grow(tree, M)
-    picture[CENTRE] = c
+    picture[CENTER] = c
     picture[GAP] = g
     picture[PER_GAP] = 1.0 / g
     picture[X] = x

@@ -43,7 +43,7 @@ _FAR = 256.0  # times S, beside which S has lost 8 of its bits
 
 # Of the picture, before the numbers that `lazy` has: c, g and 1 / g; x now; the bound of proposals;
 # the weight of the leaders, and their number. In the place of the rate is S at the anchor.
-CENTRE, GAP, PER_GAP, X, BOUND, HEAVY, COUNT = range(7)
+CENTER, GAP, PER_GAP, X, BOUND, HEAVY, COUNT = range(7)
 S_S = ETA_S
 # After the moments: sums of (g / (L - x))^j over all arms, which guide the next step; the sum of
 # the cubes over all but the leaders; x at the anchor; for every leader its arm, its estimate, and
@@ -86,7 +86,7 @@ def check(picture: Vector, tree: Vector, M: Vector, S: float, beta: float) -> No
         require(np.array_equal(picture, fresh), "nothing was learned yet")
         require(not np.any(M) and np.array_equal(tree, none), "nothing was learned yet")
         return
-    c, g, x, count = (float(picture[i]) for i in (CENTRE, GAP, X, COUNT))
+    c, g, x, count = (float(picture[i]) for i in (CENTER, GAP, X, COUNT))
     require(0.0 < picture[S_S] <= S * (1.0 + ROUNDING), "there is no such anchor")
     require(S / picture[S_S] <= FASTEST * (1.0 + ROUNDING), "the anchor is too old")
     require(g > 0.0 and close(picture[PER_GAP] * g, 1.0), "there is no such anchor")
@@ -131,7 +131,7 @@ def rescale(picture: Vector, tree: Vector, M: Vector, factor: float) -> None:
     for i in range(n):
         M[i] *= factor
         tree[2 * n + i] *= factor
-    for i in (CENTRE, GAP, X, X_S, S_S):
+    for i in (CENTER, GAP, X, X_S, S_S):
         picture[i] *= factor
     picture[PER_GAP] /= factor
     for j in range(int(picture[COUNT])):
@@ -169,7 +169,7 @@ def move(
 ) -> None:
     """Put arm ``k`` where it belongs; ``slot`` is that of a leader, or -1."""
     n = tree.size // TREE
-    c, g = picture[CENTRE], picture[GAP]
+    c, g = picture[CENTER], picture[GAP]
     weight = 0.0
     if slot < 0:
         u = g / (before - c)
@@ -209,7 +209,7 @@ def find(picture: Vector, S: float, x: float) -> bool:
     unit = 2.0 * S * per_gap
     M = picture[MOMENTS:]
     for _ in range(_MOST_STEPS):
-        z = (x - picture[CENTRE]) * per_gap
+        z = (x - picture[CENTER]) * per_gap
         if not abs(z) <= REACH:
             return False
         s2, s3, s4 = series(M, _S2, z), series(M[1:], _GUIDE3, z), series(M[2:], _GUIDE4, z)
@@ -239,8 +239,8 @@ def _is_told(x: float, x_s: float, S: float) -> bool:
 @kernel
 def crossed(picture: Vector, before: float, slot: int) -> float:
     """The sum of g^3 / ((L - x_before)^2 (L - x)) over all arms but the leader in ``slot``."""
-    z = (before - picture[CENTRE]) * picture[PER_GAP]
-    y = (picture[X] - picture[CENTRE]) * picture[PER_GAP]
+    z = (before - picture[CENTER]) * picture[PER_GAP]
+    y = (picture[X] - picture[CENTER]) * picture[PER_GAP]
     power, once, twice, total = 1.0, 1.0, 1.0, 0.0  # of the products of j factors y and z, z, z
     for j in range(TERMS - 1):
         total += twice * picture[MOMENTS + 1 + j]

@@ -211,7 +211,7 @@ _MOST_STEPS = 20
 
 # Of the picture: c, g and 1 / g of the series; x and min L - x at the anchor; x now, and the bound
 # of a proposal.
-CENTRE, GAP, PER_GAP, X_S, ROOM_S, X, SQUARE = range(7)
+CENTER, GAP, PER_GAP, X_S, ROOM_S, X, SQUARE = range(7)
 
 _S2 = constant([j + 1 for j in range(TERMS)])
 _S3 = constant([(j + 1) * (j + 2) / 2 for j in range(12)])  # these two only guide the steps
@@ -231,7 +231,7 @@ def lazy_check(picture: Vector, table: Vector) -> None:
     if not is_anchored(picture, table):
         require(picture[X] == -1.0, "no anchor")
         return
-    c, g, x, room_s = picture[[CENTRE, GAP, X, ROOM_S]]
+    c, g, x, room_s = picture[[CENTER, GAP, X, ROOM_S]]
     require(g > 0.0 and close(picture[PER_GAP] * g, 1.0) and room_s > 0.0, "no such anchor")
     ahead, d = L - c, L - x
     require(np.all(ahead >= g * (1.0 - ROUNDING)) and np.all(d > 0.0), "losses below the anchor")
@@ -250,8 +250,8 @@ def lazy_add(picture: Vector, table: Vector, k: int, amount: float) -> tuple[flo
     """Let L_k grow by ``amount`` and correct the moments; return L_k before and after."""
     before, after = grow(table, k, amount)
     if picture[ETA_S] > 0.0:
-        u = picture[GAP] / (before - picture[CENTRE])
-        v = picture[GAP] / (after - picture[CENTRE])
+        u = picture[GAP] / (before - picture[CENTER])
+        v = picture[GAP] / (after - picture[CENTER])
         exchange(picture[MOMENTS:], u * u, u, v * v, v)
         picture[CHANGES] += 1.0
     return before, after
@@ -273,7 +273,7 @@ def lazy_solve(
         x += predicted_step(S2, S3, S4, eta, S2 * target - 1.0)
         fresh = False
         for _ in range(_MOST_STEPS):
-            z = (x - picture[CENTRE]) * i
+            z = (x - picture[CENTER]) * i
             if abs(z) > REACH:
                 break
             S2 = series(M, _S2, z) * (i * i)
@@ -339,7 +339,7 @@ def lazy_anchor(
         p[k] = u * u
     gather(picture[MOMENTS:], p, L, lanes)
     tabulate(table)
-    picture[CENTRE] = c
+    picture[CENTER] = c
     picture[GAP] = g
     picture[PER_GAP] = 1.0 / g
     picture[X_S] = x

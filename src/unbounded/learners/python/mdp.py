@@ -132,7 +132,7 @@ class PythonMDPLearner(InPython, MDPLearner):
 
     @property
     def _pi(self) -> Vector:
-        """What is played, flat over pairs."""
+        """Return the policy that is played, flat over pairs."""
         return self._buffer[self._pi_at]
 
     def _planned(self, words: Any) -> tuple[Any, ...]:
@@ -140,7 +140,7 @@ class PythonMDPLearner(InPython, MDPLearner):
         pi.flags.writeable = False
         return OWN, pi, words, self.episodes_told
 
-    def _learn(self, memo: int, states: Integers, actions: Integers, losses: Vector) -> bool:
+    def _learn(self, ask_info: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         def write(buffer: Vector) -> None:
             self._play_as_told(buffer)
             buffer[self._version_at] += 1.0

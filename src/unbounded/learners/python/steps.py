@@ -1,4 +1,4 @@
-"""What learners written in plain Python share: settings, what they keep, and whose fault it was.
+"""What learners written in plain Python share: settings, state, and whose error it was.
 
 A user's object is the learner itself. The attributes that the base classes set are theirs, all
 others are the user's: they are copied before each `update`, put back if it fails, and kept by
@@ -298,8 +298,8 @@ def _plain(who: str, name: str, value: Any) -> Any:
 def checked_table(who: str, value: Any, shape: Sequence[int]) -> Vector:
     """Return a new array of this shape with distributions in its last axis, or a clear error.
 
-    They are played as they are. Only what must come from rounding is mended: entries between -1e-9
-    and 0 count as 0, and entries above 1 as 1, if all add up to 1 within 1e-9.
+    They are played as they are. Only what must come from rounding is corrected: entries between
+    -1e-9 and 0 count as 0, and entries above 1 as 1, if all add up to 1 within 1e-9.
     """
     try:
         q = np.array(value, dtype=np.float64)

@@ -140,7 +140,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    lay: Integers, params: Params, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Learn from the losses of all pairs, and from where an episode led."""
@@ -191,7 +191,7 @@ def learn(lay: Integers, state: State, losses: Vector) -> None:
 
 @subroutine
 def measure(lay: Integers, state: State, h: int, losses: Vector) -> tuple[float, int]:
-    """Return the largest range of layer ``h``; the least loss of the episode, in units of 2^top."""
+    """Update the largest range of layer ``h``; return its smallest loss in units of 2^top."""
     low = math.inf
     high = -math.inf
     for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
@@ -212,7 +212,7 @@ def measure(lay: Integers, state: State, h: int, losses: Vector) -> tuple[float,
 
 @kernel
 def change_unit(lay: Integers, state: State, h: int, e: int) -> None:
-    """What is in units of layer ``h`` comes in units of 2^e."""
+    """Convert from units of layer ``h`` to units of 2^e."""
     shift = int(state.e[h - 1]) - e
     if shift != 0:
         shift_each(section(state.L, lay[PAIR, h], lay[PAIR, h + 1]), shift)
@@ -376,7 +376,7 @@ class APOMVP(MDPLearner):
 
     @property
     def epochs(self) -> int:
-        """How many epochs are over."""
+        """Return the number of epochs that are over."""
         return int(self._scalar("epochs"))
 
     def _check_state(self) -> None:

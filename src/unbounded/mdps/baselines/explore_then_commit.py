@@ -58,7 +58,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    lay: Integers, params: Params, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Count the episode while exploring; commit after the last of these."""

@@ -77,7 +77,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    lay: Integers, params: Params, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Let every visited state learn from what came after it, its own loss included."""

@@ -78,7 +78,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, program: Any, memo: int,
+    lay: Integers, params: Params, state: State, program: Any, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Add the estimates of one episode and solve."""

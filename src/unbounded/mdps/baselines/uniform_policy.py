@@ -32,7 +32,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: int, memo: int,
+    lay: Integers, params: Params, state: State, solver: int, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Count the episode."""

@@ -81,7 +81,7 @@ def init(layers: Layers, params: Params) -> State:
 
 @kernel
 def update(
-    lay: Integers, params: Params, state: State, solver: Any, memo: int,
+    lay: Integers, params: Params, state: State, solver: Any, ask_info: int,
     states: Integers, actions: Integers, losses: Vector,
 ) -> State:  # fmt: skip
     """Take one step of mirror descent."""

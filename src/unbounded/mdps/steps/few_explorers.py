@@ -167,8 +167,10 @@ def _seek(
     lay: Integers, even: Vector, N: Vector, M: Vector, number: int, choice: Vector, value: Vector,
     reach: Vector,
 ) -> float:  # fmt: skip
-    """How often a policy can reach state ``number``, by the counts with one success less, as what
-    was seen once may be chance; its actions go into ``choice``. ``reach`` is scratch."""
+    """Bound how often a policy can reach state ``number``, and fill in its actions, ``choice``.
+
+    The counts have one success less, as what was seen once may be chance. ``reach`` is scratch.
+    """
     layer, target = explorers.place(lay, number)
     for s in range(lay[SIZE, layer]):
         value[lay[STATE, layer] + s] = 1.0 if s == target else 0.0

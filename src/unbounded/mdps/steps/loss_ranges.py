@@ -44,7 +44,7 @@ def checked_least(
     best_reward: float | Sequence[float] | None,
     layers: Layers,
 ) -> Vector:
-    """The least possible loss of each layer, from the two ways of saying it, or a clear error."""
+    """Return the lower bound of each layer from ``lower`` or ``best_reward``, or raise."""
     if lower is not None and best_reward is not None:
         raise TypeError("pass either lower or best_reward, not both: lower is -best_reward")
     given = zip(
@@ -53,7 +53,7 @@ def checked_least(
     least = np.array([checked_lower(low, reward) for low, reward in given])
     if layers.ends and np.any(least[1:] > 0.0):
         raise ValueError(
-            "the least possible loss cannot be above 0, which is what the end of an episode costs; "
+            "the lower bound cannot be above 0, which is what the end of an episode costs; "
             f"got {least.tolist()}: give lower=0"
         )
     return least
@@ -72,7 +72,7 @@ def _each(name: str, value: Any, layers: Layers) -> Sequence[float | None]:
 
 
 def as_given(value: float | Sequence[float] | None, checked: Vector) -> Any:
-    """What was ``checked``, in the form in which it was given: nothing, one number, or several."""
+    """Return what was ``checked`` in the form of the argument: None, one number, or several."""
     if value is None:
         return None
     return float(checked[0]) if np.ndim(value) == 0 else checked.tolist()

@@ -25,7 +25,7 @@ from unbounded.validation import checked_constant, checked_count, checked_positi
 
 
 class Model(NamedTuple):
-    """What is known about transitions and rewards."""
+    """Estimates of transitions and rewards."""
 
     N_all: Counts  # pairs: visits; infinite where an action is not allowed
     N: Counts  # pairs: visits that the model is made of

@@ -92,7 +92,7 @@ class Constants(_Checked):
     renewal : {"epoch", "lazy"}
         When boxes and bounds are renewed: all of them whenever some pair has doubled its visits,
         as in the paper; or each pair's box when its own visits have doubled, and the explorers'
-        bounds four times while the episodes double. By default the second in large worlds, for
+        bounds four times while the episodes double. By default the second in large MDPs, for
         the practical profile. See docs/guide/scb-rl.md.
     kappa : float
         Floor of the weights (erratum E16).
@@ -121,7 +121,7 @@ class Constants(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(_Checked):
-    """How the paper is read where `SCBRL` has a choice: its errata.
+    """Readings of the paper where `SCBRL` has a choice: its errata.
 
     Parameters
     ----------

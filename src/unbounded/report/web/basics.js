@@ -1,7 +1,7 @@
 // What every chart needs: elements, the looks of learners, numbers as text, scales.
 
 const data = JSON.parse(document.querySelector("script#report-data").textContent);
-const shown = { hidden: new Set(), centre: "mean", bands: true, bounds: true };
+const shown = { hidden: new Set(), center: "mean", bands: true, bounds: true };
 const redraws = []; // of every chart and legend
 
 // ------------------------------------------------------------------ elements
@@ -21,7 +21,7 @@ const svg = (tag, attributes, ...children) =>
 
 // ------------------------------------------------------------------ looks of learners
 
-const COLOURS = 7;
+const COLORS = 7;
 const DASHES = ["", "8 4", "2 4", "10 3 2 3"];
 const MARKERS = [
   (r) => `M${-r},0a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z`,
@@ -30,13 +30,13 @@ const MARKERS = [
   (r) => `M0,${-1.4 * r}L${1.4 * r},0L0,${1.4 * r}L${-1.4 * r},0Z`,
   (r) => `M0,${1.3 * r}L${1.2 * r},${-r}H${-1.2 * r}Z`,
 ];
-const colour = (i) => `var(--c${data.looks[i] % COLOURS})`;
-const dash = (i) => DASHES[data.looks[i] % DASHES.length]; // not by colour alone
+const color = (i) => `var(--c${data.looks[i] % COLORS})`;
+const dash = (i) => DASHES[data.looks[i] % DASHES.length]; // not by color alone
 const marker = (i, r = 3) => MARKERS[data.looks[i] % MARKERS.length](r);
 const swatch = (i) =>
   svg("svg", { width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true" },
-    svg("path", { d: "M1,6H25", class: "curve", style: `stroke:${colour(i)}`, "stroke-dasharray": dash(i) }),
-    svg("path", { d: marker(i, 3.2), transform: "translate(13,6)", style: `fill:${colour(i)}` }));
+    svg("path", { d: "M1,6H25", class: "curve", style: `stroke:${color(i)}`, "stroke-dasharray": dash(i) }),
+    svg("path", { d: marker(i, 3.2), transform: "translate(13,6)", style: `fill:${color(i)}` }));
 const key = (i) => html("span", { class: "key" }, swatch(i), data.learners[i]);
 const visible = (i) => !shown.hidden.has(i);
 

@@ -4,20 +4,20 @@
 
 function drawLines(plot, chart, view) {
   const panel = chart.panels[view.panel];
-  const centre = (s) => (shown.centre === "median" && s.median && s.median.length ? s.median : s.mean);
+  const center = (s) => (shown.center === "median" && s.median && s.median.length ? s.median : s.mean);
   const series = panel.series.filter((s) => visible(s.learner));
   const lines = shown.bounds ? (panel.bounds || []).filter((b) => visible(b.learner)) : [];
-  const all = [...panel.series.flatMap(centre), ...(panel.bounds || []).flatMap((b) => b.y)];
+  const all = [...panel.series.flatMap(center), ...(panel.bounds || []).flatMap((b) => b.y)];
   const log = view.log ?? (chart.y.scale === "auto" ? wantsLog(all) : chart.y.scale === "log");
   view.isLog = log;
   if (view.said) view.said();
   const fits = (v) => v !== null && v !== undefined && (!log || v > 0);
 
   const every = [...new Set(panel.series.flatMap((s) => s.x))].sort((a, b) => a - b);
-  const begin = chart.view === "time" && !log && !view.whole ? parting(panel.series, every, centre) : every[0];
+  const begin = chart.view === "time" && !log && !view.whole ? parting(panel.series, every, center) : every[0];
   const xs = every.filter((v) => v >= begin);
   const drawn = (s, values) => values.filter((_, i) => s.x[i] >= begin);
-  const middles = series.flatMap((s) => drawn(s, centre(s))).filter(fits);
+  const middles = series.flatMap((s) => drawn(s, center(s))).filter(fits);
   const edges = shown.bands ? series.flatMap((s) => [...drawn(s, s.low), ...drawn(s, s.high)]).filter(fits) : [];
   let low = Math.min(...middles, ...edges), high = Math.max(...middles, ...edges);
   if (log && middles.length) low = Math.max(low, Math.min(...middles) / 20); // a band may go down to 0
@@ -73,27 +73,27 @@ function drawLines(plot, chart, view) {
       const there = s.x.map((_, i) => i).filter((i) => s.x[i] >= begin && fits(s.high[i]) && s.low[i] !== null);
       const up = there.map((i) => `${x(s.x[i])},${y(s.high[i])}`);
       const down = there.map((i) => `${x(s.x[i])},${log && s.low[i] <= low ? bottom + 4 : y(s.low[i])}`).reverse();
-      if (there.length > 1) group.append(svg("polygon", { class: "band", points: [...up, ...down].join(" "), style: `fill:${colour(s.learner)}` }));
+      if (there.length > 1) group.append(svg("polygon", { class: "band", points: [...up, ...down].join(" "), style: `fill:${color(s.learner)}` }));
     }
   }
   const from = (v) => v === null || v === undefined || v >= begin;
   for (const b of lines) {
-    groups.get(b.learner)?.append(svg("path", { class: "bound", d: path(b.x, b.y, x, y, fits, from), style: `stroke:${colour(b.learner)}` }));
+    groups.get(b.learner)?.append(svg("path", { class: "bound", d: path(b.x, b.y, x, y, fits, from), style: `stroke:${color(b.learner)}` }));
   }
   for (const s of series) {
-    const group = groups.get(s.learner), values = centre(s);
-    group.append(svg("path", { class: "curve", d: path(s.x, values, x, y, fits, from), style: `stroke:${colour(s.learner)}`, "stroke-dasharray": dash(s.learner) }));
+    const group = groups.get(s.learner), values = center(s);
+    group.append(svg("path", { class: "curve", d: path(s.x, values, x, y, fits, from), style: `stroke:${color(s.learner)}`, "stroke-dasharray": dash(s.learner) }));
     if (s.x.length <= 24) s.x.forEach((v, i) => {
-      if (from(v) && fits(values[i])) group.append(svg("path", { class: "point", d: marker(s.learner), transform: `translate(${x(v)},${y(values[i])})`, style: `fill:${colour(s.learner)}` }));
+      if (from(v) && fits(values[i])) group.append(svg("path", { class: "point", d: marker(s.learner), transform: `translate(${x(v)},${y(values[i])})`, style: `fill:${color(s.learner)}` }));
     });
   }
   if (ends) {
     const names = series.map((s) => {
-      const last = centre(s).findLastIndex(fits);
-      return { s, at: last < 0 ? null : [x(s.x[last]), y(centre(s)[last])] };
+      const last = center(s).findLastIndex(fits);
+      return { s, at: last < 0 ? null : [x(s.x[last]), y(center(s)[last])] };
     }).filter((one) => one.at);
     apart(names, top, bottom);
-    for (const { s, at, line } of names) root.append(svg("text", { class: "name", x: right + 8, y: line + 4, style: `fill:${colour(s.learner)}` },
+    for (const { s, at, line } of names) root.append(svg("text", { class: "name", x: right + 8, y: line + 4, style: `fill:${color(s.learner)}` },
       shortened(data.learners[s.learner], room), svg("title", {}, data.learners[s.learner])));
   }
   const guide = svg("line", { class: "guide", y1: top, y2: bottom, visibility: "hidden" });
@@ -104,7 +104,7 @@ function drawLines(plot, chart, view) {
   if (!series.length) plot.append(html("p", { class: "aside" }, "No learner is selected."));
   if (above.length) plot.append(html("p", { class: "aside" },
     "Above the axis: " + above.map((b) => `bound of ${data.learners[b.learner]} (${text(Math.min(...b.y), 3)} to ${text(Math.max(...b.y), 3)})`).join(", ") + "."));
-  const below = series.some((s) => centre(s).some((v) => v !== null && v <= 0));
+  const below = series.some((s) => center(s).some((v) => v !== null && v <= 0));
   if (log && below) plot.append(html("p", { class: "aside" }, "Values that are not positive are not on the logarithmic axis."));
 
   hover(plot, root, width, height, guide, groups, xs, x, (at) => {
@@ -114,17 +114,17 @@ function drawLines(plot, chart, view) {
       if (i < 0) continue;
       const line = lines.find((b) => b.learner === s.learner);
       const j = line ? line.x.indexOf(at) : -1;
-      rows.push({ learner: s.learner, value: centre(s)[i], low: s.low[i], high: s.high[i],
-        bound: j < 0 ? null : line.y[j], y: fits(centre(s)[i]) ? y(centre(s)[i]) : bottom });
+      rows.push({ learner: s.learner, value: center(s)[i], low: s.low[i], high: s.high[i],
+        bound: j < 0 ? null : line.y[j], y: fits(center(s)[i]) ? y(center(s)[i]) : bottom });
     }
     return { head: `${chart.x.label} = ${whole(at)}`, rows };
   });
 }
 
 // The first x from which curves can be told apart: the last before it that is not worth drawing.
-function parting(series, xs, centre) {
+function parting(series, xs, center) {
   const spread = xs.map((v) => {
-    const there = series.map((s) => centre(s)[s.x.indexOf(v)]).filter((m) => m !== null && m !== undefined);
+    const there = series.map((s) => center(s)[s.x.indexOf(v)]).filter((m) => m !== null && m !== undefined);
     return there.length > 1 ? Math.max(...there) - Math.min(...there) : 0;
   });
   const most = Math.max(...spread), first = spread.findIndex((d) => d > 0.01 * most);
@@ -257,8 +257,8 @@ function drawDots(plot, chart, view) {
       above ? shortened(name, Math.floor(width / 7)) : name, svg("title", {}, name)));
     const [m, a, b] = [s.mean[0], s.low[0], s.high[0]];
     if (fits(b) && a !== null) group.append(svg("line", { x1: Math.max(fits(a) ? x(a) : left, left), x2: x(b), y1: y, y2: y,
-      style: `stroke:${colour(s.learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }));
-    if (fits(m)) group.append(svg("path", { class: "point", d: marker(s.learner, 4.5), transform: `translate(${x(m)},${y})`, style: `fill:${colour(s.learner)}` }));
+      style: `stroke:${color(s.learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }));
+    if (fits(m)) group.append(svg("path", { class: "point", d: marker(s.learner, 4.5), transform: `translate(${x(m)},${y})`, style: `fill:${color(s.learner)}` }));
     else group.append(svg("text", { x: left + 4, y: y + 4 }, m === null ? "not defined" : text(m)));
     group.append(svg("rect", { x: 0, y: top + each * i + 2, width, height: each, fill: "transparent" },
       svg("title", {}, `${name}: ${text(m)}, ${chart.band} ${text(a)} to ${text(b)}, ${whole(s.replicates)} replicates` +

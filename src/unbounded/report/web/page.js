@@ -123,8 +123,8 @@ function mountLegend(place, section) {
   };
   const states = [];
   if (section.charts.some((c) => c.kind === "lines")) {
-    states.push(option("mean", () => shown.centre === "mean", () => { shown.centre = "mean"; }),
-      option("median", () => shown.centre === "median", () => { shown.centre = "median"; }),
+    states.push(option("mean", () => shown.center === "mean", () => { shown.center = "mean"; }),
+      option("median", () => shown.center === "median", () => { shown.center = "median"; }),
       option("bands", () => shown.bands, () => { shown.bands = !shown.bands; }));
     if (section.charts.some((c) => c.panels?.some((p) => p.bounds?.length))) {
       states.push(option("bounds", () => shown.bounds, () => { shown.bounds = !shown.bounds; }));

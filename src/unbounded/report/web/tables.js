@@ -21,7 +21,7 @@ function sortable(chart, labels, rows, classes, redraw) {
       } }, label)))));
 }
 
-// Heads in two rows: what several columns have in common, and below it what tells them apart.
+// Heads in two rows: what several columns have in common, and below it what differs.
 function grouped(head, columns) {
   const [learner, ...cells] = [...head.firstChild.children];
   const kinds = columns.map((name) => name.split(" ")[0]);
@@ -124,6 +124,6 @@ function interval([low, high], mean, ends, learner) {
   const x = linear(Math.min(...ends, 0), Math.max(...ends, 0) || 1e-300, 5, 155);
   return svg("svg", { width: 160, height: 12, viewBox: "0 0 160 12", "aria-hidden": "true" },
     svg("line", { x1: x(0), x2: x(0), y1: 0, y2: 12, class: "frame" }),
-    svg("line", { x1: x(low), x2: x(high), y1: 6, y2: 6, style: `stroke:${colour(learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }),
-    svg("path", { d: marker(learner), transform: `translate(${x(mean)},6)`, style: `fill:${colour(learner)}` }));
+    svg("line", { x1: x(low), x2: x(high), y1: 6, y2: 6, style: `stroke:${color(learner)}`, "stroke-width": 2.5, "stroke-linecap": "round" }),
+    svg("path", { d: marker(learner), transform: `translate(${x(mean)},6)`, style: `fill:${color(learner)}` }));
 }

@@ -324,7 +324,7 @@ def test_the_kernel_is_the_object():
         assert outcome.steps == solution.certificate.newton_steps
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     layers = Layers([2], 2)
     solver = OccupancyFTRL(layers, [0.0, 0.0], [1.0, 1.0])
     L = np.zeros(5)

@@ -33,7 +33,7 @@ def test_it_comes_to_a_certified_goal_in_few_iterations(seed):
 
 
 def test_mean_iterations_of_cold_solves():
-    """A wrong centre, corrector or step still converges, but not as soon."""
+    """A wrong center, corrector or step still converges, but not as soon."""
     rng = np.random.default_rng(21)
     iterations = []
     for _ in range(60):
@@ -120,7 +120,7 @@ def test_the_start_is_strictly_feasible_with_equal_products(seed):
     assert np.allclose(it.b[both], (case.hi * it.x[pair] - y)[both], rtol=0, atol=1e-15)
 
 
-def test_entries_and_pairs_are_told_apart():
+def test_entries_and_pairs_are_distinguished():
     layers = Layers([3], 1)
     W = carve(layers.table, np.full(work_size(layers.table), np.nan))
     W.w[:], W.L[:] = 1.0, 0.0

@@ -204,7 +204,7 @@ def test_sets_need_not_be_nested():
     assert solution.certificate.solved
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     learner = OccupancyKL(Layers([2], 2), [0.0, 0.0], [1.0, 1.0])
     with pytest.raises(ValueError, match="weights must be finite and positive"):
         learner.step(np.zeros(5), [0.0])

@@ -74,7 +74,7 @@ def test_rows_sum_to_one_also_where_rho_is_small(seed):
     assert np.all(np.abs(sums - 1.0) <= 1e-14)
 
 
-def test_rows_whose_sums_are_spoilt_are_mended():
+def test_rows_whose_sums_are_spoilt_are_corrected():
     case = Both(0)
     case.evaluate()
     lo, hi, _ = case.listed
@@ -194,7 +194,7 @@ def test_actions_that_are_forbidden_and_states_out_of_reach_have_no_mass():
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_learners_that_are_told_the_support_solve_all(right):
+def test_learners_that_are_given_the_support_solve_all(right):
     """And where the support that was told is wrong: what is seen is possible from then on."""
     mdp = sparse_world(3, sizes=(1, 24, 30, 25), n_actions=2)
     possible = mdp.P > 0

@@ -179,7 +179,7 @@ class Units(NamedTuple):
 def normalize(lay: Integers, L: Vector, w: Vector, W: Work) -> Units:
     """Write losses and weights, in units of 2^e, to W.L and W.w.
 
-    Scaling is exact and comes first; then each layer's least loss is subtracted. Pairs that W.L
+    Scaling is exact and comes first; then each layer's smallest loss is subtracted. Pairs that W.L
     has infinity for (`reach.mark`) keep it.
     """
     H = horizon(lay)

@@ -1,4 +1,4 @@
-"""Colours that people with other eyes, and printers without colour, can tell apart."""
+"""Colors that people with other eyes, and printers without color, can tell apart."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LEAST = {"grey": 5.0}  # of lightness alone; else 18, where 2.3 is just noticeab
 CSS = (files("unbounded.report") / "web" / "page.css").read_text(encoding="utf-8")
 
 
-def linear(colour):
-    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+def linear(color):
+    values = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
@@ -46,19 +46,19 @@ def palettes():
     """Light, dark and print, as the page has them; each with its paper."""
     blocks = re.findall(r"--paper: (#\w{6}).*?((?:--c\d: #\w{6};\s*)+)", CSS, re.DOTALL)
     assert len(blocks) == 3
-    return [(paper, re.findall(r"#\w{6}", colours)) for paper, colours in blocks]
+    return [(paper, re.findall(r"#\w{6}", colors)) for paper, colors in blocks]
 
 
-def nearest(colours, seen):
-    """The least distance between two colours."""
-    lights = [np.clip(np.array(SEEN[seen]) @ linear(c), 0.0, 1.0) for c in colours]
+def nearest(colors, seen):
+    """The least distance between two colors."""
+    lights = [np.clip(np.array(SEEN[seen]) @ linear(c), 0.0, 1.0) for c in colors]
     return min(np.linalg.norm(lab(a) - lab(b)) for a, b in itertools.combinations(lights, 2))
 
 
 @pytest.mark.parametrize("seen", SEEN)
-@pytest.mark.parametrize(("paper", "colours"), palettes())
-def test_colours_can_be_told_apart(paper, colours, seen):
-    assert nearest(colours, seen) >= LEAST.get(seen, 18.0)
+@pytest.mark.parametrize(("paper", "colors"), palettes())
+def test_colors_can_be_distinguished(paper, colors, seen):
+    assert nearest(colors, seen) >= LEAST.get(seen, 18.0)
 
 
 def test_a_common_palette_would_fail():
@@ -67,22 +67,22 @@ def test_a_common_palette_would_fail():
     assert nearest(usual, "grey") < 5.0
 
 
-@pytest.mark.parametrize(("paper", "colours"), palettes())
-def test_colours_stand_out_from_the_paper(paper, colours):
-    def luminance(colour):
-        return float(np.dot([0.2126, 0.7152, 0.0722], linear(colour)))
+@pytest.mark.parametrize(("paper", "colors"), palettes())
+def test_colors_stand_out_from_the_paper(paper, colors):
+    def luminance(color):
+        return float(np.dot([0.2126, 0.7152, 0.0722], linear(color)))
 
-    for colour in colours:
-        a, b = sorted((luminance(colour), luminance(paper)))
+    for color in colors:
+        a, b = sorted((luminance(color), luminance(paper)))
         assert (b + 0.05) / (a + 0.05) >= 3.0
 
 
-def test_figures_have_the_colours_of_the_page():
+def test_figures_have_the_colors_of_the_page():
     [_, light], _, [_, printed] = palettes()
-    assert list(looks.COLOURS) == light == printed
+    assert list(looks.COLORS) == light == printed
 
 
-def test_looks_differ_in_more_than_colour():
+def test_looks_differ_in_more_than_color():
     for i, j in itertools.combinations(range(4), 2):
         a, b = looks.line(i), looks.line(j)
         assert a["linestyle"] != b["linestyle"]

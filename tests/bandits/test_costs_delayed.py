@@ -12,7 +12,7 @@ from unbounded import CostSCB, Uniform, simulate
 from unbounded.adversaries import StochasticGap
 from unbounded.learners.seeds import replicate_key, root_of
 
-PROVED = {"tune": "scale", "implicit": 0.0, "late": "proved"}
+PROVED = {"tune": "scale", "implicit": 0.0, "delayed": "adaptive"}
 
 
 def delays(rounds: int, longest: int, seed: int) -> np.ndarray:
@@ -126,7 +126,7 @@ def test_save_and_load_with_asks_outstanding():
         if t > 10:
             learner.tell(waiting.pop(0), float(rng.exponential()))
     restored = CostSCB.load(learner.save())
-    assert restored.settings["late"] == "proved"
+    assert restored.settings["delayed"] == "adaptive"
     for _ in range(50):
         a, b = learner.ask(), restored.ask()
         assert (a.arm, a.probability) == (b.arm, b.probability)
@@ -178,14 +178,14 @@ def test_stability_counts_the_outstanding_losses():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"late": "proved"},
-        {"late": "proved", "tune": "scale"},
-        {"late": "proved", "implicit": 0.0},
+        {"delayed": "adaptive"},
+        {"delayed": "adaptive", "tune": "scale"},
+        {"delayed": "adaptive", "implicit": 0.0},
         PROVED | {"outliers": "sqrt"},
     ],
 )
-def test_what_is_not_proved_is_refused(settings):
-    with pytest.raises(ValueError, match="late='proved' is proved for tune='scale'"):
+def test_settings_without_a_bound_are_rejected(settings):
+    with pytest.raises(ValueError, match="delayed='adaptive' has a regret bound for tune='scale'"):
         CostSCB(3, **settings)
 
 
