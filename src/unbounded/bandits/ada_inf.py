@@ -221,7 +221,6 @@ class AdaINF(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     exploration : float, optional
         a in the share of uniform exploration, a n / (2 a n + sqrt(n t)); n / (2 (n - 1)) by
         default. Less of it is cheaper, unless an arm that was bad for long turns good.
@@ -251,7 +250,6 @@ class AdaINF(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        name="AdaINF",
         reference="docs/theory/ada-inf.md",
         guarantee="expected regret (max - min) (5.48 sqrt(n T) + O(n^(3/4) T^(1/4) + n)), up to "
         "logarithms in the lower order, docs/theory/ada-inf.md",

@@ -169,7 +169,6 @@ class CostSCB(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     lower : float, optional
         The lower bound on the losses, 0 by default. It should not be far below those that occur:
         with losses in [1000, 1001] and ``lower=0`` nothing is learned.
@@ -210,7 +209,6 @@ class CostSCB(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        name="CostSCB",
         reference="docs/theory/one-sided.md",
         guarantee="expected regret 4 M sqrt(n T) + O(n M log T) for losses in [lower, lower + M], "
         "Theorem O3",

@@ -99,7 +99,6 @@ class CostSCBIX(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     lower, best_reward : see `CostSCB`
     outliers : int
         As in `CostSCB`; a number, as the theorem needs a fixed one.
@@ -124,7 +123,6 @@ class CostSCBIX(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        name="CostSCBIX",
         reference="docs/theory/one-sided.md",
         guarantee="regret M (4 sqrt(n T ln n) + sqrt(n T / ln n) ln(2/delta) + ln(2/delta) + 1) "
         "with probability 1 - delta for losses in [lower, lower + M], Theorem O5",

@@ -120,7 +120,6 @@ class SCB(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     profile : {"practical", "paper"}
         Defaults of ``clip``, ``rate`` and ``mixing``: "range", 2 and 1/2, or what Chen & Zhang
         published, "scale", 1 and 1, with their theorem: O(l_inf (n + sqrt(n T))) for the largest
@@ -154,7 +153,6 @@ class SCB(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        name="SCB",
         reference="Chen & Zhang 2024, Algorithm 1",
         guarantee="expected regret (max - min) (7 sqrt(n T) + 4 n + 1), "
         "docs/theory/range-clipping.md; with profile='paper' O(l_inf (n + sqrt(n T))), Theorem 1",

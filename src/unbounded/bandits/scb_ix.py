@@ -120,7 +120,6 @@ class SCBIX(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     profile : {"practical", "paper"}
         Defaults of ``clip`` and ``mixing``: "range" and 1/2, or what Chen & Zhang published,
         "scale" and 1.
@@ -146,7 +145,6 @@ class SCBIX(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        name="SCBIX",
         reference="Chen & Zhang 2024, Algorithm 2",
         guarantee="regret O((max - min) (sqrt(n T ln n) + sqrt((n^2 + n T) / ln n) ln(1/delta))) "
         "with probability 1 - delta, docs/theory/range-clipping.md; with profile='paper' l_inf for "

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from inspect import signature
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import PCG64
@@ -77,7 +78,23 @@ class Learner(AskTell[Choice]):
     _noun = "choice"
     _counts = False  # whether asks change the state
     _example = "SCB"
+    _shared: ClassVar[Mapping[str, str]] = {
+        "n_arms": "int\n    The number of arms.",
+        "seed": "int or SeedSequence, optional\n    For the choices.",
+        "rounds": "int\n    How many rounds will be played.",
+        "loss_range": "(float, float)\n"
+        "    Losses outside of it are clipped to it, and counted in ``clipped``.",
+    }  # fmt: skip
     _remedy = ""  # where one huge loss spoils the scale: what to do about it
+
+    @classmethod
+    def _played_example(cls) -> str:
+        given = dict(cls.spec.examples[0])
+        given |= {"loss_range": (0, 100)} if "loss_range" in signature(cls).parameters else {}
+        shown = "".join(f", {name}={value!r}" for name, value in given.items())
+        told = "losses=[9.0, 1.0, 4.0]" if cls.spec.feedback == "full" else "loss=9.0"
+        made = f">>> learner = {cls.__name__}(n_arms=3{shown}, seed=0)"
+        return f"{made}\n>>> learner.tell(learner.ask(), {told})"
 
     def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
         super()._start(params, seed, checked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import threading
 import time
@@ -19,7 +20,7 @@ from numpy.random import PCG64, SeedSequence
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
 from unbounded.learners import persistence as documents
-from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments
+from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments, with_sections
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.tickets import Outstanding, T
 from unbounded.validation import check_settings, checked_count, shown
@@ -45,6 +46,7 @@ class AskTell(Repeatable, Generic[T]):
     _noun: ClassVar[str]  # what a ticket is called
     _unit: ClassVar[str] = "round"  # what one tell is about
     _example: ClassVar[str]  # of a learner, for the error message
+    _shared: ClassVar[Mapping[str, str]]  # parameters that many have: type, and what it means
 
     _steps: Any  # compiled and interpreted, of `unbounded.jit.schedule`
     _records: dict[int, tuple[Any, ...]]  # of the outstanding tickets, by number
@@ -62,6 +64,21 @@ class AskTell(Repeatable, Generic[T]):
             for base in cls.__mro__[1:]:
                 check_settings(cls, base, (n for n in parameters if callable(vars(base).get(n))))
             cls.__init__ = noting(vars(cls)["__init__"])  # type: ignore[method-assign] # wrapped
+        if "spec" in vars(cls):
+            cls._complete_docstring()
+
+    @classmethod
+    def _complete_docstring(cls) -> None:
+        """Document the parameters that many learners have, and add an example if there is none."""
+        own = re.findall(r"^ *(\w[\w, ]*) : ", cls.__doc__ or "", re.MULTILINE)
+        missing = [n for n in signature(cls).parameters if n not in re.split(r"\W+", " ".join(own))]
+        shared = [f"{n} : {cls._shared[n]}" for n in missing if n in cls._shared]
+        cls.__doc__ = with_sections(cls.__doc__ or "", "\n".join(shared), cls._played_example())
+
+    @classmethod
+    def _played_example(cls) -> str:
+        """Return an example for the docstring, in Python."""
+        return ""
 
     def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
         """Begin with ``params``; the last line of a constructor.

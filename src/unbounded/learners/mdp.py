@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,16 @@ class MDPLearner(AskTell[Plan]):
     _noun = "plan"
     _unit = "episode"
     _example = "SCBRL"
+    _shared: ClassVar[Mapping[str, str]] = {
+        "layers": "sequence of int\n    Number of states in each layer 1..H.",
+        "n_actions": "int",
+        "support": "array_like of bool, shape (n_transitions,), optional\n"
+        "    Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.",
+        "allowed": "sequence of array_like of bool, shapes (n_h, n_actions), optional\n"
+        "    Which actions may be taken, as `LayeredMDP.allowed`; all by default.",
+        "ends": "bool, default False\n    Whether episodes may end early, as in `MDPLearner`.",
+        "seed": "int or SeedSequence, optional",
+    }  # fmt: skip
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
     _said_unsolved = False
     _warms_up = False  # whether to run compiled steps in any case

@@ -53,7 +53,7 @@ class Spec:
     )  # fmt: skip
 
     module: str  # where the algorithm is defined
-    name: str  # of its public class
+    name: str = ""  # of its public class; by default, of the class that it is given to
     reference: str  # where the algorithm was published
     Params: Any  # NamedTuples; `unbounded.learners.buffer.Packing` says what their fields may be
     State: Any  # it has ``t`` (tells + 1) and ``clipped``
@@ -76,9 +76,14 @@ class Spec:
         wanted = [step for step in cls.steps if step not in claims]
         missing = [step for step in wanted if step not in defined]
         if missing:
-            raise TypeError(f"{module} must define {', '.join(missing)} for {claims.get('name')}")
+            name = claims.get("name", cls.__name__)
+            raise TypeError(f"{module} must define {', '.join(missing)} for {name}")
         found = {step: defined[step] for step in wanted}
         return cls(module=module, **found, **claims)
+
+    def __set_name__(self, owner: type, _: str) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", owner.__name__)
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:

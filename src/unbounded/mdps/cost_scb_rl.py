@@ -234,7 +234,6 @@ class CostSCBRL(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int, optional
         Tune the rates for this number of episodes; by default for any number.
     delta : float, default 0.05
@@ -260,7 +259,6 @@ class CostSCBRL(MDPLearner):
         threshold, if that is less), for less variance; 0: as they are.
     kappa, tolerance : float
         Floor of the weights (erratum E16); certified accuracy of each solve.
-    support, allowed, ends, seed : optional, see `MDPLearner`
 
     Notes
     -----
@@ -282,7 +280,6 @@ class CostSCBRL(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="CostSCBRL",
         reference="docs/theory/one-sided-mdp.md",
         policy=attrgetter("solver.pi"),
         solves="solver.solves",

@@ -125,7 +125,6 @@ class MVP(Optimistic):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int
     delta : float, default 0.05
     total : float, default 1
@@ -133,7 +132,6 @@ class MVP(Optimistic):
     constants : {"practical", "paper"}
     bonus : float, default 0.3
         Constant of the practical bonuses.
-    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -148,7 +146,6 @@ class MVP(Optimistic):
 
     spec = MDPSpec.of(
         __name__,
-        name="MVP",
         reference="Zhang, Chen, Lee & Du 2023, arXiv 2307.13586",
         init=optimism.init,
         takes=optimism.takes,

@@ -229,7 +229,6 @@ class PolicyOptimization(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     clip : {"range", "scale"}
         Clip to the observed range, or to [-C, C] with a threshold C that starts at 0.
     rate : float, default 0.5
@@ -240,7 +239,6 @@ class PolicyOptimization(MDPLearner):
         Multiplies the dilated bonus, which leads the learner to where it seldom is.
     mixing : float, default 0.5
         Multiplies the share of explicit exploration, 1/sqrt(t), in every state.
-    seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -260,7 +258,6 @@ class PolicyOptimization(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="PolicyOptimization",
         reference="after Luo, Wei & Lee 2021, Algorithm 1",
         room=room,
         grown=grown,

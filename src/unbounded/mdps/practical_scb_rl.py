@@ -233,7 +233,6 @@ def late(t: int) -> bool:
 
 
 CLAIMS: dict[str, Any] = {  # of `scb_rl`, too
-    "name": "SCBRL",
     "reference": "Chen & Zhang 2024, Algorithms 3-6",
     "policy": attrgetter("play.solver.pi"),
     "solves": "play.solver.solves",

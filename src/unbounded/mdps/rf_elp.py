@@ -306,7 +306,6 @@ class RFELP(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int
         Episodes for each state, at most (N).
     delta : float, default 0.05
@@ -335,7 +334,6 @@ class RFELP(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="RFELP",
         reference="Chen & Zhang 2024, Algorithms 3 and 6",
         room=room,
         grown=grown,

@@ -143,7 +143,6 @@ class SCBRL(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int, optional
         Total number of episodes T, exploration included; more than the number of states. By default
         any number: T doubles as the episodes go on.
@@ -161,7 +160,6 @@ class SCBRL(MDPLearner):
         What is known of the MDP: transitions, support, allowed, ends.
     tolerance : float, default 1e-8
         Certified accuracy of each solve.
-    seed : optional, see `MDPLearner`
 
     Notes
     -----

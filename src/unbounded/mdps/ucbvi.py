@@ -100,7 +100,6 @@ class UCBVI(Optimistic):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int
     delta : float, default 0.05
     total : float, default 1
@@ -108,7 +107,6 @@ class UCBVI(Optimistic):
     constants : {"practical", "paper"}
     bonus : float, default 0.3
         Constant of the practical bonus.
-    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -123,7 +121,6 @@ class UCBVI(Optimistic):
 
     spec = MDPSpec.of(
         __name__,
-        name="UCBVI",
         reference="Azar, Osband & Munos 2017",
         init=optimism.init,
         takes=optimism.takes,

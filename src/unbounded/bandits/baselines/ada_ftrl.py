@@ -76,20 +76,12 @@ class AdaFTRL(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     strength : float
         Multiplies the entropy; 1 / ln n gives `AdaHedge`.
-
-    Examples
-    --------
-    >>> from unbounded import AdaFTRL
-    >>> learner = AdaFTRL(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), losses=[5e9, 1e9, 4e9])
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="AdaFTRL",
         reference="Orabona & Pal 2018, AdaFTRL with the entropy on the simplex (reconstructed)",
         guarantee="regret 1.12 (1 + ln n) sqrt(T) for losses whose range, not known, is 1",
         feedback="full",

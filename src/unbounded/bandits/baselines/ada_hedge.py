@@ -57,22 +57,10 @@ def bound(n: int, T: int) -> float:
 
 
 class AdaHedge(Learner):
-    """Exponential weights that tune themselves, where the losses of all arms are seen.
-
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-
-    Examples
-    --------
-    >>> from unbounded import AdaHedge
-    >>> learner = AdaHedge(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), losses=[5e9, 1e9, 4e9])
-    """
+    """Exponential weights that tune themselves, where the losses of all arms are seen."""
 
     spec = BanditSpec.of(
         __name__,
-        name="AdaHedge",
         reference="de Rooij, van Erven, Grunwald & Koolen 2014, figure 1",
         guarantee="regret sqrt(T ln n) + 4/3 ln n + 2 for losses whose range, not known, is 1",
         feedback="full",

@@ -79,26 +79,13 @@ def scale(params: Params, state: State) -> float:
 class AdaTINF(Learner):
     """Tsallis-entropy bandit for heavy-tailed losses, with no parameter of the tail.
 
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-    rounds : int
-        How many rounds will be played.
-
     Notes
     -----
     ``clipped`` counts the losses that were left out of the estimates.
-
-    Examples
-    --------
-    >>> from unbounded import AdaTINF
-    >>> learner = AdaTINF(n_arms=3, rounds=1000, seed=0)
-    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="AdaTINF",
         reference="Huang, Dai & Huang 2022, Algorithm 3 (at second hand)",
         guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) where losses have an a-th "
         "moment sigma^a, under truncated non-negativity",

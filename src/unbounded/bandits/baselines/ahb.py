@@ -138,21 +138,13 @@ class AHB(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     exploration : float
         c in the share of extra exploration, gamma_t = min(1/2, sqrt(c n ln n / t)); 5/2 is the
         paper's.
-
-    Examples
-    --------
-    >>> from unbounded import AHB
-    >>> learner = AHB(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), loss=1e6 + 9)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="AHB",
         reference="Hadiji & Stoltz 2023, Algorithm 1",
         guarantee="expected regret O(range sqrt(n T ln n))",
         delayed=False,  # the first n pulls count the asks, and the gap needs q_t

@@ -83,26 +83,13 @@ def scale(params: Params, state: State) -> float:
 class Banker(Learner):
     """Log-barrier bandit for losses of any sign that skips losses out of proportion.
 
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-    rounds : int
-        How many rounds will be played.
-
     Notes
     -----
     ``clipped`` counts the losses that were skipped.
-
-    Examples
-    --------
-    >>> from unbounded import Banker
-    >>> learner = Banker(n_arms=3, rounds=1000, seed=0)
-    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="Banker",
         reference="Huang, Dai & Huang 2023, Algorithm 4 (Banker-SFLBINF)",
         guarantee="expected regret of order l_inf sqrt(n T) times logarithms",
         delayed=False,

@@ -87,22 +87,10 @@ def scale(params: Params, state: State) -> float:
 
 
 class DoublingTsallisINF(Learner):
-    """Tsallis-INF that doubles its range and starts again when a loss exceeds it.
-
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-
-    Examples
-    --------
-    >>> from unbounded import DoublingTsallisINF
-    >>> learner = DoublingTsallisINF(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
-    """
+    """Tsallis-INF that doubles its range and starts again when a loss exceeds it."""
 
     spec = BanditSpec.of(
         __name__,
-        name="DoublingTsallisINF",
         reference="folklore; Tsallis-INF of Zimmert & Seldin 2021",
         guarantee="none that holds against adversaries: it never explores an arm on purpose",
         scale_free=True,

@@ -68,20 +68,12 @@ class EpsilonGreedy(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     epsilon : float, optional
         The share of uniform exploration; by default it fades as (n / t)^(1/3).
-
-    Examples
-    --------
-    >>> from unbounded import EpsilonGreedy
-    >>> learner = EpsilonGreedy(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="EpsilonGreedy",
         reference="folklore; Sutton & Barto, section 2.2",
         guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
         scale_free=True,

@@ -63,22 +63,12 @@ class Exp3(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     rounds : int, optional
         How many rounds will be played. Without it the rate falls with time and any number will do.
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import Exp3
-    >>> learner = Exp3(n_arms=3, loss_range=(0, 100), seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="Exp3",
         reference="Auer, Cesa-Bianchi, Freund & Schapire 2002; anytime rate of Bubeck & "
         "Cesa-Bianchi 2012",
         guarantee="expected regret 2 sqrt(n T ln n) for losses in a known range of width 1",

@@ -61,24 +61,14 @@ class Exp3Auer(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     rounds : int, optional
         How many rounds will be played; sets ``gamma``.
     gamma : float, optional
         Instead of ``rounds``: the share of uniform exploration, in (0, 1].
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import Exp3Auer
-    >>> learner = Exp3Auer(n_arms=3, rounds=1000, loss_range=(0, 100), seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="Exp3Auer",
         reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3",
         guarantee="expected regret 2.63 sqrt(n T ln n) for losses in a known range of width 1",
         bound=bound,

@@ -72,25 +72,15 @@ class Exp3IX(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     rounds : int, optional
         How many rounds will be played. Without it the rate falls with time and any number will do.
     delta : float, optional
         With ``rounds``: tunes the rate for regret that holds with probability 1 - delta for this
         delta. Without it one run serves all delta.
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import Exp3IX
-    >>> learner = Exp3IX(n_arms=3, loss_range=(0, 100), seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="Exp3IX",
         reference="Neu 2015, Algorithm 1 with anytime rates",
         guarantee="regret 4 sqrt(n T ln n) + (2 sqrt(n T / ln n) + 1) ln(2/delta) with probability "
         "1 - delta, for losses in a known range of width 1",

@@ -92,26 +92,14 @@ class Exp3P(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
-    rounds : int
-        How many rounds will be played.
     delta : float
         The bound is to hold with probability 1 - delta; not used by "audibert".
     form : {"bubeck", "auer", "audibert"}
         Which publication to follow.
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import Exp3P
-    >>> learner = Exp3P(n_arms=3, rounds=5000, seed=0)
-    >>> learner.tell(learner.ask(), loss=0.9)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="Exp3P",
         reference="Auer et al. 2002, section 6; Bubeck & Cesa-Bianchi 2012, figure 3.1; "
         "Audibert & Bubeck 2010, theorem 12",
         guarantee='regret 5.15 sqrt(n T ln(n / delta)) with probability 1 - delta (form "bubeck"), '

@@ -73,24 +73,12 @@ class Exp3S(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
-    rounds : int
-        How many rounds will be played.
     switches : int
         How often the best arm may change in that time.
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import Exp3S
-    >>> learner = Exp3S(n_arms=3, rounds=1000, switches=1, loss_range=(0, 100), seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="Exp3S",
         reference="Auer, Cesa-Bianchi, Freund & Schapire 2002, section 8",
         guarantee="expected regret 2.63 sqrt(n T (S ln(n T) + e)) against sequences of arms with "
         "S - 1 switches, for losses in a known range of width 1",

@@ -70,7 +70,6 @@ class HTINF(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     sigma : float
         The losses' moment of that order is at most sigma^order.
     order : float
@@ -79,17 +78,10 @@ class HTINF(Learner):
     Notes
     -----
     ``clipped`` counts the losses that were left out of the estimates.
-
-    Examples
-    --------
-    >>> from unbounded import HTINF
-    >>> learner = HTINF(n_arms=3, sigma=4.0, seed=0)
-    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="HTINF",
         reference="Huang, Dai & Huang 2022, Algorithm 1 (at second hand)",
         guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) where losses have an a-th "
         "moment of at most sigma^a, and log T for independent draws, if truncated non-negative",

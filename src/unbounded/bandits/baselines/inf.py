@@ -67,26 +67,10 @@ def bound(n: int, T: int) -> float:
 
 
 class INF(Learner):
-    """Implicitly normalized forecaster: minimax-optimal for a known range and known length.
-
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-    rounds : int
-        How many rounds will be played.
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import INF
-    >>> learner = INF(n_arms=3, rounds=1000, seed=0)
-    >>> learner.tell(learner.ask(), loss=0.9)
-    """
+    """Implicitly normalized forecaster: minimax-optimal for a known range and known length."""
 
     spec = BanditSpec.of(
         __name__,
-        name="INF",
         reference="Audibert & Bubeck 2010, theorem 11",
         guarantee="expected regret 8 sqrt(n T) for losses in a known range of width 1",
         bound=bound,

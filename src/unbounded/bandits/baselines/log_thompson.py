@@ -108,7 +108,6 @@ class LogThompson(Learner):
 
     Parameters
     ----------
-    n_arms : see `Learner`
     stream : int
         Which random numbers the posteriors are drawn with; they are fixed before the play.
     seed : int or SeedSequence, optional
@@ -117,17 +116,10 @@ class LogThompson(Learner):
     Notes
     -----
     A loss of at most 0 is taken as the least positive one so far, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import LogThompson
-    >>> learner = LogThompson(n_arms=3)
-    >>> learner.tell(learner.ask(), loss=5e9)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="LogThompson",
         reference="the conjugate normal model on logarithms; prior of Honda & Takemura 2014",
         guarantee="expected number of plays of worse arms of order ln T for independent log-normal "
         "losses; none against an adversary",

@@ -95,26 +95,16 @@ class RobustUCB(Learner):
 
     Parameters
     ----------
-    n_arms : see `Learner`
-    rounds : int
-        How many rounds will be played.
     moment : float
         An upper bound on the losses' central moment of that order; their variance by default.
     order : float
         Of the moment, above 1 and at most 2.
     seed : int or SeedSequence, optional
         Of no effect: the choices are deterministic.
-
-    Examples
-    --------
-    >>> from unbounded import RobustUCB
-    >>> learner = RobustUCB(n_arms=3, rounds=1000, moment=0.01)
-    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="RobustUCB",
         reference="Bubeck, Cesa-Bianchi & Lugosi 2013, median of means",
         guarantee="expected regret of order sum_i (v / gap_i)^(1/(a - 1)) ln T for independent "
         "losses with central a-th moments of at most v; none against an adversary",

@@ -114,20 +114,12 @@ class SFMAB(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     exploration : {"fixed", "adaptive"}
         Whether the share of uniform exploration is sqrt(n / t) or follows the losses.
-
-    Examples
-    --------
-    >>> from unbounded import SFMAB
-    >>> learner = SFMAB(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="SFMAB",
         reference="Putta & Agrawal 2022, Algorithm 1",
         guarantee="expected regret of order sqrt(n L_2) + L_inf sqrt(n T), or L_inf sqrt(n L_1) "
         "with adaptive exploration, times logarithms; L_1, L_2: sums of the norms of the losses",

@@ -73,22 +73,10 @@ def bound(n: int, T: int) -> float:
 
 
 class SOLOFTRL(Learner):
-    """Scale-free FTRL where the losses of all arms are seen.
-
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-
-    Examples
-    --------
-    >>> from unbounded import SOLOFTRL
-    >>> learner = SOLOFTRL(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), losses=[5e9, 1e9, 4e9])
-    """
+    """Scale-free FTRL where the losses of all arms are seen."""
 
     spec = BanditSpec.of(
         __name__,
-        name="SOLOFTRL",
         reference="Orabona & Pal 2018, SOLO FTRL with the entropy on the simplex",
         guarantee="regret 3.32 sqrt(T ln n) + 7 for losses of absolute value at most 1, not known",
         feedback="full",

@@ -56,24 +56,10 @@ def bound(n: int, T: int) -> float:
 
 
 class TsallisINF(Learner):
-    """Minimax-optimal bandit for losses in a known range.
-
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import TsallisINF
-    >>> learner = TsallisINF(n_arms=3, loss_range=(0, 100), seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
-    """
+    """Minimax-optimal bandit for losses in a known range."""
 
     spec = BanditSpec.of(
         __name__,
-        name="TsallisINF",
         reference="Zimmert & Seldin 2021, Algorithm 1 (importance-weighted)",
         guarantee="expected regret 4 sqrt(n T) + 1 for losses in a known range of width 1",
         bound=bound,

@@ -70,24 +70,10 @@ def bound(n: int, T: int) -> float:
 
 
 class TsallisINFRV(Learner):
-    """Tsallis-INF with reduced variance, for losses in a known range.
-
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import TsallisINFRV
-    >>> learner = TsallisINFRV(n_arms=3, loss_range=(0, 100), seed=0)
-    >>> learner.tell(learner.ask(), loss=90)
-    """
+    """Tsallis-INF with reduced variance, for losses in a known range."""
 
     spec = BanditSpec.of(
         __name__,
-        name="TsallisINFRV",
         reference="Zimmert & Seldin 2021, Algorithm 1 (reduced variance)",
         guarantee="expected regret 2 sqrt(n T) + 14 n ln T + 16 for losses in a known "
         "range of width 1",

@@ -66,22 +66,12 @@ class UCB1(Learner):
 
     Parameters
     ----------
-    n_arms : see `Learner`
-    loss_range : (float, float)
-        Losses outside of it are clipped to it, and counted in ``clipped``.
     seed : int or SeedSequence, optional
         Of no effect: the choices are deterministic.
-
-    Examples
-    --------
-    >>> from unbounded import UCB1
-    >>> learner = UCB1(n_arms=3)
-    >>> learner.tell(learner.ask(), loss=0.9)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="UCB1",
         reference="Auer, Cesa-Bianchi & Fischer 2002",
         guarantee="expected regret 8 sum_i ln T / gap_i + (1 + pi^2/3) sum_i gap_i for independent "
         "losses in a known range of width 1; none against an adversary",

@@ -110,7 +110,6 @@ class UMABG(Learner):
 
     Parameters
     ----------
-    n_arms, seed : see `Learner`
     exploration : {"adaptive", "fixed", "capped"}
         The floor 1 / (2 n^2 + sqrt(G)) on probabilities: G grows with what exploration has cost
         ("adaptive"), is n T ("fixed"), or grows up to n T ("capped").
@@ -118,17 +117,10 @@ class UMABG(Learner):
         How many rounds will be played, T; needed for "fixed" and "capped".
     first_threshold : float
         C_1: losses below twice its negative are clipped at first.
-
-    Examples
-    --------
-    >>> from unbounded import UMABG
-    >>> learner = UMABG(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), loss=5.0)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="UMABG",
         reference="Chen & Zhang 2023, UMAB-G, after the authors' code",
         guarantee="expected regret of order l_inf sqrt(n T log T)",
         delayed=False,

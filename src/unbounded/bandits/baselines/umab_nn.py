@@ -73,24 +73,13 @@ def scale(params: Params, state: State) -> float:
 class UMABNN(Learner):
     """Log-barrier bandit for non-negative losses of any size.
 
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-
     Notes
     -----
     A negative loss is taken as 0, and counted in ``clipped``.
-
-    Examples
-    --------
-    >>> from unbounded import UMABNN
-    >>> learner = UMABNN(n_arms=3, seed=0)
-    >>> learner.tell(learner.ask(), loss=5e9)
     """
 
     spec = BanditSpec.of(
         __name__,
-        name="UMABNN",
         reference="Chen & Zhang 2023, UMAB-NN (reconstructed)",
         guarantee="expected regret of order l_inf sqrt(n T log T) for non-negative losses",
         scale_free=True,

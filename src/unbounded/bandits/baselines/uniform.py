@@ -35,10 +35,6 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
 class Uniform(Learner):
     """Every arm with equal probability, whatever the losses.
 
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-
     Examples
     --------
     >>> from unbounded import Uniform
@@ -47,12 +43,7 @@ class Uniform(Learner):
     """
 
     spec = BanditSpec.of(
-        __name__,
-        name="Uniform",
-        reference="none",
-        guarantee="none",
-        scale_free=True,
-        translation_invariant=True,
+        __name__, reference="none", guarantee="none", scale_free=True, translation_invariant=True
     )
 
     def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:

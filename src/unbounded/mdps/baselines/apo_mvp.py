@@ -316,14 +316,12 @@ class APOMVP(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     delta : float, default 0.05
     bonus : float, default 1
         Multiplies the bonus that leads to where transitions are not known well. The default is that
         of the theory, as reconstructed; smaller ones did better (docs/guide/scb-rl.md).
     restart : bool, default True
         Whether the policies of all states begin again, uniform, with each epoch, as in the theory.
-    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -341,7 +339,6 @@ class APOMVP(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="APOMVP",
         reference="Tiapkin, Chzhen & Stoltz 2025, arXiv 2407.05704, reconstructed",
         feedback="full",
         infinite=("L",),

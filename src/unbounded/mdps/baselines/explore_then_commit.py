@@ -127,11 +127,9 @@ class ExploreThenCommit(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int
     explore : int, optional
         Episodes of uniform play; (S A)^(1/3) T^(2/3) by default, at most T/2.
-    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -142,9 +140,7 @@ class ExploreThenCommit(MDPLearner):
     [[0.0, 1.0]]
     """
 
-    spec = MDPSpec.of(
-        __name__, name="ExploreThenCommit", reference="", scale_free=True, infinite=("N",)
-    )
+    spec = MDPSpec.of(__name__, reference="", scale_free=True, infinite=("N",))
 
     def __init__(
         self,

@@ -140,9 +140,7 @@ class IndependentSCB(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     clip : {"scale", "range"}
-    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -159,7 +157,6 @@ class IndependentSCB(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="IndependentSCB",
         reference="Chen & Zhang 2024, Algorithm 1",
         infinite=("L_hat",),
         scale_free=True,

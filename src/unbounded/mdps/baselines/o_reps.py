@@ -120,7 +120,6 @@ class OREPS(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int
     transitions : array_like, shape (n_transitions,)
         The true ones, flat: `LayeredMDP.P`.
@@ -128,7 +127,6 @@ class OREPS(MDPLearner):
     rate : float, default 1
         Multiplies the learning rate sqrt(H ln(S A/H)/(T S A)).
     tolerance : float, default 1e-8
-    allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -141,7 +139,6 @@ class OREPS(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="OREPS",
         reference="Zimin & Neu 2013",
         policy=attrgetter("solver.pi"),
         solves="solver.solves",

@@ -42,11 +42,6 @@ def update(
 class UniformPolicy(MDPLearner):
     """Every action with the same probability, for ever.
 
-    Parameters
-    ----------
-    layers, n_actions : see `MDPLearner`
-    allowed, ends, seed : optional, see `MDPLearner`
-
     Examples
     --------
     >>> UniformPolicy([1, 2], n_actions=2, seed=0).ask().policy[0].tolist()
@@ -55,7 +50,7 @@ class UniformPolicy(MDPLearner):
 
     _keeps_transitions = False
 
-    spec = MDPSpec.of(__name__, name="UniformPolicy", reference="", scale_free=True)
+    spec = MDPSpec.of(__name__, reference="", scale_free=True)
 
     def __init__(
         self,

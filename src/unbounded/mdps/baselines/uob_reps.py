@@ -131,7 +131,6 @@ class UOBREPS(MDPLearner):
 
     Parameters
     ----------
-    layers, n_actions : see `MDPLearner`
     episodes : int
     delta : float, default 0.05
     loss_range : (low, high) or sequence of H such pairs
@@ -140,7 +139,6 @@ class UOBREPS(MDPLearner):
         Multiply the paper's learning rate, its implicit exploration and the width of its
         confidence set.
     tolerance : float, default 1e-8
-    support, allowed, ends, seed : optional, see `MDPLearner`
 
     Examples
     --------
@@ -153,7 +151,6 @@ class UOBREPS(MDPLearner):
 
     spec = MDPSpec.of(
         __name__,
-        name="UOBREPS",
         reference="Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2",
         solves="solves",
         solver=programs.mirror,
