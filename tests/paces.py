@@ -1,17 +1,23 @@
-"""The same simulation interpreted, compiled, and changing over."""
+"""Learners and simulations interpreted, compiled, and changing over."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from unbounded import settings
+from unbounded import SCB, settings
 from unbounded.jit import schedule
 from unbounded.jit.schedule import Code
+from unbounded.jit.worker import Worker
 from unbounded.simulation import bandit_loops, mdp_loops
 
 
@@ -64,3 +70,22 @@ def assert_same(results: list[Any]) -> None:
             one, two = getattr(first, field.name), getattr(other, field.name)
             if isinstance(one, np.ndarray):
                 assert one.tobytes() == two.tobytes(), field.name
+
+
+def run(script: str, cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that begins interpreted, with a cache of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=os.environ | {"UNBOUNDED_CACHE_DIR": str(cache), "UNBOUNDED_JIT": "auto"} | environment,
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def worked(warm_up: Callable[[], Any], program: str = "", arguments: Any = None) -> Any:
+    """Code that another process compiles, by this program, and is not cached before."""
+    code: Any = Code("it", warm_up, 1.0, worker=Worker(SCB, arguments or {}))
+    code._worker.can_start = lambda: True
+    code.program = program
+    return code
