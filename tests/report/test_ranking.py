@@ -60,7 +60,11 @@ def test_the_sentence_says_what_the_ranking_shows(reported, found):
         f"Next is {found.names[second.learner]} with {second.mean[0]:.3g}"
     )
     doubtful = "; the difference is not statistically significant."
-    assert section.answer.endswith(doubtful) == (best.high[0] >= second.low[0])
+    assert (doubtful in section.answer) == (best.high[0] >= second.low[0])
+    assert (
+        "holds: the play of SCB profile=paper, SCB and Uniform is identical in 2 of 2"
+        in section.answer
+    )
 
 
 def test_who_was_given_the_range_is_named(tmp_path):

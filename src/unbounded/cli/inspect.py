@@ -63,9 +63,14 @@ def show(directory: Path, *, cells: bool = False, save: Path | None = None) -> i
 
 
 def report(
-    directory: Path, other: Path | None = None, *, output: Path | None = None, figures: bool = True
+    directory: Path,
+    other: Path | None = None,
+    *,
+    output: Path | None = None,
+    figures: bool = True,
+    latex: bool = False,
 ) -> int:
-    """Make one self-contained page, and figures for print, of what is stored.
+    """Make one self-contained page, figures for print, and LaTeX tables, of what is stored.
 
     Parameters
     ----------
@@ -78,14 +83,18 @@ def report(
         directory beside it.
     figures
         Whether to write figures (SVG and PDF) too.
+    latex
+        Whether to write the tables for LaTeX (booktabs) too.
     """
     from unbounded.report import report as written_report
 
-    written = written_report(directory, other, output=output, figures=figures)
+    written = written_report(directory, other, output=output, figures=figures, latex=latex)
     if written.figures:
         print(f"{len(written.figures)} figures: {written.figures[0].parent}")
     if written.without_figures:
         print(written.without_figures)
+    if written.tables:
+        print(f"{len(written.tables)} tables: {written.tables[0].parent}")
     print(f"The page: {written.page}")
     return 0
 

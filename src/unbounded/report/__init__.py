@@ -8,7 +8,7 @@ those. `labels` are the names and numbers that people read.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +26,7 @@ _HOSTS = ("127.0.0.1", "localhost")  # by which `watch` is asked for
 
 
 class Written(NamedTuple):
-    """What `report` wrote: the page, the figures, and why there are no figures if so.
+    """What `report` wrote: the page, figures, why there are no figures if so, LaTeX tables.
 
     Examples
     --------
@@ -38,6 +38,7 @@ class Written(NamedTuple):
     page: Path
     figures: list[Path]
     without_figures: str
+    tables: Sequence[Path] = ()
 
 
 def report(
@@ -46,8 +47,9 @@ def report(
     *,
     output: str | os.PathLike[str] | None = None,
     figures: bool = True,
+    latex: bool = False,
 ) -> Written:
-    """Make a page, and figures for print, of what is stored of one or several experiments.
+    """Make a page, figures for print, and LaTeX tables, of one or several stored experiments.
 
     Parameters
     ----------
@@ -61,6 +63,8 @@ def report(
         The figures go into ``figures`` or ``versus-figures`` beside it.
     figures : bool
         Whether to write figures, as SVG and PDF. They need matplotlib.
+    latex : bool
+        Whether to write the tables for LaTeX, into ``tables`` or ``versus-tables`` beside the page.
 
     Returns
     -------
@@ -86,17 +90,22 @@ def report(
         target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, page.html(made).encode(errors="backslashreplace"))
     place = "figures" if other is None else "versus-figures"
+    tables: list[Path] = []
+    if latex:
+        from unbounded.report.latex import write
+
+        tables = write(made, target.parent / place.replace("figures", "tables"))
     if not figures:
-        return Written(target, [], "")
+        return Written(target, [], "", tables)
     try:
         from unbounded.report.figures import draw
     except ImportError as error:
         missing = f"no figures: {error.name} is missing: pip install 'unbounded[plot]'"
-        return Written(target, [], missing)
+        return Written(target, [], missing, tables)
     drawn = draw(made, target.parent / place)
     links = [f"{place}/{path.name}" for path in drawn]
     write_whole(target, page.html(made, figures=links).encode(errors="backslashreplace"))
-    return Written(target, drawn, "")
+    return Written(target, drawn, "", tables)
 
 
 def contents(

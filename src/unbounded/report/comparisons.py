@@ -16,7 +16,7 @@ import polars as pl
 
 from unbounded.bounds import DELTA
 from unbounded.report.data import HIGH, LOW, Data, by_replicate, cases, largest, losses_of, saying
-from unbounded.report.labels import settings_of
+from unbounded.report.labels import cited, settings_of
 from unbounded.report.model import Axis, Chart, Column, Panel, Series, number
 from unbounded.results.intervals import RESAMPLES, mean_interval, slope_interval
 
@@ -39,7 +39,7 @@ def ranking(data: Data) -> Chart | str:
         "interval"
     )
     return Chart(
-        "ranking", f"Who has the least {data.regret}?",
+        "ranking", f"Which learner has the smallest {data.regret}?",
         f"{chosen}. The best is at the top.", "dots",
         Axis(f"{data.regret} / {data.norm}, {what}", "auto"), band="95% interval of the mean",
         panels=panels, start=largest(panels),
@@ -282,7 +282,7 @@ def bounds(data: Data) -> Chart | str:
         if math.isnan(saying(whole, row["round"])):
             text += " (trivial)"
         line = [
-            row["learner"], row["arms"], row["rounds"], f"{text} [{bound.reference}]",
+            row["learner"], row["arms"], row["rounds"], f"{text} [{cited(bound.reference)}]",
             number(limit), number(measured), kind, data.names["adversary"][row["adversary"]],
             number(ratio),
         ]  # fmt: skip
@@ -300,7 +300,7 @@ def bounds(data: Data) -> Chart | str:
         "bounds", "The theorems' bounds",
         "For each learner the adversary that comes nearest to its bound, everything divided by "
         f"{data.norm}. R is the range of the losses and ℓ∞ the largest absolute loss; a bound in "
-        "ℓ∞, or in the range that the learner was told, is converted to the range of the losses. "
+        "ℓ∞, or in the range that the learner was given, is converted to the range of the losses. "
         "Only bounds with constants, and only where their conditions hold; trivial are those that "
         "no regret can exceed, because it is at most T ranges.",
         "table",

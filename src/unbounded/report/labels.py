@@ -118,6 +118,21 @@ def about(value: Any) -> str:
     return brief(value)
 
 
+_PAGES = {
+    "docs/theory/ada-inf.md": "AdaINF: losses of either sign",
+    "docs/theory/one-sided-mdp.md": "One-sided clipping in MDPs",
+    "docs/theory/one-sided.md": "One-sided clipping: costs",
+    "docs/theory/range-clipping.md": "Range clipping",
+}
+
+
+def cited(reference: str) -> str:
+    """Return a reference with the titles of our pages in place of their files."""
+    for path, title in _PAGES.items():
+        reference = reference.replace(path, f"documentation, “{title}”")
+    return reference
+
+
 def thousands(value: float) -> str:
     """Return an integer with separators: ``20,000``."""
     return f"{value:,.0f}"

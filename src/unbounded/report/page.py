@@ -24,6 +24,12 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 _SCRIPTS = ("basics.js", "curves.js", "tables.js", "saves.js", "page.js")
 
 
+_REGRET = (
+    "Regret is how much more a learner has paid than the best fixed arm (in an MDP, the best fixed "
+    "policy) would have paid in the same rounds."
+)
+
+
 def _web(name: str) -> str:
     return (files("unbounded.report") / "web" / name).read_text(encoding="utf-8")
 
@@ -46,7 +52,7 @@ def html(report: Report, *, every: float | None = None, figures: Sequence[str] =
         '<header class="top">',
         f"<h1>{escape(report.title)}</h1>" if several else "",
         _contents(report.sections) if several else "",
-        "</header><main>",
+        f'</header><main><p class="regret">{escape(_REGRET)}</p>',
         "<noscript><p class=warning>The charts of this page are drawn by its script, which is "
         "switched off.</p></noscript>",
         *(

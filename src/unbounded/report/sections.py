@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -15,10 +15,20 @@ from unbounded.experiments.display import span_of
 from unbounded.report import comparisons, curves
 from unbounded.report.comparisons import answer, ranking
 from unbounded.report.data import Data, prepared
-from unbounded.report.labels import Known, Variant, brief, learner_names, settings_of, thousands
+from unbounded.report.labels import (
+    Known,
+    Variant,
+    brief,
+    cited,
+    learner_names,
+    settings_of,
+    thousands,
+)
 from unbounded.report.model import Chart, Column, Panel, Report, Section, number
 from unbounded.report.source import Results
+from unbounded.report.verdicts import verdict
 from unbounded.results.intervals import mean_interval
+from unbounded.results.summary import NEGATIVE
 
 _MOST_LINES = 12  # of warnings of one kind
 _MOST_ROWS = 2000  # of a comparison
@@ -72,8 +82,12 @@ def _section(
     data = prepared(frame, ids, e.replicates, results.plan.foreign)
     drawn = charts(data, e.views) if frame.height else []
     first = ranking(data) if frame.height else ""
+    said = [verdict(data, drawn, e.views, e.title, labels), answer(data, first, labels)]
     if isinstance(first, Chart) and e.views and "ranking" not in e.views:
         drawn.insert(0, first)  # a page begins with what it says
+    for chart in drawn:
+        if chart.view in _OF_REGRET and any(value < 0.0 for value in _shown(chart)):
+            chart.note += f" {NEGATIVE}"
     settings = [_described(variant, names[variant], data.known("learners")) for variant in own]
     for variant, name in zip(data.adversaries, data.names["adversary"], strict=True):
         settings.append(_described(variant, name, data.known("adversaries")))
@@ -82,7 +96,7 @@ def _section(
     return Section(
         id=re.sub(r"[^A-Za-z0-9_-]", "-", e.name),
         title=e.title or e.name,
-        answer=answer(data, first, labels),
+        answer=" ".join(filter(None, said if e.views else said[::-1])),
         claim=[" ".join(part.split()) for part in re.split(r"\n\s*\n", e.claim) if part.strip()],
         facts=_facts(results),
         warnings=_warnings(results),
@@ -96,6 +110,16 @@ def _section(
         versions=sorted(set(frame["versions"].cast(pl.String).unique().to_list())),
         code=_code(frame),
     )  # fmt: skip
+
+
+_OF_REGRET = ("ranking", "heatmap", "time", "arms", "rounds", "states", "actions", "scale", "shift")
+
+
+def _shown(chart: Chart) -> Iterator[float]:
+    """Yield the means that a chart shows."""
+    for panel in chart.panels:
+        for values in [*(one.mean for one in panel.series), *panel.heat]:
+            yield from (value for value in values if value is not None)
 
 
 def _facts(results: Results) -> list[list[str]]:
@@ -148,7 +172,7 @@ def _described(variant: Variant, name: str, known: Known) -> list[str]:
     if variant[0] not in known:
         return [name, settings, ""]
     one = known[variant[0]]
-    return [name, settings, "; ".join(filter(None, [one.reference, one.origin]))]
+    return [name, settings, "; ".join(filter(None, [cited(one.reference), one.origin]))]
 
 
 def _code(frame: pl.DataFrame) -> list[list[str]]:
@@ -267,7 +291,7 @@ def _compared(rows: Sequence[Sequence[object]], names: Sequence[str]) -> str:
     if same:
         parts.append(f"exactly the same in {thousands(same)}")
     if rest:
-        parts.append(f"a difference that the replicates do not show in {thousands(rest)}")
+        parts.append(f"no statistically significant difference in {thousands(rest)}")
     return (
         f"Of {thousands(len(rows))} cases that both runs have, {names[1]} has "
         f"{', '.join(parts[:-1])} and {parts[-1]}."

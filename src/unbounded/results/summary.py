@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from unbounded.io import printable
 from unbounded.results import Played
 from unbounded.results.intervals import mean_interval, standard_error
+from unbounded.results.latex import escaped, table
 
+NEGATIVE = (
+    "Negative regret: the learner paid less than the best fixed arm or policy, as it can where the "
+    "best one changes over time."
+)
 _MOST = 4  # learners that one line names
 _CAPTION = "caption-side: top; text-align: left; white-space: nowrap; padding: 0.2em 0.8em"
 
@@ -85,7 +90,34 @@ class Summary:
         rows = self._texts()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join(map(printable, [self.title, *lines]))
+        notes = [NEGATIVE] if any(line.relative < 0.0 for line in self.lines) else []
+        return "\n".join(map(printable, [self.title, *lines, *notes]))
+
+    def to_latex(self, caption: str | None = None, label: str = "tab:regret") -> str:
+        r"""Return the table for LaTeX, in the style of the package booktabs.
+
+        Parameters
+        ----------
+        caption : str, optional
+            LaTeX; by default the title and what the columns are. Names of learners and of the
+            adversary are escaped.
+        label : str
+            For ``\ref``.
+
+        Examples
+        --------
+        >>> from unbounded import Uniform, simulate
+        >>> result = simulate(Uniform(2), lambda t, arm, q, rng: [0.0, 1.0], 100, 4, seed=1)
+        >>> print(result.summary().to_latex(label="tab:first").splitlines()[3])
+          \label{tab:first}
+        """
+        columns = f"Mean {self.name} {self.title}, relative to {self.unit} with its standard error"
+        if len(self.lines) > 1:
+            columns += (
+                f"; the difference to {self.lines[0].learner} replicate by replicate with its 95% "
+                "interval, and the replicates in which it is below 0"
+            )
+        return table(self._texts(), caption or f"{escaped(columns)}.", label)
 
     def _texts(self) -> list[list[str]]:
         head = ["learner", self.name, f"{self.name} / {self.unit}", "± s.e."]

@@ -61,6 +61,12 @@ function text(value, digits = 4) {
   if (size >= 1000) return Math.round(value).toLocaleString("en-US").replace("-", "−");
   return String(+value.toPrecision(digits)).replace("-", "−");
 }
+function percent(share) { // a few of many replicates are not none
+  if (share === null || share === undefined) return "–";
+  if (share > 0 && share < 0.001) return "<0.1%";
+  if (share < 1 && share > 0.999) return ">99.9%";
+  return `${(100 * share).toFixed((share > 0 && share < 0.01) || (share < 1 && share > 0.99) ? 1 : 0)}%`;
+}
 const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e15 ? value.toLocaleString("en-US") : text(value));
 
 // ------------------------------------------------------------------ scales

@@ -90,7 +90,7 @@ function drawTable(plot, chart, view, section) {
     const kind = chart.columns[i].kind || "number";
     if (kind === "learner") return html("th", { scope: "row" }, key(v));
     if (kind === "text") return html("td", { class: v.length > 24 ? "long" : "" }, ...linked(v));
-    if (kind === "share") return html("td", { class: "n" }, v === null ? "–" : `${(100 * v).toFixed(0)}%`);
+    if (kind === "share") return html("td", { class: "n" }, percent(v));
     if (kind === "interval") return html("td", { class: "interval" }, interval(v, row[1], ends, row[0]), ` ${text(v[0], 3)} to ${text(v[1], 3)}`);
     return html("td", { class: "n" }, Number.isInteger(v) ? whole(v) : text(v, 3));
   })));
