@@ -1,4 +1,4 @@
-"""The answer to an experiment's claim: what the first of its views shows, in a sentence."""
+"""The answer to the claim of an experiment: what the first of its views shows."""
 
 from __future__ import annotations
 
