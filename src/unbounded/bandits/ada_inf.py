@@ -16,19 +16,9 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded.core import center
 from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector, require
-from unbounded.core.center import (
-    LIFT,
-    ORIGIN,
-    Center,
-    as_told,
-    distance,
-    furthest,
-    misfits,
-    refitted,
-    seen_by,
-    towards,
-)  # fmt: skip
+from unbounded.core.center import LIFT, ORIGIN, Center
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
@@ -72,7 +62,7 @@ class State(NamedTuple):
         require(t == 1 or (largest[0] < np.inf and smallest[0] > -np.inf), "a loss is infinite")
         require(self.clipped < t, "there are no so many losses")
         if t > warm(params):
-            B = as_told(self.B)
+            B = center.as_told(self.B)
             require(smallest[0] <= B <= largest[0], "the center is not within the losses")
         else:
             require(self.B.at == 0.0 and self.A == 0.0, "there is no center yet")
@@ -120,13 +110,13 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
     t, clipped, B, W, A, e, largest, smallest, arms = state
     if t > warm(params) and n > 1:
         v, u = clip(params, state, B, loss)  # step 2, and u of step 4
-        if misfits(B, v):  # tiny losses only, or no longer: change the unit of B
-            B = refitted(B)
+        if center.misfits(B, v):  # tiny losses only, or no longer: change the unit of B
+            B = center.refitted(B)
             v, u = clip(params, state, B, loss)
-        clipped += v != seen_by(B, loss)
-        l = distance(B, v, e)  # v - B, in units of 2^e
+        clipped += v != center.seen_by(B, loss)
+        l = center.distance(B, v, e)  # v - B, in units of 2^e
         if abs(l) > A:  # the largest so far: it sets the unit
-            A, unit = furthest(B, v)
+            A, unit = center.furthest(B, v)
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
         r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
@@ -135,7 +125,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
         w = r * r * r / (q_k * q_k)  # step 4
         W += w
         if W > 0.0:
-            B = towards(B, u, w / W)
+            B = center.towards(B, u, w / W)
         if S > 0.0:  # until then q stays uniform
             arms = signed_arms.solve(arms, S, exploring(params, t + 1))  # step 1 of the next round
     insert(largest, smallest, loss)
@@ -148,12 +138,12 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 def clip(params: Params, state: State, B: Center, loss: float) -> tuple[float, float]:
     """Return v (step 2) and u (step 4), in the unit of ``B``: the loss as clipped for the estimate
     and for the center."""
-    v = seen_by(B, loss)
+    v = center.seen_by(B, loss)
     if params.robust:
-        v = min(v, max(seen_by(B, state.largest[rank(state.t) - 1]), B.at))
+        v = min(v, max(center.seen_by(B, state.largest[rank(state.t) - 1]), B.at))
     if params.trim > 0:
-        v = max(v, min(seen_by(B, state.smallest[params.trim]), B.at))
-    return v, max(v, min(seen_by(B, state.smallest[1]), B.at)) if params.robust else v
+        v = max(v, min(center.seen_by(B, state.smallest[params.trim]), B.at))
+    return v, max(v, min(center.seen_by(B, state.smallest[1]), B.at)) if params.robust else v
 
 
 @kernel

@@ -12,17 +12,9 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
+from unbounded.core import clipping
 from unbounded.core.arrays import Count, Round
-from unbounded.core.clipping import (
-    EMPTY,
-    NONE,
-    Window,
-    checked_clipping,
-    clip,
-    scale_of,
-    tenfold,
-    unit_factor,
-)
+from unbounded.core.clipping import EMPTY, NONE, Window, clip, unit_factor
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -93,7 +85,7 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
 @kernel
 def scale(params: Params, state: State) -> float:
     """Return C_t, or with range clipping the observed range."""
-    return scale_of(state.window, params.clip)
+    return clipping.scale_of(state.window, params.clip)
 
 
 def scale_bound(n: int, T: int) -> float:
@@ -191,11 +183,11 @@ class SCB(Learner):
         usual = PROFILES[profile]
         clip = usual.clip if clip is None else clip
         mixing = usual.mixing if mixing is None else mixing
-        code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
+        code, rule, mixing = clipping.checked_clipping(clip, threshold, mixing, ablation)
         rate = checked_constant("rate", usual.rate if rate is None else rate)
         chosen = {"clip": clip, "rate": rate, "mixing": mixing}
         self._start(Params(n_arms, code, rule, mixing, rate), seed, chosen)
 
     def _tenfold(self) -> tuple[float, float]:
         low, high = self._scalar("window.low"), self._scalar("window.high")
-        return tenfold(low, high, self.scale, self._params.clip)
+        return clipping.tenfold(low, high, self.scale, self._params.clip)

@@ -14,17 +14,9 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, SupportsIndex
 
+from unbounded.core import clipping
 from unbounded.core.arrays import Count, Round
-from unbounded.core.clipping import (
-    EMPTY,
-    NONE,
-    Window,
-    checked_clipping,
-    clip,
-    scale_of,
-    tenfold,
-    unit_factor,
-)
+from unbounded.core.clipping import EMPTY, NONE, Window, clip, unit_factor
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -94,7 +86,7 @@ def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float
 @kernel
 def scale(params: Params, state: State) -> float:
     """Return C_t, or with range clipping the observed range."""
-    return scale_of(state.window, params.clip)
+    return clipping.scale_of(state.window, params.clip)
 
 
 def range_bound(n: int, T: int, delta: float, mixing: float = PRACTICAL.mixing) -> float:
@@ -184,7 +176,7 @@ class SCBIX(Learner):
         usual = PROFILES[profile]
         clip = usual.clip if clip is None else clip
         mixing = usual.mixing if mixing is None else mixing
-        code, rule, mixing = checked_clipping(clip, threshold, mixing, ablation)
+        code, rule, mixing = clipping.checked_clipping(clip, threshold, mixing, ablation)
         iota = math.log(n_arms)
         if delta is not None:
             delta = checked_constant("delta", delta, below=1.0)
@@ -197,4 +189,4 @@ class SCBIX(Learner):
 
     def _tenfold(self) -> tuple[float, float]:
         low, high = self._scalar("window.low"), self._scalar("window.high")
-        return tenfold(low, high, self.scale, self._params.clip)
+        return clipping.tenfold(low, high, self.scale, self._params.clip)

@@ -20,20 +20,9 @@ from unbounded.learners.bandit_steps import entries
 from unbounded.learners.python.bandit import PythonLearner
 from unbounded.learners.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
 from unbounded.learners.spec import BanditSpec
+from unbounded.simulation import ledger
 from unbounded.simulation.adversary import Adversary
-from unbounded.simulation.ledger import (
-    ARM,
-    EXPECTED,
-    HIGH,
-    LOW,
-    PLAYED,
-    UNIT,
-    new_book,
-    tally,
-    tally_expected,
-    tally_played,
-    tally_some,
-)
+from unbounded.simulation.ledger import ARM, EXPECTED, HIGH, LOW, PLAYED, UNIT, new_book
 
 PythonAdversary = Callable[[int, int, Vector, np.random.Generator], Any]
 """``losses = adversary(t, last_arm, q, rng)``: the same contract as a compiled ``fill``."""
@@ -83,14 +72,14 @@ def loops(spec: BanditSpec) -> Loops:
             if looks:  # an adversary that looks gets blocks of one round
                 distribution(params, state, q)
             fill(adversary_params, adversary_state, t + start, arm, q, block)
-            tally(book, cumulative, block)
+            ledger.tally(book, cumulative, block)
             for row in range(block.shape[0]):
                 if looks:
                     if row > 0:
                         distribution(params, state, q)
-                    tally_expected(book, q, block[row])
+                    ledger.tally_expected(book, q, block[row])
                 arm, _, ask_info = act(params, state, words[start + row])
-                tally_played(book, block[row, arm])
+                ledger.tally_played(book, block[row, arm])
                 state = update(params, state, arm, ask_info, feedback(block, row, arm))
         book[ARM] = arm
         pack(buffer, state)
@@ -111,7 +100,7 @@ def loops(spec: BanditSpec) -> Loops:
                 losses[c] = loss_of(adversary_params, adversary_state, t + i, comparators[c])
             loss = loss_of(adversary_params, adversary_state, t + i, arm)
             losses[last] = loss
-            tally_some(book, cumulative, losses)
+            ledger.tally_some(book, cumulative, losses)
             state = update(params, state, arm, ask_info, loss)
         pack(buffer, state)
 
@@ -242,15 +231,15 @@ class _Sums(NamedTuple):
     tally_played: Any
 
 
-_SUMS = _Sums(tally, tally_expected, tally_played)
+_SUMS = _Sums(ledger.tally, ledger.tally_expected, ledger.tally_played)
 _interpreted_sums = _Sums(*map(quietly, _SUMS))
 
 
 def _add_nothing() -> None:
     book, zeros = new_book(), np.zeros(1)
-    tally(book, zeros, np.zeros((1, 1)))
-    tally_expected(book, zeros, zeros)
-    tally_played(book, 0.0)
+    ledger.tally(book, zeros, np.zeros((1, 1)))
+    ledger.tally_expected(book, zeros, zeros)
+    ledger.tally_played(book, 0.0)
 
 
 SUMS = Code("the sums of simulations", _add_nothing, Seconds.SMALL)

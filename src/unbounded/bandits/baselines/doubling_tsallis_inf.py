@@ -14,13 +14,8 @@ import numpy as np
 
 from unbounded.core.arrays import Count, Exponent, Mantissa, Round, Values, Vector
 from unbounded.core.scaled import capped, ldexp
-from unbounded.core.simplex.ftrl import (
-    NO_ANCHOR,
-    Anchor,
-    tsallis_cold,
-    tsallis_mixed,
-    tsallis_moved,
-)
+from unbounded.core.simplex import ftrl
+from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.sampling import Law, make_uniform, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
@@ -73,10 +68,10 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         L_hat[arm] += 0.5 * (value / R + 1.0) / p_k
         eta = 2.0 / math.sqrt(age + 1)  # of the next round, counted from the restart
         if anchor.S2 > 0.0:
-            anchor = tsallis_moved(anchor, L_before, L_hat[arm])
+            anchor = ftrl.tsallis_moved(anchor, L_before, L_hat[arm])
         else:
-            anchor = tsallis_cold(L_hat, eta)
-        anchor = tsallis_mixed(L_hat, eta, anchor, 0.0, state.law)
+            anchor = ftrl.tsallis_cold(L_hat, eta)
+        anchor = ftrl.tsallis_mixed(L_hat, eta, anchor, 0.0, state.law)
     return State(state.t + 1, state.clipped + exceeds, age, R, e, anchor, L_hat, state.law)
 
 

@@ -17,6 +17,7 @@ divides the same weights out again.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -251,9 +252,18 @@ def grow(table: Vector, k: int, amount: float) -> tuple[float, float]:
     return before, after
 
 
+@kernel
+def rescale(L: Vector, picture: Any, table: Any, factor: float) -> None:
+    """Change the unit of the losses; with many arms, the next solve anchors anew."""
+    if table is None:
+        for k in range(L.size):
+            L[k] *= factor
+    else:
+        _rescale_table(picture, table, factor)
+
+
 @subroutine
-def rescale(picture: Vector, table: Vector, factor: float) -> None:
-    """Change the unit of the losses; the next solve anchors anew."""
+def _rescale_table(picture: Vector, table: Vector, factor: float) -> None:
     for k in range(0, table.size, RECORD):
         table[k + LOSS] *= factor
     picture[ETA_S] = 0.0

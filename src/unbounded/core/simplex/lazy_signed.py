@@ -22,23 +22,9 @@ import numpy as np
 
 from unbounded.core.arrays import Vector
 from unbounded.core.random import uniform_at, word_at
+from unbounded.core.simplex import lazy
 from unbounded.core.simplex.ftrl import Anchor, tsallis
-from unbounded.core.simplex.lazy import (
-    ACCEPTED,
-    CHANGES,
-    FACTOR,
-    FLOOR,
-    MOMENTS,
-    MOST_TRIALS,
-    ROOM,
-    TERMS,
-    constant,
-    explored,
-    gather,
-    series,
-    settle,
-    taken,
-)
+from unbounded.core.simplex.lazy import CHANGES, FACTOR, FLOOR, MOMENTS
 from unbounded.core.simplex.signed_picture import (
     ARM,
     BOUND,
@@ -78,7 +64,7 @@ _FARTHEST = 60  # doublings in the search for them
 _LEAN = 0.15  # the center stands this far ahead, in z: x mostly falls, as S grows
 _MOST_SHARE = 0.5  # of an arm that is no leader
 _FEWEST_CHANGES = 65_536  # whose rounding errors add up to less than 1e-11 at worst
-_S3 = constant([(j + 1) * (j + 2) / 2 for j in range(TERMS)])
+_S3 = lazy.constant([(j + 1) * (j + 2) / 2 for j in range(lazy.TERMS)])
 
 
 @kernel
@@ -98,11 +84,11 @@ def probability(picture: Vector, M: Vector, k: int) -> float:
 def draw(picture: Vector, tree: Vector, M: Vector, word: int) -> tuple[int, float]:
     """Return an arm drawn from (1 - beta) p + beta / n, and its probability."""
     n = M.size
-    k = explored(picture, n, word)
+    k = lazy.explored(picture, n, word)
     if k < 0:
         stream = np.uint64(word)
         heavy, bound = picture[HEAVY], picture[BOUND] / heaviest(n)
-        for trial in range(MOST_TRIALS):
+        for trial in range(lazy.MOST_TRIALS):
             u = uniform_at(stream, 3 * trial) * (heavy + bound * tree[1])
             if u < heavy:
                 k = _leader(picture, u)
@@ -199,11 +185,11 @@ def _settled(picture: Vector, tree: Vector, S: float, beta: float) -> bool:
         heavy += h * h
     picture[HEAVY] = heavy
     picture[BOUND] = 1.0 if z <= 0.0 else 1.0 / ((1.0 - z) * (1.0 - z))
-    picture[CUBES] = series(picture[MOMENTS + 1 :], _S3, z)
+    picture[CUBES] = lazy.series(picture[MOMENTS + 1 :], _S3, z)
     unit = 2.0 * S * picture[PER_GAP]
     total = 1.0 / (unit * unit)
-    settle(picture, n, beta, total)
-    return total >= ACCEPTED * (heavy + picture[BOUND] * (tree[1] / heaviest(n)))
+    lazy.settle(picture, n, beta, total)
+    return total >= lazy.ACCEPTED * (heavy + picture[BOUND] * (tree[1] / heaviest(n)))
 
 
 @subroutine
@@ -243,7 +229,7 @@ def anchor(
             m[i] = u
             p[i] = u * u
             tree[n + i] = weight_of(u, n)
-    gather(picture[MOMENTS : MOMENTS + ROOM], p, m, lanes)
+    lazy.gather(picture[MOMENTS : MOMENTS + lazy.ROOM], p, m, lanes)
     grow(tree, M)
     picture[CENTER] = c
     picture[GAP] = g
@@ -254,5 +240,5 @@ def anchor(
     picture[S2] = found.S2 / (unit * unit)
     picture[S3] = found.S3 / (unit * unit * unit)
     picture[S4] = found.S4 / (unit * unit * unit * unit)
-    taken(picture, S)
+    lazy.taken(picture, S)
     _settled(picture, tree, S, beta)

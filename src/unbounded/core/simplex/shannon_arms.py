@@ -29,34 +29,7 @@ from unbounded.core.arrays import ROUNDING, Vector, close, require
 from unbounded.core.random import uniform_at
 from unbounded.core.simplex import lazy, sampling
 from unbounded.core.simplex.ftrl import shannon_mixed
-from unbounded.core.simplex.lazy import (
-    ACCEPTED,
-    CHANGES,
-    ETA_S,
-    FACTOR,
-    FLOOR,
-    LOSS,
-    MOMENTS,
-    MOST_TRIALS,
-    RECORD,
-    TERMS,
-    WEIGHT,
-    check_moments,
-    constant,
-    exchange,
-    explored,
-    gather,
-    grow,
-    is_anchored,
-    propose,
-    quantum,
-    round_up,
-    series,
-    settle,
-    tabulate,
-    taken,
-    usable,
-)
+from unbounded.core.simplex.lazy import ETA_S, FACTOR, FLOOR, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel, subroutine
 
@@ -138,16 +111,7 @@ def _add(L: Vector, picture: Any, table: Any, k: int, loss: float) -> None:
 def rescale(arms: Arms, factor: float) -> None:
     """Multiply the cumulative losses by a power of two, often 1."""
     if factor != 1.0:
-        _rescale(arms.L, arms.picture, arms.table, factor)
-
-
-@kernel
-def _rescale(L: Vector, picture: Any, table: Any, factor: float) -> None:
-    if table is None:
-        for k in range(L.size):
-            L[k] *= factor
-    else:
-        lazy.rescale(picture, table, factor)
+        lazy.rescale(arms.L, arms.picture, arms.table, factor)
 
 
 @kernel
@@ -170,13 +134,13 @@ _LEFT_OUT = 1e-15  # of the sum, by the series
 
 ETA, L_0, WIDTH, MASS = range(4)  # of the picture: the rate now; the anchor
 
-_INVERSE_FACTORIALS = constant([1.0 / math.factorial(j) for j in range(TERMS)])
+_INVERSE_FACTORIALS = lazy.constant([1.0 / math.factorial(j) for j in range(lazy.TERMS)])
 
 
 def lazy_check(picture: Vector, table: Vector) -> None:
     """Reject a picture, and a table, from which the arms would not be drawn by their law."""
     L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
-    if not is_anchored(picture, table):
+    if not lazy.is_anchored(picture, table):
         return
     eta, eta_s, width, least = picture[[ETA, ETA_S, WIDTH, L_0]]
     require(0.0 < eta <= eta_s and 0.0 < width < 1.0, "there is no such rate")
@@ -185,35 +149,36 @@ def lazy_check(picture: Vector, table: Vector) -> None:
     with np.errstate(over="ignore", under="ignore"):
         u = eta_s * (L - least)
         a = np.exp(-u)
-        check_moments(picture, a, np.where(a > 0.0, u, 0.0))
+        lazy.check_moments(picture, a, np.where(a > 0.0, u, 0.0))
         accepted = np.exp(-eta * (L - least))
     require(close(picture[MASS], weight.sum()), "weights of another mass")
     require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
-    require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
+    enough = 0.5 * lazy.ACCEPTED * weight.sum()
+    require(accepted.sum() >= enough, "proposals that are never accepted")
 
 
 @kernel
 def lazy_add(picture: Vector, table: Vector, k: int, amount: float) -> None:
     """Let L_k grow by ``amount`` and correct the moments."""
-    before, after = grow(table, k, amount)
+    before, after = lazy.grow(table, k, amount)
     if picture[ETA_S] > 0.0:
         u = picture[ETA_S] * (before - picture[L_0])
         v = picture[ETA_S] * (after - picture[L_0])
         a, b = math.exp(-u), math.exp(-v)
-        exchange(picture[MOMENTS:], a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
-        picture[CHANGES] += 1.0
+        lazy.exchange(picture[MOMENTS:], a, u if a > 0.0 else 0.0, b, v if b > 0.0 else 0.0)
+        picture[lazy.CHANGES] += 1.0
 
 
 @kernel
 def lazy_solve(picture: Vector, n: int, eta: float, beta: float) -> bool:
     """Find the normalizer for this ``eta``; return False if a `lazy_anchor` is due."""
-    if not usable(picture, n):
+    if not lazy.usable(picture, n):
         return False
     eps = 1.0 - eta / picture[ETA_S]
-    total = series(picture[MOMENTS:], _INVERSE_FACTORIALS, eps)
+    total = lazy.series(picture[MOMENTS:], _INVERSE_FACTORIALS, eps)
     picture[ETA] = eta
-    settle(picture, n, beta, total)
-    return eps <= picture[WIDTH] and total >= ACCEPTED * picture[MASS]
+    lazy.settle(picture, n, beta, total)
+    return eps <= picture[WIDTH] and total >= lazy.ACCEPTED * picture[MASS]
 
 
 @subroutine
@@ -231,33 +196,33 @@ def lazy_anchor(
         p[k] = math.exp(-u)
         lam[k] = u if p[k] > 0.0 else 0.0
         table[RECORD * k + WEIGHT] = p[k]
-    gather(M, p, lam, lanes)
-    width = math.exp(math.log(_LEFT_OUT / n) / TERMS)
-    while series(M, _INVERSE_FACTORIALS, width) > ENVELOPE * M[0]:
+    lazy.gather(M, p, lam, lanes)
+    width = math.exp(math.log(_LEFT_OUT / n) / lazy.TERMS)
+    while lazy.series(M, _INVERSE_FACTORIALS, width) > ENVELOPE * M[0]:
         width *= 0.5
-    unit = quantum(n)
+    unit = lazy.quantum(n)
     for k in range(n):
         weight = table[RECORD * k + WEIGHT] * math.exp(width * lam[k])
-        table[RECORD * k + WEIGHT] = round_up(weight, unit)
-    picture[MASS] = tabulate(table)
+        table[RECORD * k + WEIGHT] = lazy.round_up(weight, unit)
+    picture[MASS] = lazy.tabulate(table)
     picture[L_0] = smallest
     picture[WIDTH] = width
     picture[ETA] = eta
-    taken(picture, eta)
-    settle(picture, n, beta, M[0])
+    lazy.taken(picture, eta)
+    lazy.settle(picture, n, beta, M[0])
 
 
 @kernel
 def lazy_draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """Return an arm drawn from (1 - beta) p + beta / n, and its probability."""
-    k = explored(picture, table.size // RECORD, word)
+    k = lazy.explored(picture, table.size // RECORD, word)
     if k >= 0:
         return k, lazy_probability(picture, table, k)
     eta, smallest = picture[ETA], picture[L_0]
     stream = np.uint64(word)
     weight = 0.0
-    for trial in range(MOST_TRIALS):
-        k = propose(table, stream, 3 * trial)
+    for trial in range(lazy.MOST_TRIALS):
+        k = lazy.propose(table, stream, 3 * trial)
         weight = math.exp(-eta * (table[RECORD * k + LOSS] - smallest))
         if uniform_at(stream, 3 * trial + 2) * table[RECORD * k + WEIGHT] < weight:
             break

@@ -18,15 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Scratch, Vector, close, require
-from unbounded.core.simplex import lazy_signed, sampling, signed_picture
-from unbounded.core.simplex.ftrl import (
-    NO_ANCHOR,
-    Anchor,
-    halley_step,
-    total,
-    tsallis,
-    tsallis_mixed,
-)
+from unbounded.core.simplex import ftrl, lazy_signed, sampling, signed_picture
+from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.core.simplex.signed_picture import NEAR, near_gap
 from unbounded.jit.kernel import kernel, subroutine
@@ -216,7 +209,7 @@ def _add_to_all(
         for i in range(n):
             roots[i] = roots[i] * roots[i] * roots[i]
         roots[k] = 0.0  # not subtracted from a sum of which the others may be a rounding error
-        cubes = total(roots, law.room)
+        cubes = ftrl.total(roots, law.room)
         new = r / (1.0 + z)
         gap = 2.0 * S * near_gap(z, r, cubes, -1.0 / anchor.x)
         S2 = anchor.S2 + (new * new - r * r)
@@ -225,7 +218,7 @@ def _add_to_all(
         return Anchor(moved, S2, S3, S4), gap
     for i in range(n):
         m[i] = M[i] * inverse
-    found = tsallis(m, 2.0, Anchor(-1.0, 0.0, 0.0, 0.0), law.q, law.room)
+    found = ftrl.tsallis(m, 2.0, Anchor(-1.0, 0.0, 0.0, 0.0), law.q, law.room)
     tau = found.x - moved
     new = math.sqrt(law.q[k])
     own = (x - 2.0 * S * tau) * r * (r - new)
@@ -236,7 +229,7 @@ def _add_to_all(
         new = math.sqrt(p) if p > _VANISHING else 1.0 / (m[i] - found.x)
         roots[i] = roots[i] * roots[i] * new
     roots[k] = 0.0
-    gap = max(0.0, own) + 2.0 * S * tau * (tau * total(roots, law.room))
+    gap = max(0.0, own) + 2.0 * S * tau * (tau * ftrl.total(roots, law.room))
     return found, gap
 
 
@@ -283,6 +276,6 @@ def _solve_for_all(
     ratio = before / S
     start = -1.0
     if ratio >= 0.5:
-        step = halley_step(anchor.S2, anchor.S3, anchor.S4, 2.0 * ratio)
+        step = ftrl.halley_step(anchor.S2, anchor.S3, anchor.S4, 2.0 * ratio)
         start = min(-1.0, max(-math.sqrt(n), (anchor.x + step) * ratio))
-    return tsallis_mixed(m, 2.0, Anchor(start, 0.0, 0.0, 0.0), beta, law)
+    return ftrl.tsallis_mixed(m, 2.0, Anchor(start, 0.0, 0.0, 0.0), beta, law)

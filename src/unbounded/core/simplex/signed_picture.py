@@ -13,22 +13,8 @@ import math
 import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Vector, close, require, require_numbers
-from unbounded.core.simplex.lazy import (
-    ACCEPTED,
-    ANCHORS,
-    BETA,
-    CHANGES,
-    ETA_S,
-    FACTOR,
-    FLOOR,
-    MOMENTS,
-    ROOM,
-    TERMS,
-    check_moments,
-    constant,
-    exchange,
-    series,
-)
+from unbounded.core.simplex import lazy
+from unbounded.core.simplex.lazy import ANCHORS, BETA, CHANGES, FACTOR, FLOOR, MOMENTS, TERMS
 from unbounded.core.simplex.tree import TREE, check_tree, heaviest, weigh
 from unbounded.core.simplex.tsallis_arms import REACH, predicted_step
 from unbounded.jit.kernel import kernel, subroutine
@@ -44,18 +30,19 @@ _FAR = 256.0  # times S, beside which S has lost 8 of its bits
 # Of the picture, before the numbers that `lazy` has: c, g and 1 / g; x now; the bound of proposals;
 # the weight of the leaders, and their number. In the place of the rate is S at the anchor.
 CENTER, GAP, PER_GAP, X, BOUND, HEAVY, COUNT = range(7)
-S_S = ETA_S
+S_S = lazy.ETA_S
 # After the moments: sums of (g / (L - x))^j over all arms, which guide the next step; the sum of
 # the cubes over all but the leaders; x at the anchor; for every leader its arm, its estimate, and
 # g / (L - x).
-S2, S3, S4, CUBES, X_S, LIST = range(MOMENTS + ROOM, MOMENTS + ROOM + 6)
+S2, S3, S4, CUBES, X_S, LIST = range(MOMENTS + lazy.ROOM, MOMENTS + lazy.ROOM + 6)
 _SLOTS = LEADERS + 1
 ARM, LOSS, ROOT = LIST, LIST + _SLOTS, LIST + 2 * _SLOTS
 _SIZE = LIST + 3 * _SLOTS
 
-_S2 = constant([j + 1 for j in range(TERMS)])
-_GUIDE3 = constant([(j + 1) * (j + 2) / 2 for j in range(12)])  # these two only guide the steps
-_GUIDE4 = constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
+_S2 = lazy.constant([j + 1 for j in range(TERMS)])
+# These two only guide the steps.
+_GUIDE3 = lazy.constant([(j + 1) * (j + 2) / 2 for j in range(12)])
+_GUIDE4 = lazy.constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
 
 
 def new_signed(n: int) -> tuple[Vector, Vector]:
@@ -104,7 +91,7 @@ def check(picture: Vector, tree: Vector, M: Vector, S: float, beta: float) -> No
     require(np.array_equal(losses, M[arms.astype(np.int64)]), "leaders have other estimates")
     require(np.all(M - x > 0.0) and np.all(M[~leading] - c >= g), "estimates are below the anchor")
     h, u = g / (M - x), np.where(leading, 0.0, g / np.where(leading, g, M - c))
-    check_moments(picture, u * u, u)
+    lazy.check_moments(picture, u * u, u)
     weights = np.maximum(1.0, np.ceil(u * u * heaviest(n)))[~leading]
     require(np.all(abs(tree[n : 2 * n][~leading] - weights) <= 1.0), "there are no such weights")
     z = (x - c) / g
@@ -121,7 +108,7 @@ def check(picture: Vector, tree: Vector, M: Vector, S: float, beta: float) -> No
     require(close(picture[BETA], beta) and close(picture[FLOOR], beta / n), "no such exploration")
     require(close(picture[FACTOR] * total, 1.0 - beta), "q is not p, mixed")
     proposed = picture[HEAVY] + picture[BOUND] * tree[1] / heaviest(n)
-    require(total >= 0.5 * ACCEPTED * proposed, "proposals that are never accepted")
+    require(total >= 0.5 * lazy.ACCEPTED * proposed, "proposals that are never accepted")
 
 
 @subroutine
@@ -159,7 +146,7 @@ def append(picture: Vector, k: int, estimate: float) -> int:
 @kernel
 def exchange_one(picture: Vector, u: float, v: float) -> None:
     """Replace one arm in the moments; count what rounding errors may add up to, in units of M_0."""
-    exchange(picture[MOMENTS : MOMENTS + ROOM], u * u, u, v * v, v)
+    lazy.exchange(picture[MOMENTS : MOMENTS + lazy.ROOM], u * u, u, v * v, v)
     picture[CHANGES] += picture[MOMENTS] + u * u
 
 
@@ -212,7 +199,8 @@ def find(picture: Vector, S: float, x: float) -> bool:
         z = (x - picture[CENTER]) * per_gap
         if not abs(z) <= REACH:
             return False
-        s2, s3, s4 = series(M, _S2, z), series(M[1:], _GUIDE3, z), series(M[2:], _GUIDE4, z)
+        s2, s3 = lazy.series(M, _S2, z), lazy.series(M[1:], _GUIDE3, z)
+        s4 = lazy.series(M[2:], _GUIDE4, z)
         for j in range(int(picture[COUNT])):
             h = g / (picture[LOSS + j] - x)
             s2 += h * h

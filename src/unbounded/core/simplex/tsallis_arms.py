@@ -29,45 +29,9 @@ import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Vector, close, require, require_growth
 from unbounded.core.random import uniform_at
-from unbounded.core.simplex import lazy, sampling
-from unbounded.core.simplex.ftrl import (
-    NO_ANCHOR,
-    Anchor,
-    halley_step,
-    tsallis,
-    tsallis_cold,
-    tsallis_mixed,
-    tsallis_moved,
-)
-from unbounded.core.simplex.lazy import (
-    ACCEPTED,
-    CHANGES,
-    ETA_S,
-    FACTOR,
-    FLOOR,
-    LOSS,
-    MOMENTS,
-    MOST_TRIALS,
-    RECORD,
-    TERMS,
-    WEIGHT,
-    check_moments,
-    constant,
-    exchange,
-    explored,
-    gather,
-    grow,
-    is_anchored,
-    new_lazy,
-    propose,
-    quantum,
-    round_up,
-    series,
-    settle,
-    tabulate,
-    taken,
-    usable,
-)
+from unbounded.core.simplex import ftrl, lazy, sampling
+from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
+from unbounded.core.simplex.lazy import ETA_S, FACTOR, FLOOR, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel, subroutine
 
@@ -144,7 +108,7 @@ def add(arms: Arms, k: int, loss: float) -> Arms:
     if loss < 0.0:
         anchor = NO_ANCHOR
     elif anchor.S2 > 0.0:
-        anchor = tsallis_moved(anchor, before, after)
+        anchor = ftrl.tsallis_moved(anchor, before, after)
     return Arms(anchor, arms.L, arms.law, arms.picture, arms.table)
 
 
@@ -163,17 +127,8 @@ def rescale(arms: Arms, factor: float) -> Arms:
     """Multiply the cumulative losses by a power of two, often 1."""
     if factor == 1.0:
         return arms
-    _rescale(arms.L, arms.picture, arms.table, factor)
+    lazy.rescale(arms.L, arms.picture, arms.table, factor)
     return afresh(arms)
-
-
-@kernel
-def _rescale(L: Vector, picture: Any, table: Any, factor: float) -> None:
-    if table is None:
-        for k in range(L.size):
-            L[k] *= factor
-    else:
-        lazy.rescale(picture, table, factor)
 
 
 @kernel
@@ -195,8 +150,8 @@ def _solve(
 ) -> Anchor:
     if table is None:
         if anchor.S2 == 0.0:
-            anchor = tsallis_cold(L, eta)
-        return tsallis_mixed(L, eta, anchor, beta, law)
+            anchor = ftrl.tsallis_cold(L, eta)
+        return ftrl.tsallis_mixed(L, eta, anchor, beta, law)
     fresh, found = lazy_solve(picture, L.size, eta, beta, anchor)
     if not fresh:
         found = lazy_anchor(picture, table, eta, beta, anchor, L, law.q, law.room)
@@ -213,14 +168,14 @@ _MOST_STEPS = 20
 # of a proposal.
 CENTER, GAP, PER_GAP, X_S, ROOM_S, X, SQUARE = range(7)
 
-_S2 = constant([j + 1 for j in range(TERMS)])
-_S3 = constant([(j + 1) * (j + 2) / 2 for j in range(12)])  # these two only guide the steps
-_S4 = constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
+_S2 = lazy.constant([j + 1 for j in range(lazy.TERMS)])
+_S3 = lazy.constant([(j + 1) * (j + 2) / 2 for j in range(12)])  # these two only guide the steps
+_S4 = lazy.constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
 
 
 def lazy_new(n: int) -> tuple[Vector, Vector]:
     """No losses yet."""
-    picture, table = new_lazy(n)
+    picture, table = lazy.new_lazy(n)
     picture[X] = -1.0
     return picture, table
 
@@ -228,7 +183,7 @@ def lazy_new(n: int) -> tuple[Vector, Vector]:
 def lazy_check(picture: Vector, table: Vector) -> None:
     """Reject a picture, and a table, from which the arms would not be drawn by their law."""
     L, weight = table[LOSS::RECORD], table[WEIGHT::RECORD]
-    if not is_anchored(picture, table):
+    if not lazy.is_anchored(picture, table):
         require(picture[X] == -1.0, "no anchor")
         return
     c, g, x, room_s = picture[[CENTER, GAP, X, ROOM_S]]
@@ -236,24 +191,25 @@ def lazy_check(picture: Vector, table: Vector) -> None:
     ahead, d = L - c, L - x
     require(np.all(ahead >= g * (1.0 - ROUNDING)) and np.all(d > 0.0), "losses below the anchor")
     u = g / ahead
-    check_moments(picture, u * u, u)
+    lazy.check_moments(picture, u * u, u)
     room = min(room_s, room_s - (x - picture[X_S]))
     require(close(picture[SQUARE], room * room), "proposals are not accepted as they should be")
     require(close(weight.sum(), (0.5 * room_s * picture[ETA_S]) ** 2), "weights of another rate")
     accepted = picture[SQUARE] / (d * d)
     require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
-    require(accepted.sum() >= 0.5 * ACCEPTED * weight.sum(), "proposals that are never accepted")
+    enough = 0.5 * lazy.ACCEPTED * weight.sum()
+    require(accepted.sum() >= enough, "proposals that are never accepted")
 
 
 @kernel
 def lazy_add(picture: Vector, table: Vector, k: int, amount: float) -> tuple[float, float]:
     """Let L_k grow by ``amount`` and correct the moments; return L_k before and after."""
-    before, after = grow(table, k, amount)
+    before, after = lazy.grow(table, k, amount)
     if picture[ETA_S] > 0.0:
         u = picture[GAP] / (before - picture[CENTER])
         v = picture[GAP] / (after - picture[CENTER])
-        exchange(picture[MOMENTS:], u * u, u, v * v, v)
-        picture[CHANGES] += 1.0
+        lazy.exchange(picture[MOMENTS:], u * u, u, v * v, v)
+        picture[lazy.CHANGES] += 1.0
     return before, after
 
 
@@ -266,7 +222,7 @@ def lazy_solve(
     ``now`` holds x and its power sums before the step. Returns False if a `lazy_anchor` is due.
     """
     M = picture[MOMENTS:]
-    fresh = usable(picture, n)
+    fresh = lazy.usable(picture, n)
     x, S2, S3, S4 = now.x, now.S2, now.S3, now.S4
     if fresh:
         i, target = picture[PER_GAP], 4.0 / (eta * eta)
@@ -276,9 +232,9 @@ def lazy_solve(
             z = (x - picture[CENTER]) * i
             if abs(z) > REACH:
                 break
-            S2 = series(M, _S2, z) * (i * i)
-            S3 = series(M[1:], _S3, z) * (i * i * i)
-            S4 = series(M[2:], _S4, z) * (i * i * i * i)
+            S2 = lazy.series(M, _S2, z) * (i * i)
+            S3 = lazy.series(M[1:], _S3, z) * (i * i * i)
+            S4 = lazy.series(M[2:], _S4, z) * (i * i * i * i)
             error = S2 * target - 1.0
             if abs(error) <= _EXPANDED:  # one step of Newton's on S2 itself, taken with it
                 x -= 0.5 * error * (S2 / S3)
@@ -289,11 +245,11 @@ def lazy_solve(
         room = min(picture[ROOM_S], picture[ROOM_S] - (x - picture[X_S]))
         accepted = eta * room  # its square, in units of that at the anchor
         whole = picture[ETA_S] * picture[ROOM_S]
-        fresh = fresh and accepted * accepted >= ACCEPTED * (whole * whole)
+        fresh = fresh and accepted * accepted >= lazy.ACCEPTED * (whole * whole)
         picture[SQUARE] = room * room
     if fresh:
         picture[X] = x
-        settle(picture, n, beta, S2)
+        lazy.settle(picture, n, beta, S2)
     return fresh, Anchor(x, S2, S3, S4)
 
 
@@ -305,7 +261,7 @@ def predicted_step(S2: float, S3: float, S4: float, eta: float, error: float) ->
     root and two divisions that wait for each other are saved.
     """
     if abs(error) > _NEAR:
-        return halley_step(S2, S3, S4, eta)
+        return ftrl.halley_step(S2, S3, S4, eta)
     inverse = 1.0 / (S2 * S3)
     root = 0.5 * error * ((1.0 - 0.25 * error) + (error * error) * (0.125 - 0.078125 * error))
     newton = -S2 * S2 * inverse * root
@@ -324,21 +280,21 @@ def lazy_anchor(
         L[k] = table[RECORD * k + LOSS]
         smallest = min(smallest, L[k])
     falling = picture[ETA_S] == 0.0 or now.x < picture[X_S]
-    warm = now if picture[ETA_S] > 0.0 else tsallis_cold(L, eta)
-    found = tsallis(L, eta, warm, p, lanes)
+    warm = now if picture[ETA_S] > 0.0 else ftrl.tsallis_cold(L, eta)
+    found = ftrl.tsallis(L, eta, warm, p, lanes)
     x = found.x
     room = smallest - x
     g = room / (1.0 - LEAN if falling else 1.0 + LEAN)
     c = smallest - g
-    unit = quantum(n)
+    unit = lazy.quantum(n)
     for k in range(n):
-        table[RECORD * k + WEIGHT] = round_up(room * room * p[k], unit)
+        table[RECORD * k + WEIGHT] = lazy.round_up(room * room * p[k], unit)
     for k in range(n):
         u = g / (L[k] - c)
         L[k] = u
         p[k] = u * u
-    gather(picture[MOMENTS:], p, L, lanes)
-    tabulate(table)
+    lazy.gather(picture[MOMENTS:], p, L, lanes)
+    lazy.tabulate(table)
     picture[CENTER] = c
     picture[GAP] = g
     picture[PER_GAP] = 1.0 / g
@@ -346,20 +302,20 @@ def lazy_anchor(
     picture[ROOM_S] = room
     picture[X] = x
     picture[SQUARE] = room * room
-    taken(picture, eta)
-    settle(picture, n, beta, found.S2)
+    lazy.taken(picture, eta)
+    lazy.settle(picture, n, beta, found.S2)
     return found
 
 
 @kernel
 def lazy_draw(picture: Vector, table: Vector, word: int) -> tuple[int, float]:
     """Return an arm drawn from (1 - beta) p + beta / n, and its probability."""
-    k = explored(picture, table.size // RECORD, word)
+    k = lazy.explored(picture, table.size // RECORD, word)
     if k < 0:
         x = picture[X]
         stream = np.uint64(word)
-        for trial in range(MOST_TRIALS):
-            k = propose(table, stream, 3 * trial)
+        for trial in range(lazy.MOST_TRIALS):
+            k = lazy.propose(table, stream, 3 * trial)
             d = table[RECORD * k + LOSS] - x
             weight = table[RECORD * k + WEIGHT]
             if uniform_at(stream, 3 * trial + 2) * weight * (d * d) < picture[SQUARE]:
