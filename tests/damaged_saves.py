@@ -48,17 +48,15 @@ def examples(name):
     return [(p.values[0], 0) for p in mdp_examples.EXAMPLES if p.values[0].spec.name == name]
 
 
-def bandit_losses(learner, rng):
-    value = float(rng.choice(_LOSSES)) * rng.random()
-    return float(np.clip(value, -learner.spec.largest_loss, learner.spec.largest_loss))
-
-
 def tell_bandit(learner, choice, rng):
-    losses = [bandit_losses(learner, rng) for _ in range(learner.n_arms)]
-    if learner.spec.feedback == "full":
+    full = learner.spec.feedback == "full"
+    limit = learner.spec.largest_loss
+    numbers = learner.n_arms if full else 1
+    losses = np.clip(rng.choice(_LOSSES, numbers) * rng.random(numbers), -limit, limit)
+    if full:
         learner.tell(choice, losses=losses)
     else:
-        learner.tell(choice, losses[0])
+        learner.tell(choice, float(losses[0]))
 
 
 def play_episode(example, learner, rng):
