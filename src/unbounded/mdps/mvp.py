@@ -21,8 +21,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers,
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.spec import MDPSpec
 from unbounded.mdps.steps import optimism
-from unbounded.mdps.steps.explorers import fill_policy
-from unbounded.mdps.steps.optimism import Bonus, Model, Optimistic, State
+from unbounded.mdps.steps.optimism import Bonus, Model, Optimistic
 from unbounded.validation import checked_option
 
 
@@ -101,23 +100,8 @@ def _optimistic(lay: Integers, bonus: Bonus, model: Model, h: int, i: int) -> fl
     return min(bonus.B, model.reward[p] + mean + b)
 
 
-Params = Bonus
-
-
-@kernel
-def update(
-    lay: Integers, bonus: Bonus, state: State, solver: int, ask_info: int,
-    states: Integers, actions: Integers, losses: Vector,
-) -> State:  # fmt: skip
-    """Learn from the rewards of one episode, minus its losses."""
-    version, model = state.version, state.model
-    for h in range(losses.size):
-        state.rewards[h] = -losses[h]
-    if observe(lay, model, states, actions, state.rewards):
-        plan(lay, bonus, model, 0, 0)
-        fill_policy(lay, state.pi, model.choice, 0, state.pi)  # nowhere even
-        version += 1
-    return State(state.t + 1, 0, version, state.pi, model, state.rewards)
+Params, State = Bonus, optimism.State
+update = optimism.update_by(observe, plan)
 
 
 class MVP(Optimistic):
@@ -147,9 +131,6 @@ class MVP(Optimistic):
     spec = MDPSpec.of(
         __name__,
         reference="Zhang, Chen, Lee & Du 2023, arXiv 2307.13586",
-        init=optimism.init,
-        takes=optimism.takes,
-        infinite=("model.N_all",),
-        examples=({}, {"constants": "paper"}),
+        **optimism.CLAIMS,
     )
     _chosen_bonus = staticmethod(chosen_bonus)

@@ -16,8 +16,7 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.spec import MDPSpec
 from unbounded.mdps.steps import optimism
-from unbounded.mdps.steps.explorers import fill_policy
-from unbounded.mdps.steps.optimism import Bonus, Model, Optimistic, State
+from unbounded.mdps.steps.optimism import Bonus, Model, Optimistic
 from unbounded.validation import checked_option
 
 _PAPER = 7.0  # c of the paper
@@ -76,23 +75,8 @@ def _optimistic(lay: Integers, bonus: Bonus, model: Model, h: int, i: int) -> fl
     return min(bonus.B, model.reward[p] + mean + b)
 
 
-Params = Bonus
-
-
-@kernel
-def update(
-    lay: Integers, bonus: Bonus, state: State, solver: int, ask_info: int,
-    states: Integers, actions: Integers, losses: Vector,
-) -> State:  # fmt: skip
-    """Learn from the rewards of one episode, minus its losses."""
-    version, model = state.version, state.model
-    for h in range(losses.size):
-        state.rewards[h] = -losses[h]
-    if observe(lay, model, states, actions, state.rewards):
-        plan(lay, bonus, model, 0, 0)
-        fill_policy(lay, state.pi, model.choice, 0, state.pi)  # nowhere even
-        version += 1
-    return State(state.t + 1, 0, version, state.pi, model, state.rewards)
+Params, State = Bonus, optimism.State
+update = optimism.update_by(observe, plan)
 
 
 class UCBVI(Optimistic):
@@ -100,13 +84,7 @@ class UCBVI(Optimistic):
 
     Parameters
     ----------
-    episodes : int
-    delta : float, default 0.05
-    total : float, default 1
-        Bound on the total reward of an episode; rewards (= minus losses) are at least 0.
-    constants : {"practical", "paper"}
-    bonus : float, default 0.3
-        Constant of the practical bonus.
+    episodes, delta, total, constants, bonus : see `MVP`
 
     Examples
     --------
@@ -122,9 +100,6 @@ class UCBVI(Optimistic):
     spec = MDPSpec.of(
         __name__,
         reference="Azar, Osband & Munos 2017",
-        init=optimism.init,
-        takes=optimism.takes,
-        infinite=("model.N_all",),
-        examples=({}, {"constants": "paper"}),
+        **optimism.CLAIMS,
     )
     _chosen_bonus = staticmethod(chosen_bonus)

@@ -8,7 +8,9 @@ simulators import, and no number depends on how it is shown.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -39,12 +41,12 @@ MDPS = Shown("pseudo_regret", "pseudo-regret", "Σℓ∞")
 """Of MDPs the expected one, which is exact and less noisy."""
 
 
-class Results:
+class Results(ABC):
     """Base of `Simulation`, `MDPSimulation` and `Comparison`."""
 
+    @abstractmethod
     def _named(self) -> Mapping[str, Played]:
         """Return the learners by the names they go by."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return str(_later("summary").one_line(type(self).__name__, self._named()))
@@ -156,19 +158,23 @@ class Results:
         return cls._of(_later("tables").load(path, cls.__name__))
 
     @classmethod
+    @abstractmethod
     def _of(cls, named: Mapping[str, Any]) -> Self:
         """Return the inverse of `_named`."""
-        raise NotImplementedError
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Played(Results):
     """Base of the results of one learner."""
 
     shown: ClassVar[Shown]
     length: ClassVar[str]  # what rounds are called
+
     learner: str
     adversary: str
     checkpoints: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
     clipped: NDArray[np.int64]
     # Sums times a unit, so that none overflows.
     _paid: NDArray[np.float64]
@@ -196,9 +202,9 @@ class Played(Results):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0.0, regret / size, 0.0)
 
+    @abstractmethod
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of frames, each of shape (replicates, checkpoints)."""
-        raise NotImplementedError
 
     def met(self) -> NDArray[np.float64]:
         """Return what the best fixed arm or policy lost: equal where losses are."""

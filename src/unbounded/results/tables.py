@@ -170,7 +170,7 @@ def _taken_apart(one: Played) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the fields that are arrays, and the others as JSON can hold them."""
     arrays: dict[str, NDArray[Any]] = {}
     facts: dict[str, Any] = {}
-    for field in fields(one):  # type: ignore[arg-type]
+    for field in fields(one):
         value = getattr(one, field.name)
         if isinstance(value, SeedSequence):
             facts[field.name] = {"entropy": value.entropy, "spawn_key": list(value.spawn_key)}

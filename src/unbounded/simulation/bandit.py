@@ -29,7 +29,7 @@ from unbounded.simulation.bandit_loops import (
 from unbounded.validation import checked_count, checked_function, recorded_rounds
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Simulation(Played):
     """What happened in each replicate at each checkpoint.
 
@@ -61,19 +61,7 @@ class Simulation(Played):
     shown: ClassVar[Shown] = BANDITS
     length: ClassVar[str] = "rounds"
 
-    learner: str
-    adversary: str
-    checkpoints: NDArray[np.int64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    clipped: NDArray[np.int64]
     threshold: NDArray[np.float64]
-    _paid: NDArray[np.float64]
-    _best: NDArray[np.float64]
-    _expected: NDArray[np.float64]
-    _unit: NDArray[np.float64]
-    _root: SeedSequence
-    _first: int
 
     @property
     def largest_loss(self) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ from unbounded.simulation.mdp_loops import NOT_PLAYED, End, Play, parts_of, play
 from unbounded.validation import checked_count, checked_function, recorded_rounds
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MDPSimulation(Played):
     """What happened in each replicate at each checkpoint; arrays (replicates, checkpoints).
 
@@ -65,12 +65,6 @@ class MDPSimulation(Played):
     shown: ClassVar[Shown] = MDPS
     length: ClassVar[str] = "episodes"
 
-    learner: str
-    adversary: str
-    checkpoints: NDArray[np.int64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    clipped: NDArray[np.int64]
     reach: NDArray[np.float64]
     explored: NDArray[np.int64]
     solves: NDArray[np.int64]
@@ -79,12 +73,6 @@ class MDPSimulation(Played):
     worst_gap: NDArray[np.float64]
     _states: int
     _actions: int
-    _root: SeedSequence
-    _first: int
-    _expected: NDArray[np.float64]
-    _paid: NDArray[np.float64]
-    _best: NDArray[np.float64]
-    _unit: NDArray[np.float64]
 
     def relative_regret(self, *, pseudo: bool = False) -> NDArray[np.float64]:
         """Regret over sum_h l_inf,h, the largest absolute losses of the layers added up.
@@ -231,24 +219,14 @@ def simulate_mdp(
     if failed:
         warnings.warn(unsolved(learner.spec.name, failed, solves), SolverWarning, stacklevel=2)
     return MDPSimulation(
-        learner=learner.spec.name,
-        adversary=name_of(adversary),
-        checkpoints=points,
-        low=extremes[0],
-        high=extremes[1],
-        clipped=clipped.astype(np.int64),
+        learner=learner.spec.name, adversary=name_of(adversary), checkpoints=points,
+        low=extremes[0], high=extremes[1], clipped=clipped.astype(np.int64),
         reach=np.array([end.reach for end in ends]),
         explored=np.array([end.explored for end in ends]),
         solves=np.array([c.solves for c in certificates]),
         fallbacks=np.array([c.fallbacks for c in certificates]),
         unsolved=np.array([c.unsolved for c in certificates]),
         worst_gap=np.array([c.worst_gap for c in certificates]),
-        _states=sum(mdp.layers.sizes),
-        _actions=mdp.layers.n_actions,
-        _root=root,
-        _first=first_replicate,
-        _expected=expected,
-        _paid=paid,
-        _best=best,
-        _unit=unit,
-    )
+        _states=sum(mdp.layers.sizes), _actions=mdp.layers.n_actions, _expected=expected,
+        _paid=paid, _best=best, _unit=unit, _root=root, _first=first_replicate,
+    )  # fmt: skip

@@ -215,6 +215,35 @@ def know_target(lay: Integers, model: Model, h: int, layer: int, target: int) ->
         model.V[lay[STATE, h] + s] = 1.0 if h == layer and s == target else 0.0
 
 
+def update_by(observe: Any, plan: Any) -> Any:
+    """Make ``update`` of how a learner counts an episode, and of how it plans."""
+
+    @kernel
+    def update(
+        lay: Integers, bonus: Bonus, state: State, solver: int, ask_info: int,
+        states: Integers, actions: Integers, losses: Vector,
+    ) -> State:  # fmt: skip
+        """Learn from the rewards of one episode, minus its losses."""
+        version, model = state.version, state.model
+        for h in range(losses.size):
+            state.rewards[h] = -losses[h]
+        if observe(lay, model, states, actions, state.rewards):
+            plan(lay, bonus, model, 0, 0)
+            fill_policy(lay, state.pi, model.choice, 0, state.pi)  # nowhere even
+            version += 1
+        return State(state.t + 1, 0, version, state.pi, model, state.rewards)
+
+    return update
+
+
+CLAIMS: dict[str, Any] = {
+    "init": init,
+    "takes": takes,
+    "infinite": ("model.N_all",),
+    "examples": ({}, {"constants": "paper"}),
+}
+
+
 class Optimistic(MDPLearner):
     """Base of the learners that seek rewards by optimism."""
 
