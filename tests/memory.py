@@ -1,6 +1,6 @@
 """Run a selection of the tests under memory checks: what is freed is overwritten, and often.
 
-    python tests/memory.py [PYTEST ARGUMENTS]
+    python tests/memory.py [OPTIONS OF PYTEST]
 
 A write past the end of an array or a use after free ends the process. The selection plays every
 learner compiled, with threads and forks. `tests/jit/test_backend.py` has the control: under the
@@ -49,11 +49,10 @@ class Collecting:
             gc.unfreeze()
 
 
-def main(arguments: list[str]) -> int:
+def main(options: list[str]) -> int:
     if any(os.environ.get(name) != value for name, value in CHECKS.items()):
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **CHECKS})
-    chosen = arguments if any(not a.startswith("-") for a in arguments) else SELECTION + arguments
-    return pytest.main(chosen, plugins=[Collecting()])
+    return pytest.main([*options, *SELECTION], plugins=[Collecting()])
 
 
 if __name__ == "__main__":
