@@ -68,7 +68,9 @@ bandits = _module("unbounded.bandits")
 mdps = _module("unbounded.mdps")
 worlds = _module("unbounded.worlds")
 adversaries = _module("unbounded.adversaries")
-_policies = _module("unbounded.core.occupancy.policies", "unbounded.core.policies")
+_policies = _module(
+    "unbounded.core.occupancy.policies", "unbounded.core.policies", "unbounded.core.occupancy.mdp"
+)
 _confidence = _module("unbounded.core.occupancy.confidence", "unbounded.core.confidence")
 
 FOLDERS = ("core", "bandits", "mdps", "adversaries", "learners", "simulation", "play")  # of kernels

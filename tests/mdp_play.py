@@ -6,7 +6,7 @@ import numpy as np
 
 from loss_helpers import uniforms
 from unbounded.core.occupancy.layout import PAIR
-from unbounded.core.occupancy.policies import best_policy, occupancy
+from unbounded.core.occupancy.mdp import best_policy, occupancy
 from unbounded.learners.mdp_steps import entries
 from unbounded.learners.spec import Cache
 from unbounded.mdps.scb_rl import Constants, Known, Reading

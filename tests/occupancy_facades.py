@@ -36,8 +36,7 @@ from unbounded.core.occupancy.layout import (
     draw,
     horizon,
 )
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture, occupancy
 from unbounded.core.occupancy.reach import mark
 from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, new_memory, solve
 from unbounded.core.occupancy.solver.kl import kl_step, uniform_base
@@ -534,7 +533,7 @@ def simulate_episode(
     ----------
     mdp : LayeredMDP
     policy : array_like, shape (n_pairs,)
-        A flat Markov policy, see `unbounded.core.occupancy.policies`.
+        A flat Markov policy, see `unbounded.core.occupancy.mdp`.
     words : ndarray of uint64, shape (2 H,)
         Words ``2(h-1)`` and ``2(h-1)+1`` draw the state and the action of layer ``h``.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unbounded import worlds
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import Markov, best_policy, occupancy
 
 
 def rng(seed=0):

@@ -98,8 +98,7 @@ from unbounded.core.occupancy.layout import (
 from unbounded.core.occupancy.layout import backward_induction as _backward_induction
 from unbounded.core.occupancy.layout import condition as _condition
 from unbounded.core.occupancy.layout import roll_forward as _roll_forward
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov
 from unbounded.core.random import stream_of, uniform_at, word_at
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.ftrl import Anchor, tsallis_moved

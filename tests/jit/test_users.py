@@ -78,7 +78,7 @@ from typing import NamedTuple
 from unbounded import MDPAdversary, MDPLearner, worlds
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.core.arrays import Vector
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.learners.spec import MDPSpec
 from unbounded.learners.mdp import checked_layers
 from unbounded.learners.mdp_steps import entries

@@ -15,7 +15,7 @@ from unbounded.adversaries.mdps import Punish, Stochastic
 from unbounded.core.ceiling import clip_each_above
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.layout import PAIR
-from unbounded.core.occupancy.policies import best_policy, occupancy
+from unbounded.core.occupancy.mdp import best_policy, occupancy
 from unbounded.core.occupancy.upper import spare_mass
 from unbounded.learners import persistence as documents
 from unbounded.mdps import cost_scb_rl

@@ -9,7 +9,7 @@ from mdp_play import Onlooker, paid, play, told_of, walk, walk_of
 from unbounded import simulate_mdp
 from unbounded.adversaries.mdps import Negative, Punish
 from unbounded.core.occupancy.layout import backward_induction
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import Markov, occupancy
 from unbounded.learners.seeds import replicate_key, root_of
 from unbounded.simulation.episode import EXPECTED, PAID, UNIT, new_book, tally
 

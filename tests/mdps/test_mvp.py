@@ -8,7 +8,7 @@ import pytest
 from mdp_play import params_of, play, random_losses, walk
 from unbounded import MVP, worlds
 from unbounded.core.occupancy.layout import STATE, Layers
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import Markov, best_policy, occupancy
 from unbounded.mdps import mvp
 from unbounded.mdps.steps.explorers import fill_policy
 from unbounded.mdps.steps.optimism import new_model

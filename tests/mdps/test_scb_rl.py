@@ -19,8 +19,7 @@ from mdp_play import (
 )
 from unbounded import SCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import QuietLure
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture
 from unbounded.mdps import mvp, rf_elp, ucbvi
 from unbounded.mdps.steps import profiles
 

@@ -8,7 +8,7 @@ import pytest
 from mdp_play import params_of, play
 from unbounded import UCBVI, worlds
 from unbounded.core.occupancy.layout import STATE, Layers
-from unbounded.core.occupancy.policies import best_policy, occupancy
+from unbounded.core.occupancy.mdp import best_policy, occupancy
 from unbounded.mdps import ucbvi
 from unbounded.mdps.steps.optimism import new_model
 

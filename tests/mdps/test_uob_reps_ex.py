@@ -24,7 +24,7 @@ from unbounded import SCBRL, worlds
 from unbounded.core.clipping import LAZY, RANGE, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.confidence import rebuild
 from unbounded.core.occupancy.layout import PAIR, STATE
-from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
+from unbounded.core.occupancy.mdp import Markov, Mixture, occupancy
 from unbounded.core.occupancy.solver.ftrl import EXPONENT
 from unbounded.core.occupancy.upper import spare_mass
 from unbounded.learners.mdp_steps import OWN

@@ -23,8 +23,7 @@ from unbounded.adversaries.mdps import (
     Stochastic,
     Switch,
 )
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, best_policy, occupancy
 from unbounded.learners.seeds import replicate_key, root_of
 from unbounded.mdps.steps.explorers import fill_component
 

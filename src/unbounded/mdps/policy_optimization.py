@@ -44,7 +44,7 @@ from unbounded.core.arrays import Integers, Mantissas, Scratch, Sizes, Values, V
 from unbounded.core.clipping import LAZY, RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy import seen as transitions
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.core.occupancy.seen import Seen, expected, fits, mean, nothing_seen, observe, reach
 from unbounded.core.scaled import added, widths
 from unbounded.jit.kernel import kernel, subroutine

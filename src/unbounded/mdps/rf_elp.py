@@ -33,7 +33,7 @@ from unbounded.core.arrays import (
 )
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
-from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.mdp import Markov, Mixture
 from unbounded.core.occupancy.reach import reachable
 from unbounded.core.simplex.sampling import uniform
 from unbounded.jit.interpreter import interpreted

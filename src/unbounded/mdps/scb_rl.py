@@ -19,7 +19,7 @@ from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy.confidence import PAPER, Bernstein, told_support
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.policies import Mixture
+from unbounded.core.occupancy.mdp import Mixture
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.occupancy.solver.sparse import told_lists
 from unbounded.core.scaled import widths

@@ -13,8 +13,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.core.occupancy.layout import backward_induction, roll_forward
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, best_policy, occupancy
 from unbounded.jit.interpreter import interpreted_pointer, quietly
 from unbounded.jit.kernel import borrowed
 from unbounded.jit.kernel import counting_kernel as kernel

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from occupancy_facades import regret
 from unbounded import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import Markov, best_policy, occupancy
 
 CHAIN = np.array([[[0.5, 0.5], [1.0, 0.0]], [[0.0, 1.0], [0.25, 0.75]]])
 

@@ -5,8 +5,7 @@ import pytest
 
 from occupancy_facades import simulate_episode
 from unbounded import worlds
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, occupancy
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from occupancy_facades import policy_from_occupancy, regret, simulate_episode
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, Mixture, best_policy, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture, best_policy, occupancy
 
 shapes = st.tuples(
     st.lists(st.integers(1, 5), min_size=1, max_size=4),

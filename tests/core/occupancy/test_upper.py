@@ -11,8 +11,7 @@ from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, uppe
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import JIN
 from unbounded.core.occupancy.layout import PAIR, STATE, Layers
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, Mixture, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture, occupancy
 from unbounded.core.occupancy.upper import best_values, descending, scratch, spare_mass, u_unknown
 
 seeds = st.integers(0, 2**32 - 1)

@@ -13,7 +13,7 @@ from saved_helpers import with_buffer
 from slow_apo_mvp import SlowAPOMVP
 from unbounded import APOMVP, LayeredMDP, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import MDPReplay, Stochastic
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import Markov, best_policy, occupancy
 from unbounded.extend import kernel
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))

@@ -5,8 +5,7 @@ import pytest
 
 from mdp_play import params_of, play, random_losses, state_of
 from unbounded import ExploreThenCommit, worlds
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, best_policy, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, best_policy, occupancy
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

@@ -9,7 +9,7 @@ from mdp_play import params_of, play, random_losses, state_of
 from occupancy_facades import known
 from occupancy_reference import Program, clarabel_solve
 from unbounded import OREPS, worlds
-from unbounded.core.occupancy.policies import occupancy
+from unbounded.core.occupancy.mdp import occupancy
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

@@ -4,7 +4,7 @@ import numpy as np
 
 from mdp_play import play, random_losses
 from unbounded import UniformPolicy, worlds
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 
 
 def test_is_uniform_whatever_happens():

@@ -9,7 +9,7 @@ from mdp_play import params_of, play, random_losses, state_of
 from occupancy_facades import upper_occupancy
 from occupancy_reference import Program, clarabel_solve
 from unbounded import UOBREPS, worlds
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 
 MDP = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
 LAYERS = MDP.layers

@@ -7,7 +7,7 @@ import pytest
 
 from mdp_play import explore, state_of
 from unbounded import RFELP, LayeredMDP, worlds
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import Markov, occupancy
 from unbounded.core.occupancy.solver.sparse import Lists, told_lists
 from unbounded.core.occupancy.upper import scratch, spare_mass, u_state
 from unbounded.mdps.steps import explorer_bounds, explorers

@@ -6,7 +6,7 @@ import pytest
 from mdp_play import reach, reached
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import Markov, occupancy
 from unbounded.mdps.steps import explorers
 from unbounded.mdps.steps.explorers import Library
 

@@ -8,7 +8,7 @@ import pytest
 import unbounded
 from mdp_play import grouped, reach, reached, state_of, walk
 from unbounded import SCBRL, worlds
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import Markov, occupancy
 from unbounded.mdps.steps import explorers, few_explorers
 
 

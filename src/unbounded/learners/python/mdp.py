@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.learners.mdp_steps import OWN
 from unbounded.learners.python.bandit import in_python

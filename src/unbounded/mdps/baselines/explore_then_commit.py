@@ -19,7 +19,7 @@ from unbounded.core.occupancy.layout import (
     backward_induction,
     horizon,
 )
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.validation import checked_count

@@ -26,7 +26,7 @@ from unbounded.core.arrays import (
 )
 from unbounded.core.clipping import LAZY, SCALE, Window, check_windows, clip, rescale
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.core.scaled import widths
 from unbounded.core.simplex.ftrl import tsallis, tsallis_cold
 from unbounded.core.simplex.sampling import LANES, mix

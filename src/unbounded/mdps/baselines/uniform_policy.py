@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 

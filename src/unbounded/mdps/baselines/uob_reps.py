@@ -18,7 +18,7 @@ import numpy.typing as npt
 from unbounded.core.arrays import ROUNDING, Integers, Scratch, Vector, require
 from unbounded.core.occupancy.confidence import JIN, Bernstein, log_term, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.core.occupancy.solver import programs
 from unbounded.core.occupancy.solver.kl import LEAST, uniform_base
 from unbounded.core.occupancy.solver.work import work_size

@@ -25,7 +25,7 @@ from unbounded.core.occupancy.layout import (
     horizon,
     roll_forward,
 )
-from unbounded.core.occupancy.policies import Markov, Mixture
+from unbounded.core.occupancy.mdp import Markov, Mixture
 from unbounded.jit.kernel import subroutine
 
 _CAPACITY = 32  # policies that fit at first, at least

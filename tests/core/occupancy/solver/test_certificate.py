@@ -10,8 +10,7 @@ from scipy.special import rel_entr
 from occupancy_facades import greedy_transitions
 from occupancy_reference import boxes_as_arrays, greedy_value, objective, states_as_arrays
 from occupancy_work import Case
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, occupancy
 from unbounded.core.occupancy.solver.certificate import bounds, certify, divergence, offer
 from unbounded.core.occupancy.solver.work import KL, SLACK
 

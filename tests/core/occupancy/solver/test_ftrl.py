@@ -17,8 +17,7 @@ from occupancy_reference import (
 )
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, Markov, occupancy
 from unbounded.core.occupancy.solver.ftrl import (
     BOXES,
     EXPONENT,

@@ -17,7 +17,7 @@ from occupancy_reference import (
 from occupancy_work import Case
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.policies import Markov, occupancy
+from unbounded.core.occupancy.mdp import Markov, occupancy
 from unbounded.core.occupancy.solver.kl import LEAST, MAX_STEPS, assemble, evaluate
 
 SCALES = [-900, -101, -60, -7, 13, 101, 900]

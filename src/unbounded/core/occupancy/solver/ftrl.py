@@ -36,7 +36,7 @@ from unbounded.core.occupancy.layout import (
     horizon,
     roll_forward,
 )
-from unbounded.core.occupancy.policies import Markov
+from unbounded.core.occupancy.mdp import Markov
 from unbounded.core.occupancy.reach import mark, spread
 from unbounded.core.occupancy.solver.certificate import bounds, offer, offer_kept
 from unbounded.core.occupancy.solver.dual import project
