@@ -63,7 +63,6 @@ class Worker:
         self.service: Any = None
         self.socket: Any = None
         self.busy = False
-        self.known = True  # whether Python knows of all forks
         signal.signal(signal.SIGUSR1, self.interrupt)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self.connect()
@@ -90,7 +89,6 @@ class Worker:
             if command["do"] == "fork":
                 python = command["way"] == "python"
                 if (os.fork() if python else ctypes.CDLL(None).fork()) == 0:
-                    self.known = self.known and python
                     self.connect()
                 continue
             try:
@@ -154,9 +152,7 @@ class Worker:
             file.read()
 
     def leave(self) -> NoReturn:
-        if self.known:
-            sys.exit(0)
-        os._exit(0)  # Python would wait for threads that the parent had
+        sys.exit(0)
 
     def audit(self) -> Any:
         from unbounded.durable import Durable

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing, contextmanager
 
@@ -77,6 +79,52 @@ def test_asyncio_does_not_wait_for_the_file(path):
 
     assert asyncio.run(play()) > 10
     assert other.status().rounds == 1
+
+
+CLOSING = """
+import asyncio, ctypes, os, signal, sys, threading
+from unbounded import SCB
+from unbounded.durable import Durable
+
+def interrupt(*_):
+    raise SystemExit(7)
+
+arms = Durable(sys.argv[1], SCB(n_arms=3, seed=0))
+if sys.argv[2] == "interrupt":  # between the beginning of the thread and what follows it
+    start = threading.Thread.start
+    threading.Thread.start = lambda self: (start(self), interrupt())
+choice = asyncio.run(arms.aask())
+if sys.argv[2] == "c":
+    child = ctypes.CDLL(None).fork()
+    sys.exit(0 if child == 0 else os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize(("way", "code"), [("exit", 0), ("interrupt", 7), ("c", 0)])
+def test_python_ends_although_asyncio_was_used(path, way, code):
+    """Also in a child that Python does not know of, or if an interrupt came in the middle."""
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSING, str(path), way],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"UNBOUNDED_JIT": "never"},
+    )
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+def test_what_was_closed_answers_tasks_too(path):
+    async def play():
+        arms = made(path)
+        waits = [asyncio.create_task(arms.aask()) for _ in range(5)]
+        await asyncio.sleep(0)
+        arms.close()  # when they are done
+        assert len({choice.id for choice in await asyncio.gather(*waits)}) == 5
+        with pytest.raises(RuntimeError, match="closed"):
+            await arms.aask()
+
+    asyncio.run(play())
 
 
 def test_too_long_a_wait_is_an_error_and_changes_nothing(path):

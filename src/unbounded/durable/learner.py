@@ -6,7 +6,6 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from itertools import islice
@@ -21,6 +20,7 @@ from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.session import Session, now, verified, versions
 from unbounded.durable.status import Status, status_of
 from unbounded.durable.store import DurableError, Store
+from unbounded.durable.worker import Worker
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
 from unbounded.validation import (
@@ -100,8 +100,7 @@ class Durable:
         timeout = min(timeout, threading.TIMEOUT_MAX)
         store = Store(path, synchronous=synchronous, timeout=timeout, read_only=read_only)
         self._session = Session(store, timeout)
-        self._worker: ThreadPoolExecutor | None = None
-        self._worker_of = 0
+        self._worker: Worker | None = None
         try:
             self._session.begin(learner, names)
             replica = self._session.read(lambda replica: replica)
@@ -280,9 +279,8 @@ class Durable:
         return await self._in_worker(call)
 
     async def _in_worker(self, call: partial[Any]) -> Any:
-        if self._worker is None or self._worker_of != os.getpid():  # a fork has no threads
-            self._worker = ThreadPoolExecutor(1, "unbounded-durable")
-            self._worker_of = os.getpid()
+        if self._worker is None or not self._worker.is_ours:
+            self._worker = Worker()
         return await asyncio.get_running_loop().run_in_executor(self._worker, call)
 
     # ------------------------------------------------------------------ arms
@@ -400,7 +398,7 @@ class Durable:
 
     def close(self) -> None:
         """Give the file up; other processes go on."""
-        if self._worker is not None and self._worker_of == os.getpid():
+        if self._worker is not None:
             self._worker.shutdown()
         self._session.close()
 
