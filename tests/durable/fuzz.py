@@ -180,7 +180,7 @@ def spoil(what: str) -> None:
             return feedback.Feedback(loss) if type(loss) is float else checked(of, given, n_arms)
 
         learner.checked_feedback = trusting
-        store.Store.append = lambda self, row: self._query(store._INSERT, row)
+        store.Store.append = lambda self, row: self.query(store._INSERT, row)
 
 
 def nursery(address: str, path: str, control: str) -> NoReturn:
@@ -306,7 +306,9 @@ class Fuzz:
 
     def trick(self, peer: Peer) -> None:
         """What people do to files."""
-        kind = self.rng.choice(["read", "read", "read", "link", "move", "swap"])
+        kind = self.rng.choice(
+            ["read"] * 6 + ["link", "link", "move", "move", "swap", "swap", "lose"]
+        )
         self.counts[kind] += 1
         other = self.path.with_name("other.db")
         if kind == "read":
@@ -322,6 +324,8 @@ class Fuzz:
                 peer.send("use", slot=0, call="ask")
                 assert "error" in peer.hear()
             other.rename(self.path)
+        elif kind == "lose":
+            self.lose()
         elif kind == "swap":  # a backup takes its place while it is in use
             peer.send("use", slot=0, call="backup", path=str(other))
             if peer.hear() == {"is": None}:
@@ -329,6 +333,21 @@ class Fuzz:
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(f"{self.path}{end}")
                 other.rename(self.path)
+
+    def lose(self) -> None:
+        """Remove the log and the shared memory when all have ended: that is noticed, or no loss."""
+        for peer in self.peers:
+            peer.kill()
+            assert peer.hear() is None
+        self.counts["kills"] += len(self.peers)
+        self.peers.clear()
+        ends = [end for end in ("-wal", "-shm") if os.path.exists(f"{self.path}{end}")]
+        for end in ends:
+            os.rename(f"{self.path}{end}", f"{self.path}.kept{end}")
+        if self.audit(may_be_lost=True):
+            self.counts["noticed"] += 1
+            for end in ends:
+                os.rename(f"{self.path}.kept{end}", f"{self.path}{end}")
 
     def call(self, peer: Peer, how: str) -> None:
         rng = self.rng
@@ -440,14 +459,17 @@ class Fuzz:
 
     # ------------------------------------------------------------------ what must be true
 
-    def audit(self) -> None:
+    def audit(self, *, may_be_lost: bool = False) -> bool:
+        """Look whether the file has all that was acknowledged; True if it says that it has not."""
         self.born()
         judge = self.peers.pop()
         judge.send("audit")
         answer = judge.hear()
         assert answer is not None, "the judge died"
-        assert "error" not in answer, answer
         judge.kill()
+        if may_be_lost and "write-ahead log is missing" in answer.get("says", ""):
+            return True
+        assert "error" not in answer, answer
         rows = {row[0]: row for row in answer["is"]["rows"]}
         assert len(rows) == len(answer["is"]["rows"])
         first = min(rows, default=0)
@@ -465,6 +487,7 @@ class Fuzz:
             r[0] for r in rows.values() if r[1] == "waiting"
         }
         self.counts["audits"] += 1
+        return False
 
     def close(self) -> None:
         for peer in [*self.peers, self.nursery]:

@@ -78,7 +78,7 @@ def test_a_child_writes_although_a_thread_of_the_parent_reads(path):
     def work():
         begun.release()
         if not over.is_set():
-            other.store._query(f"{numbers} SELECT max(x) FROM c")
+            other.store.query(f"{numbers} SELECT max(x) FROM c")
 
     thread = threading.Thread(target=lambda: other.look(work), daemon=True)
     thread.start()

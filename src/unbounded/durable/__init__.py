@@ -1,8 +1,9 @@
 """Learners that many processes share and that survive restarts.
 
-`Durable` keeps a learner in one SQLite file: ``store`` is the file, ``replica`` the learner in
-memory, into which the journal is replayed (``feedback`` is what it is told, ``epochs`` what happens
-when arms change), ``session`` gives turns to threads and processes, ``learner`` is what people use.
+`Durable` keeps a learner in one SQLite file: ``database`` opens it, ``store`` has its tables,
+``replica`` is the learner in memory, into which the journal is replayed (``feedback`` is what it is
+told, ``epochs`` what happens when arms change), ``session`` gives turns to threads and processes,
+``learner`` is what people use.
 ``log`` reads the journal as a table, ``offpolicy`` estimates from it what another policy would have
 lost, ``exports`` writes it for other programs.
 """
@@ -11,18 +12,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unbounded.durable.errors import BusyError, DurableError
     from unbounded.durable.exports import open_bandit_feedback, vw_lines
     from unbounded.durable.learner import Durable
     from unbounded.durable.offpolicy import Estimate, FewSamplesWarning, estimate
     from unbounded.durable.replica import Choice
-    from unbounded.durable.store import BusyError, DurableError
 
 # Imported when they are asked for: a worker needs no polars.
 _PLACES = {
-    "BusyError": "store",
+    "BusyError": "errors",
     "Choice": "replica",
     "Durable": "learner",
-    "DurableError": "store",
+    "DurableError": "errors",
     "Estimate": "offpolicy",
     "FewSamplesWarning": "offpolicy",
     "estimate": "offpolicy",

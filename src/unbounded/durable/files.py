@@ -23,12 +23,15 @@ if OFD:
 _PENDING = 0x40000000  # the first of the bytes that SQLite locks; no data is ever there
 _SHARED = _PENDING + 2, 510  # locked for reading while a connection is open
 _TURN = _PENDING + 512, 1  # a byte of our own, locked for writing during a turn
-_HEADER = 32  # bytes of the write-ahead log before its first frame
+_PLACE = 60  # of the first byte of the user_version, in the header of a database
+MARK = 0x40 << 24  # in the user_version: a write-ahead log goes with this file
 
 MOVED = (
     "or its -wal or -shm was removed or replaced while it was open, and what this call wrote may "
     "be lost: stop all workers, and open it again with Durable"
 )
+_SECOND = "has a second name (a hard link), and so a second -wal: remove one of the names"
+_MARKED = MARK.to_bytes(4)[:1]
 Identity = tuple[int, int]  # device and inode
 
 
@@ -89,6 +92,10 @@ class Files:
         """Remember which files were opened; nobody removes them while they are held."""
         self._opened = [_identity(path) for path in self._paths]
 
+    def linked(self) -> str:
+        """Return that the database has two names, as the end of a sentence; nothing if not."""
+        return _SECOND if os.stat(self._paths[0]).st_nlink != 1 else ""
+
     def moved(self) -> str:
         """Return what is not as it was opened, as the end of a sentence; nothing if all is."""
         found: list[os.stat_result] = []
@@ -96,8 +103,17 @@ class Files:
             found.extend(map(os.stat, self._paths))
         self.orphaned = [(one.st_dev, one.st_ino) for one in found] != self._opened
         if found and found[0].st_nlink != 1:
-            return "has a second name (a hard link), and so a second -wal: remove one of the names"
+            return _SECOND
         return MOVED if self.orphaned else ""
+
+    @property
+    def marked(self) -> bool | None:
+        """Whether the database says that a log goes with it; None where there are no marks."""
+        return os.pread(self._fd, 1, _PLACE) == _MARKED if self._fd >= 0 else None
+
+    def mark(self) -> None:
+        """Let the database say that a log goes with it."""
+        os.pwrite(self._fd, _MARKED, _PLACE)
 
     def changed(self) -> bool:
         """Return whether the database was written or replaced, or a write-ahead log begun."""
@@ -122,33 +138,6 @@ def log_size(path: str) -> int:
         return os.stat(f"{path}-wal").st_size
     except FileNotFoundError:
         return -1
-
-
-def log_is_lost(path: str) -> bool:
-    """Return whether the write-ahead log is missing or its header is damaged, while it is held.
-
-    SQLite makes the log before the shared memory and removes it after that, and syncs the header
-    of a log before it writes the first frame. It takes a log with a wrong header for an empty one.
-    """
-    try:
-        with open(f"{path}-wal", "rb", buffering=0) as file:  # SQLite has no locks on it
-            data = file.read(_HEADER + 1)  # in one call, as another process may write it now
-    except FileNotFoundError:  # or not made yet: whoever makes the other file has made this one
-        return os.path.exists(f"{path}-shm") and not os.path.exists(f"{path}-wal")
-    return len(data) > _HEADER and not _is_header(data[:_HEADER])
-
-
-def _is_header(header: bytes) -> bool:
-    magic = int.from_bytes(header[:4])
-    if magic & ~1 != 0x377F0682:
-        return False
-    order = ">" if magic & 1 else "<"
-    words = struct.unpack(f"{order}6I", header[:24])
-    first = second = 0
-    for one, other in zip(words[::2], words[1::2], strict=True):
-        first = first + one + second & 0xFFFFFFFF
-        second = second + other + first & 0xFFFFFFFF
-    return struct.unpack(">2I", header[24:]) == (first, second)
 
 
 def _identity(path: str) -> Identity | None:

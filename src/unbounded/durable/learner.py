@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 from numpy.typing import ArrayLike
 
 from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
+from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.journal import ASK, EXPIRE, TELL
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.session import Session, now, verified, versions
 from unbounded.durable.status import Status, status_of
-from unbounded.durable.store import DurableError, Store
+from unbounded.durable.store import Store
 from unbounded.durable.worker import Worker
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import episode_of
 from unbounded.durable.journal import ARMS, ASK, TELL, Row
 from unbounded.durable.replica import id_of
 from unbounded.durable.session import Session
-from unbounded.durable.store import DurableError
 from unbounded.learners.bandit import Learner
 
 try:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbounded.durable.epochs import next_learner
+from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import Feedback, tell
 from unbounded.durable.journal import ARMS, ASK, Row, Snapshot
-from unbounded.durable.store import DurableError, Store
+from unbounded.durable.store import Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan

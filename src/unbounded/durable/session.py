@@ -13,9 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Self, TypeVar
 
 from unbounded.durable import forks
+from unbounded.durable.errors import BusyError, DurableError, sentences
 from unbounded.durable.journal import Row
 from unbounded.durable.replica import Replica
-from unbounded.durable.store import BusyError, DurableError, Store
+from unbounded.durable.store import Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 
@@ -134,7 +135,7 @@ class Session:
                     raise DurableError(
                         f"{self.store.path} was closed here: open it again with Durable"
                     )
-                with self.store.sentences():
+                with sentences(self.store.path):
                     return work()
             except forks.Waits:
                 pass
