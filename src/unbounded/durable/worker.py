@@ -46,7 +46,7 @@ class Worker(Executor):
                     future.set_result(call())
                 except BaseException as error:
                     future.set_exception(error)
-            del given, future, call  # what was asked is not kept until the next call
+            del given, future, call  # while it waits for the next, nothing of this call stays alive
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End when all calls have been made; wait for that."""
