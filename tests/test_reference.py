@@ -14,7 +14,7 @@ from unbounded.adversaries.mdps import adversaries
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
 SHOWN = set(
     re.findall(
-        r"^\.\. auto(?:class|function|exception|data):: (\S+)",
+        r"^(?:\.\. auto(?:exception|data)::|  ) ~?(unbounded\.\S+)$",
         "\n".join(page.read_text("utf-8") for page in PAGES.glob("*.rst")),
         re.MULTILINE,
     )
