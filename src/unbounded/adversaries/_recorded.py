@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from unbounded.core.arrays import Matrix, Vector
 from unbounded.validation import shown
@@ -100,7 +99,7 @@ class Recorded:
                 raise ValueError(f"{self.name} must be finite, got {block[r, k]} in {where}")
 
 
-def in_memory(losses: ArrayLike, dimensions: Sequence[int], wanted: str) -> Recorded:
+def in_memory(losses: Any, dimensions: Sequence[int], wanted: str) -> Recorded:
     """Rows of an array; one that is mapped from a file (``np.load(path, mmap_mode="r")``) stays
     there."""
     if isinstance(losses, np.memmap) and isinstance(losses.base, mmap.mmap):
@@ -189,7 +188,7 @@ def _unpacked(path: Path, columns: Sequence[str] | None) -> Recorded:
     """Return a Parquet file, whose numbers are compressed, as a temporary file of plain ones."""
     names, count, blocks = _parquet(path)
     wanted = [names[place] for place in _places(path, names, columns)]
-    file = tempfile.TemporaryFile()  # gone when nobody has it open  # noqa: SIM115
+    file = tempfile.TemporaryFile()  # noqa: SIM115 # gone when nobody has it open
     file.write(bytes(_HEADER))
     for block in blocks(wanted, max(_BLOCK // max(len(wanted), 1), 1)):
         try:

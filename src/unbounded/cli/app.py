@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -29,14 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Carry out a command line; the exit status is 0 if all is well, 1 if runs failed, 2 if
     nothing could be run, 130 if it was interrupted."""
     _prepare_streams()
-    try:
-        import cyclopts  # noqa: F401
-        import loky  # noqa: F401
-        import msgspec  # noqa: F401
-        import polars as pl
-        import rich  # noqa: F401
-    except ImportError as error:
-        return _refused(f"{error.name} is missing: pip install 'unbounded[experiments]'")
+    for name in ("cyclopts", "loky", "msgspec", "polars", "rich"):
+        if find_spec(name) is None:
+            return _refused(f"{name} is missing: pip install 'unbounded[experiments]'")
+    import polars as pl
+
     from unbounded import experiments
     from unbounded.durable import DurableError
     from unbounded.experiments.store import sentence
@@ -77,9 +75,8 @@ def _prepare_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
-    # They stay open for as long as the program runs.
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 # for the whole program
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115 # likewise
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -48,7 +48,7 @@ def parsed(source: bytes, package: str) -> Source:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not _is_docstring(one)]  # type: ignore[attr-defined]
+            node.body = [one for one in body if not _is_docstring(one)]  # type: ignore[attr-defined] # seen
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
 
 
-class Repeatable:
+class Repeatable(ABC):
     """What says by which arguments it was made; `sklearn.base.clone` takes it, too."""
 
+    @abstractmethod
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the arguments that make an equal fresh one, the seed included.
 
@@ -29,7 +31,6 @@ class Repeatable:
         deep : bool
             Of no effect: no argument has parameters of its own.
         """
-        raise NotImplementedError
 
     def clone(self) -> Self:
         """Return a fresh one, made by the same arguments."""

@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from inspect import signature
@@ -218,9 +219,9 @@ class AskTell(Repeatable, Generic[T]):
         self._records.pop(number, None)
 
     @property
+    @abstractmethod
     def _asked(self) -> int:
         """Return the number of tickets issued, which is the number of the next."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ looking
 

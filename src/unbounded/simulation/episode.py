@@ -99,8 +99,8 @@ def play(lay: Integers, P: Vector, key: int, t: int, words: Any, walk: Walk, boo
     for h in range(horizon(lay)):
         A = lay[ACTIONS, h + 1]
         stride = lay[SIZE, h] * lay[ACTIONS, h]
-        word = word_at(stream, h)  # a uint64, which kernels take as an int
-        s = draw(P, lay[TRIPLE, h] + i, stride, lay[SIZE, h + 1], word)  # type: ignore[arg-type]
+        word: Any = word_at(stream, h)  # a uint64, which kernels take as an int
+        s = draw(P, lay[TRIPLE, h] + i, stride, lay[SIZE, h + 1], word)
         a = draw(walk.pi, lay[PAIR, h + 1] + s * A, 1, A, words[1 + h])
         i = s * A + a
         walk.states[h] = s

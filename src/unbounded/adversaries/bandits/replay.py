@@ -66,10 +66,9 @@ class Replay(Adversary):
             raise TypeError("Replay needs losses, or the path of a file")
         self._given = "losses" if path is None else "path"
         with naming(self._given):
-            if path is None:
-                # Without a path there are losses: that was checked above.
-                self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")  # type: ignore[arg-type]
-            else:
+            if losses is not None:
+                self._recorded = in_memory(losses, (2,), "(rounds, n_arms)")
+            elif path is not None:
                 self.path = path
                 self._recorded = from_file(path, columns, (".npy", ".parquet", ".csv"))
             if len(self._recorded.shape) != 2:

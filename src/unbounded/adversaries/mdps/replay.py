@@ -93,10 +93,9 @@ class MDPReplay(MDPAdversary):
                 isinstance(x, np.ndarray) for x in losses
             ):
                 self._recorded = self._joined(losses)
-            else:
+            elif losses is not None:
                 wanted = "(T, H, S, A) or (T, pairs), or be a list of H arrays (T, n_h, A)"
-                # Without a path there are losses: that was checked above.
-                self._recorded = in_memory(losses, (2, 4), wanted)  # type: ignore[arg-type]
+                self._recorded = in_memory(losses, (2, 4), wanted)
             shape = self._recorded.shape
             if len(shape) not in (2, 4):
                 raise ValueError(f"losses must have shape (T, H, S, A) or (T, pairs), got {shape}")

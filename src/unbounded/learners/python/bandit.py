@@ -131,15 +131,13 @@ class PythonLearner(InPython, Learner):
             in_python=True,
         )  # fmt: skip
 
-    # ------------------------------------------------------------------ for users
+    # ------------------------------------------------------------------ for users, who define both
 
     def distribution(self) -> Any:
         """Return the probabilities of the arms, array_like of shape (n_arms,); changes nothing."""
-        raise NotImplementedError
 
     def update(self, arm: int, probability: float, loss: Any) -> None:
         """Learn from the loss of an arm, which had this probability when it was asked for."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ playing
 

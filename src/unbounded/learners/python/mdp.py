@@ -111,15 +111,13 @@ class PythonMDPLearner(InPython, MDPLearner):
             in_python=True, feedback=cls.feedback,
         )  # fmt: skip
 
-    # ------------------------------------------------------------------ for users
+    # ------------------------------------------------------------------ for users, who define both
 
     def policy(self) -> Any:
         """Return the policy of the next episode: one array of shape (n_h, A) per layer."""
-        raise NotImplementedError
 
     def update(self, states: Integers, actions: Integers, losses: Any) -> None:
         """Learn from the episode that was played, one entry per layer in each array."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ playing
 

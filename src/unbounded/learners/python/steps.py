@@ -61,8 +61,8 @@ class InPython:
                 checked_function(f"{cls.__name__}.{name}", vars(cls)[name], *takes)
         if "__init__" in vars(cls):
             cls._check_constructor()
-            cls.__init__ = begins(vars(cls)["__init__"])  # type: ignore[method-assign]
-        cls.spec = cls._declared()  # type: ignore[attr-defined]
+            cls.__init__ = begins(vars(cls)["__init__"])  # type: ignore[method-assign] # wrapped
+        cls.spec = cls._declared()  # type: ignore[attr-defined] # of the other base
 
     @classmethod
     def _check_constructor(cls) -> None:
@@ -233,7 +233,7 @@ class InPython:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """pickle, copy and deepcopy: by what `save` keeps."""
-        return type(self).load, (self.save(),)  # type: ignore[attr-defined]
+        return type(self).load, (self.save(),)  # type: ignore[attr-defined] # of the other base
 
 
 def begins(init: Any) -> Any:
@@ -241,7 +241,7 @@ def begins(init: Any) -> Any:
     signature = inspect.signature(init)
 
     @functools.wraps(init)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
         if "_given" in vars(self):  # called by a subclass's
             init(self, *args, **kwargs)
             return
