@@ -190,8 +190,8 @@ def outliers() -> Figure:
     return figure
 
 
-def delayed(make: Learner, delay: int, seed: int) -> float:
-    """Mean loss per round above the best arm's, in ask and tell, every loss so many asks late."""
+def play_delayed(make: Learner, delay: int, seed: int) -> float:
+    """Mean loss per round above the best arm's, where losses are delayed by so many asks."""
     rng = np.random.default_rng(seed)
     means = np.where(np.arange(N) == 3, 0.3, 0.5)
     waiting: deque[tuple[object, float]] = deque()
@@ -206,22 +206,22 @@ def delayed(make: Learner, delay: int, seed: int) -> float:
     return 100.0 * regret / (rounds * (means - means[3]).mean())
 
 
-def late() -> Figure:
-    """Losses that are told some asks later."""
+def delayed() -> Figure:
+    """Losses that arrive some asks later."""
     delays = [0, 10, 100, 1000]
-    proved = {"delayed": "adaptive", "tune": "scale", "implicit": 0.0, "rate": 1.0}
+    adaptive = {"delayed": "adaptive", "tune": "scale", "implicit": 0.0, "rate": 1.0}
     makers = {
         "CostSCB": lambda seed: CostSCB(N, seed=seed),
         "AdaINF": lambda seed: AdaINF(N, seed=seed),
         "SCB": lambda seed: SCB(N, seed=seed),
-        'CostSCB(delayed="adaptive", ...)': lambda seed: CostSCB(N, seed=seed, **proved),
+        'CostSCB(delayed="adaptive", ...)': lambda seed: CostSCB(N, seed=seed, **adaptive),
     }
     looks = {**LOOKS, 'CostSCB(delayed="adaptive", ...)': ("#555555", ":", "s")}
     figure, axes = plt.subplots(figsize=(7.5, 3.2), layout="constrained")
     ends = []
     for name, make in makers.items():
-        values = [np.mean([delayed(make(s), delay, s) for s in range(8)]) for delay in delays]
-        print("late:", name, [f"{value:.1f}" for value in values])
+        values = [np.mean([play_delayed(make(s), delay, s) for s in range(8)]) for delay in delays]
+        print("delayed:", name, [f"{value:.1f}" for value in values])
         color, dash, marker = looks[name]
         axes.plot(range(len(delays)), values, ls=dash, marker=marker, color=color)
         ends.append((float(values[-1]), name, color))
@@ -279,7 +279,7 @@ def promise() -> Figure:
 
 
 def main() -> None:
-    pictures = (unit, clipping, freedoms, outliers, late, promise)
+    pictures = (unit, clipping, freedoms, outliers, delayed, promise)
     parser = argparse.ArgumentParser(description=__doc__)
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("--into", type=Path, default=here / "docs" / "guide" / "concepts")

@@ -61,10 +61,7 @@ def test_the_sentence_says_what_the_ranking_shows(reported, found):
     )
     doubtful = "; the difference is not statistically significant."
     assert (doubtful in section.answer) == (best.high[0] >= second.low[0])
-    assert (
-        "holds: the play of SCB profile=paper, SCB and Uniform is identical in 2 of 2"
-        in section.answer
-    )
+    assert "in 2 of 2 units of the losses for SCB profile=paper, SCB and Uniform;" in section.answer
 
 
 def test_who_was_given_the_range_is_named(tmp_path):

@@ -33,7 +33,9 @@ def _tables(learners: Sequence[str], chart: Chart, title: str, stem: str) -> Ite
     for k, panel in enumerate([chart.panels[chart.start], *rest][:MOST_PANELS]):
         case = ", ".join(f"{name}: {value}" for name, value in panel.keys.items())
         words = f"{title}: {chart.title}" + (f" ({case})" if case else "")
-        caption = escaped(f"{words.rstrip('.')}. {chart.note}")
+        caption = escaped(
+            f"{words.rstrip('.')}. {chart.note.replace(' Stronger color is worse.', '')}"
+        )
         kinds = "".join(
             "l" if column.kind in ("learner", "text") else "r" for column in chart.columns
         )

@@ -57,10 +57,12 @@ def _invariance(
     for i, (k, of) in same.items():
         counts.setdefault((k, of), []).append(i)
     parts = [
-        f"the play of {_listed([names[i] for i in those])} is identical in {k} of {of} {what}"
-        for (k, of), those in sorted(counts.items(), reverse=True)
+        f"in {k} of {of}{f' {what}' if first else ''} for {_listed([names[i] for i in those])}"
+        for first, ((k, of), those) in zip(
+            [True, *[False] * len(counts)], sorted(counts.items(), reverse=True), strict=False
+        )
     ]
-    said = "; ".join(parts)
+    said = "the play is identical " + "; ".join(parts)
     if not claimed:
         return f"{said[0].upper()}{said[1:]}."
     return f"{label} {'does not hold' if wrong else 'holds'}: {said}."
@@ -145,6 +147,8 @@ def _case(panel: Panel, without: str = "") -> str:
 
 
 def _listed(parts: Sequence[str]) -> str:
+    """Join names or phrases; settings of a name that have a comma go into parentheses."""
+    parts = [re.sub(r"^(\S+) (\S+=.*, .*)$", r"\1 (\2)", part) for part in parts]
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
