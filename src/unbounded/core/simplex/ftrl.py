@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Vector, require
-from unbounded.core.simplex.sampling import LANES, Law, blend, fold
+from unbounded.core.simplex.sampling import LANES, Law, blend, fold, least
 from unbounded.jit.kernel import kernel
 
 _EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is rounding error
@@ -55,10 +55,7 @@ def check_start(x: float, L: Vector, eta: float) -> None:
 @kernel
 def tsallis_cold(L: Vector, eta: float) -> Anchor:
     """Return an anchor that needs no history: the left end of the bracket for x."""
-    smallest = L[0]
-    for i in range(L.size):
-        smallest = min(smallest, L[i])
-    return Anchor(smallest - 2.0 * math.sqrt(L.size) / eta, 0.0, 0.0, 0.0)
+    return Anchor(least(L) - 2.0 * math.sqrt(L.size) / eta, 0.0, 0.0, 0.0)
 
 
 @kernel
@@ -192,9 +189,7 @@ def shannon(L: Vector, eta: float, p: Vector, lanes: Vector) -> float:
     Fills ``p`` with exp(-eta (L_i - min L)) and returns their sum.
     """
     n = L.size
-    smallest = L[0]
-    for i in range(1, n):
-        smallest = min(smallest, L[i])
+    smallest = least(L)
     for i in range(n):
         p[i] = math.exp(-eta * (L[i] - smallest))
     return total(p, lanes)
@@ -224,9 +219,7 @@ def log_barrier(L: Vector, eta: float, lam: float, p: Vector, lanes: Vector) -> 
     Starts from ``lam``, whatever it is. Fills ``p`` and returns lambda and the sum of p, which is
     1 up to rounding.
     """
-    smallest = L[0]
-    for i in range(1, L.size):
-        smallest = min(smallest, L[i])
+    smallest = least(L)
     lam = max(lam, 1.0)
     step = 0.0
     for _ in range(_MOST_PASSES):
@@ -318,9 +311,7 @@ def power_entropy(L: Vector, eta: float, a: float, law: Law) -> None:
     converge from the right.
     """
     q, room, b = law.q, law.room, a / (a - 1.0)
-    smallest = L[0]
-    for i in range(L.size):
-        smallest = min(smallest, L[i])
+    smallest = least(L)
     gap = 1.0  # eta (min L - x)
     for _ in range(_MOST_STEPS):
         for i in range(L.size):

@@ -9,7 +9,7 @@ import math
 
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.ftrl import shannon_mixed
-from unbounded.core.simplex.sampling import Law, blend
+from unbounded.core.simplex.sampling import Law, blend, least
 from unbounded.jit.kernel import kernel
 
 
@@ -19,9 +19,7 @@ def hedge(L: Vector, eta: float, w: Law) -> None:
     if not math.isinf(eta):
         shannon_mixed(L, eta, 0.0, w)
         return
-    smallest = L[0]
-    for i in range(L.size):
-        smallest = min(smallest, L[i])
+    smallest = least(L)
     leaders = 0
     for i in range(L.size):
         w.q[i] = 1.0 if L[i] == smallest else 0.0

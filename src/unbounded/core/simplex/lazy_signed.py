@@ -22,7 +22,7 @@ import numpy as np
 
 from unbounded.core.arrays import Vector
 from unbounded.core.random import uniform_at, word_at
-from unbounded.core.simplex import lazy
+from unbounded.core.simplex import lazy, sampling
 from unbounded.core.simplex.ftrl import Anchor, tsallis
 from unbounded.core.simplex.lazy import CHANGES, FACTOR, FLOOR, MOMENTS
 from unbounded.core.simplex.signed_picture import (
@@ -199,9 +199,7 @@ def anchor(
 ) -> None:  # fmt: skip
     """Solve over all the arms, and take the picture; ``m`` and ``p`` are room for n numbers."""
     n = M.size
-    base = M[0]
-    for i in range(n):
-        base = min(base, M[i])
+    base = sampling.least(M)
     inverse = 0.5 / S
     for i in range(n):
         M[i] -= base

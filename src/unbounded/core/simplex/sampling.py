@@ -31,6 +31,15 @@ def fold(lanes: Vector) -> float:
     return lanes[0]
 
 
+@kernel
+def least(values: Vector) -> float:
+    """Return the smallest of ``values``."""
+    smallest = values[0]
+    for i in range(1, values.size):
+        smallest = min(smallest, values[i])
+    return smallest
+
+
 class Law(NamedTuple):
     """A distribution over the arms, with what it takes to draw from it and to solve for it."""
 

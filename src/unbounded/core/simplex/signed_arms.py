@@ -176,9 +176,7 @@ def _add_spoiling(
     picture: Vector, S: float, M: Vector, law: Law, m: Vector, roots: Vector, k: int, x: float
 ) -> float:
     """`_add_to_all` with many arms; the next solve takes a picture."""
-    base = M[0]
-    for i in range(M.size):
-        base = min(base, M[i])
+    base = sampling.least(M)
     for i in range(M.size):
         M[i] -= base
     if S == 0.0:
