@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from unbounded import bandits, mdps
 from unbounded.adversaries.mdps import adversaries
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -42,6 +43,14 @@ def test_what_is_in_the_reference_is_there_and_has_an_example(name: str) -> None
     if is_error or not callable(what):  # an error is shown where it is raised
         return
     assert ">>>" in (inspect.getdoc(what) or ""), f"the docstring of {name} has no example"
+
+
+@pytest.mark.parametrize("name", [*bandits.algorithms(), *mdps.algorithms()])
+def test_every_parameter_of_a_learner_is_documented(name: str) -> None:
+    cls = found(f"unbounded.{name}")
+    entries = re.findall(r"^(\w[\w, ]*) : ", inspect.getdoc(cls) or "", re.MULTILINE)
+    documented = {one for entry in entries for one in entry.split(", ")}
+    assert inspect.signature(cls).parameters.keys() <= documented
 
 
 def named_paths(page: str) -> set[str]:
