@@ -23,7 +23,8 @@ import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Vector, close, require, require_numbers
 from unbounded.core.random import Word, uniform_at, word_at
-from unbounded.core.simplex.sampling import LANES, fold, uniform
+from unbounded.core.simplex import sampling
+from unbounded.core.simplex.sampling import LANES, Law, fold, uniform
 from unbounded.jit.kernel import kernel, subroutine
 
 TERMS = 24
@@ -289,6 +290,36 @@ def settle(picture: Vector, n: int, beta: float, total: float) -> None:
     picture[FACTOR] = (1.0 - beta) / total
     picture[FLOOR] = beta / n
     picture[BETA] = beta
+
+
+def drawn_by(lazy_draw: Any, lazy_probability: Any) -> tuple[Any, Any]:
+    """Make ``draw`` and ``fill`` of arms that are few, or many and drawn by these kernels."""
+
+    @kernel
+    def draw_either(law: Law, picture: Any, table: Any, word: int) -> tuple[int, float]:
+        if table is None:
+            return sampling.draw(law, word)
+        return lazy_draw(picture, table, word)
+
+    @kernel
+    def draw(arms: Any, word: int) -> tuple[int, float]:
+        """Draw an arm from q; return it and its probability."""
+        return draw_either(arms.law, arms.picture, arms.table, word)
+
+    @kernel
+    def fill_either(law: Law, picture: Any, table: Any, q: Vector) -> None:
+        if table is None:
+            sampling.fill(law, q)
+        else:
+            for k in range(q.size):
+                q[k] = lazy_probability(picture, table, k)
+
+    @kernel
+    def fill(arms: Any, q: Vector) -> None:
+        """Fill ``q`` with the whole distribution."""
+        fill_either(arms.law, arms.picture, arms.table, q)
+
+    return draw, fill
 
 
 @kernel

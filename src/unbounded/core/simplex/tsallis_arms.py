@@ -29,7 +29,7 @@ import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Vector, close, require, require_growth
 from unbounded.core.random import uniform_at
-from unbounded.core.simplex import ftrl, lazy, sampling
+from unbounded.core.simplex import ftrl, lazy
 from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.lazy import ETA_S, FACTOR, FLOOR, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.sampling import Law, new_law
@@ -67,34 +67,6 @@ def new_arms(n: int, *, growing: bool = True) -> Arms:
     many = growing and n >= MANY_ARMS
     picture, table = lazy_new(n) if many else (None, None)
     return Arms(NO_ANCHOR, np.zeros(n), new_law(n), picture, table)
-
-
-@kernel
-def draw(arms: Arms, word: int) -> tuple[int, float]:
-    """Draw an arm from q; return it and its probability."""
-    return _draw(arms.law, arms.picture, arms.table, word)
-
-
-@kernel
-def _draw(law: Law, picture: Any, table: Any, word: int) -> tuple[int, float]:
-    if table is None:
-        return sampling.draw(law, word)
-    return lazy_draw(picture, table, word)
-
-
-@kernel
-def fill(arms: Arms, q: Vector) -> None:
-    """Fill ``q`` with the whole distribution."""
-    _fill(arms.law, arms.picture, arms.table, q)
-
-
-@kernel
-def _fill(law: Law, picture: Any, table: Any, q: Vector) -> None:
-    if table is None:
-        sampling.fill(law, q)
-    else:
-        for k in range(q.size):
-            q[k] = lazy_probability(picture, table, k)
 
 
 @kernel
@@ -328,3 +300,6 @@ def lazy_probability(picture: Vector, table: Vector, k: int) -> float:
     """Of arm ``k``."""
     d = 1.0 / (table[RECORD * k + LOSS] - picture[X])
     return picture[FACTOR] * (d * d) + picture[FLOOR]
+
+
+draw, fill = lazy.drawn_by(lazy_draw, lazy_probability)
