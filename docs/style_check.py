@@ -44,7 +44,7 @@ def prose(path: Path, text: str) -> str:
     """Return what is checked: of tests the names, of Markdown pages what is no code or address."""
     if path.is_relative_to(ROOT / "tests"):
         names = (re.match(r" *(?:async )?def (test_\w+)", line) for line in text.splitlines())
-        return "\n".join([path.stem, *(name[1] if name else "" for name in names)]).replace(
+        return "\n".join([*(name[1] if name else "" for name in names), path.stem]).replace(
             "_", " "
         )
 

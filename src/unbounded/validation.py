@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalised, others are rejected
+_SUM_TOLERANCE = 1e-9  # distributions this close to one are renormalized, others are rejected
 _REAL = (Real, Decimal)
 _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
@@ -74,7 +74,7 @@ def naming(argument: str) -> Iterator[None]:
 
 
 def shown(value: object) -> str:
-    """``value`` as an error quotes it: on one line, and of bounded length whatever it is."""
+    """Return ``value`` as an error quotes it: on one line, and of bounded length whatever it is."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # an int of 5,000 digits has no repr
@@ -95,7 +95,7 @@ def checked_function(name: str, function: Callable[..., Any], *takes: str) -> No
 
 
 def checked_whole(name: str, value: SupportsIndex) -> int:
-    """``value`` as an int, or a clear error."""
+    """Return ``value`` as an int, or a clear error."""
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
@@ -107,7 +107,7 @@ def checked_whole(name: str, value: SupportsIndex) -> int:
 def checked_count(
     name: str, value: SupportsIndex, least: int = 1, *, below: int | None = 2**53
 ) -> int:
-    """``value`` as an int of at least ``least``, or a clear error.
+    """Return ``value`` as an int of at least ``least``, or a clear error.
 
     Below 2**53, by default, every integer is a float, as which learners are kept.
     """
@@ -120,7 +120,7 @@ def checked_count(
 
 
 def checked_horizon(value: SupportsIndex) -> int:
-    """``value`` as a number of layers, each of which has a table in memory."""
+    """Return ``value`` as a number of layers, each of which has a table in memory."""
     horizon = checked_count("horizon", value)
     if horizon > _MOST_LAYERS:
         raise ArgumentValueError(
@@ -130,7 +130,7 @@ def checked_horizon(value: SupportsIndex) -> int:
 
 
 def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
-    """Integers of at least 1, one per layer, or a clear error."""
+    """Return integers of at least 1, one per layer, or a clear error."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise ArgumentTypeError(name, f"must be integers, one per layer; got {shown(value)}")
     sizes = [checked_count(f"{name}[{h}]", n) for h, n in enumerate(value)]
@@ -140,7 +140,7 @@ def checked_sizes(name: str, value: Sequence[SupportsIndex]) -> list[int]:
 
 
 def checked_real(name: str, value: Any) -> float:
-    """``value`` as the nearest float, perhaps not a finite one, or a clear error.
+    """Return ``value`` as the nearest float, perhaps not a finite one, or a clear error.
 
     Real numbers are those of Python and NumPy, `fractions.Fraction`, `decimal.Decimal`, and
     arrays of no dimensions that hold one. Booleans, strings and complex numbers are not.
@@ -161,7 +161,7 @@ def checked_real(name: str, value: Any) -> float:
 def checked_where(
     name: str, value: object, legal: Callable[[float], bool], must: str, *, remedy: str = ""
 ) -> float:
-    """``value`` as a float that is ``legal``, or an error that says what it ``must`` be."""
+    """Return ``value`` as a float that is ``legal``, or an error that says what it ``must`` be."""
     number = checked_real(name, value)
     if not legal(number):
         raise ArgumentValueError(name, f"must be {must}, got {shown(value)}{remedy}")
@@ -169,7 +169,7 @@ def checked_where(
 
 
 def checked_finite(name: str, value: float) -> float:
-    """``value`` as a finite float, or a clear error."""
+    """Return ``value`` as a finite float, or a clear error."""
     return checked_where(name, value, math.isfinite, "finite")
 
 
@@ -197,29 +197,29 @@ def checked_losses(name: str, values: ArrayLike, size: int, per: str) -> NDArray
 
 
 def checked_within(name: str, value: float, low: float, high: float) -> float:
-    """``value`` as a float in [low, high], or a clear error."""
+    """Return ``value`` as a float in [low, high], or a clear error."""
     return checked_where(name, value, lambda x: low <= x <= high, f"in [{low:g}, {high:g}]")
 
 
 def checked_at_least(name: str, value: float, least: float) -> float:
-    """``value`` as a finite float of at least ``least``, or a clear error."""
+    """Return ``value`` as a finite float of at least ``least``, or a clear error."""
     must = f"at least {least:g} and finite"
     return checked_where(name, value, lambda x: least <= x < math.inf, must)
 
 
 def checked_positive(name: str, value: float, *, below: float = math.inf) -> float:
-    """``value`` as a finite float in (0, below), or a clear error."""
+    """Return ``value`` as a finite float in (0, below), or a clear error."""
     must = "above 0" if math.isinf(below) else f"above 0 and below {below:g}"
     return checked_where(name, value, lambda x: 0.0 < x < below, must)
 
 
 def checked_share(name: str, value: float) -> float:
-    """``value`` as a float in [0, 1], or a clear error."""
+    """Return ``value`` as a float in [0, 1], or a clear error."""
     return checked_within(name, value, 0.0, 1.0)
 
 
 def checked_part(name: str, value: float) -> float:
-    """``value`` as a float in (0, 1], or a clear error."""
+    """Return ``value`` as a float in (0, 1], or a clear error."""
     return checked_where(name, value, lambda x: 0.0 < x <= 1.0, "above 0 and at most 1")
 
 
@@ -237,7 +237,7 @@ def checked_factor(name: str, value: float) -> float:
 
 
 def checked_flag(name: str, value: bool) -> bool:
-    """``value`` as True or False, or a clear error."""
+    """Return ``value`` as True or False, or a clear error."""
     if not isinstance(value, bool | np.bool_):
         raise ArgumentTypeError(name, f"must be True or False, not {shown(value)}")
     return bool(value)
@@ -258,7 +258,7 @@ def checked_ablation(clip: str, mixing: float, ablation: bool) -> None:
 
 
 def checked_range(name: str, value: Sequence[float]) -> tuple[float, float]:
-    """``value`` as two finite floats, the first below the second, or a clear error."""
+    """Return ``value`` as two finite floats, the first below the second, or a clear error."""
     try:
         low, high = (checked_real(name, x) for x in value)
     except (TypeError, ValueError):
@@ -295,7 +295,7 @@ def recorded_rounds(wanted: Sequence[int] | int, rounds: int) -> NDArray[np.int6
 
 
 def checked_vector(name: str, value: ArrayLike, size: int) -> NDArray[np.float64]:
-    """``value`` as a contiguous vector of ``size`` float64, or a clear error."""
+    """Return ``value`` as a contiguous vector of ``size`` float64, or a clear error."""
     vector = np.ascontiguousarray(value, dtype=np.float64)
     if vector.shape != (size,):
         raise ArgumentValueError(
@@ -320,7 +320,7 @@ def checked_arrays(
 
 
 def checked_distributions(name: str, P: NDArray[np.float64]) -> None:
-    """Reject what is not a distribution along the last axis; renormalise rounding in place."""
+    """Reject what is not a distribution along the last axis; renormalize rounding in place."""
     if not np.all(np.isfinite(P)):
         raise ArgumentValueError(name, "has entries that are not finite")
     if np.any(P < 0):
@@ -338,7 +338,7 @@ def checked_distributions(name: str, P: NDArray[np.float64]) -> None:
 
 
 def checked_numbers(name: str, values: ArrayLike, limits: Sequence[int]) -> NDArray[np.int64]:
-    """Integers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
+    """Return integers, one per layer, of which the h-th is in 0 .. limits[h] - 1, or an error."""
     given = np.asarray(values)
     if given.dtype.kind not in "iuf":
         raise ArgumentTypeError(name, f"must be integers, not of type {given.dtype}")

@@ -28,7 +28,7 @@ def test_regret_over_time(found, name):
 
 
 @pytest.mark.parametrize("view", ["arms", "rounds"])
-def test_normalised_regret(found, view):
+def test_normalized_regret(found, view):
     column = view
     for keys, series, learner, _ in found.curves("sizes", view):
         assert len(series["x"]) == 2

@@ -118,7 +118,7 @@ def in_memory(losses: Any, dimensions: Sequence[int], wanted: str) -> Recorded:
 def from_file(
     path: str | os.PathLike[str], columns: Sequence[str] | None, suffixes: Sequence[str]
 ) -> Recorded:
-    """Rows of a file, by the end of its name; looked through once in a process."""
+    """Return rows of a file, by the end of its name; looked through once in a process."""
     file = Path(path)
     if file.suffix not in suffixes:
         raise ValueError(f"path must be a file {', '.join(suffixes)}, got {shown(str(path))}")

@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     _prepare_streams()
     for name in ("cyclopts", "loky", "msgspec", "polars", "rich"):
         if find_spec(name) is None:
-            return _refused(f"{name} is missing: pip install 'unbounded[experiments]'")
+            return _rejected(f"{name} is missing: pip install 'unbounded[experiments]'")
     import polars as pl
 
     from unbounded import experiments
@@ -51,15 +51,15 @@ def main(arguments: list[str] | None = None) -> int:
         status = _app()(sys.argv[1:] if arguments is None else arguments)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _refused(f"{where}{sentence(error)}")
+        return _rejected(f"{where}{sentence(error)}")
     except expected as error:
-        return _refused(str(error) or type(error).__name__)
+        return _rejected(str(error) or type(error).__name__)
     except KeyboardInterrupt:
         return 130
     return status if isinstance(status, int) else 0
 
 
-def _refused(reason: str) -> int:
+def _rejected(reason: str) -> int:
     print(f"unbounded: {printable(reason)}", file=sys.stderr)
     return 2
 
@@ -337,7 +337,7 @@ def _warm(*names: str, simulate: bool = False, status: bool = False, clear: bool
     try:
         done = warm(*names, simulate=simulate, progress=lambda line: print(line, flush=True))
     except (RuntimeError, ValueError) as error:
-        return _refused(str(error))
+        return _rejected(str(error))
     spent = span_of(sum(done.seconds.values()))
     print(f"{done.files} files were written in {spent}, to {done.directory}")
     return 0

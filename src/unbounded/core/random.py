@@ -15,7 +15,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 @kernel
 def scramble(word: Word) -> Word:
-    """The finaliser of SplitMix64 (Steele, Lea & Flood 2014): a bijection of 64-bit words."""
+    """The finalizer of SplitMix64 (Steele, Lea & Flood 2014): a bijection of 64-bit words."""
     z = np.uint64(word)
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2

@@ -20,7 +20,7 @@ LARGEST = sys.float_info.max
 
 
 def ldexp(x: float, e: int) -> float:
-    """x 2^e, infinite where that is beyond the largest float."""
+    """Return x 2^e, infinite where that is beyond the largest float."""
     try:
         return math.ldexp(x, e)
     except OverflowError:
@@ -43,7 +43,7 @@ def widths(W: Vector, e: Vector) -> Vector:
 
 @kernel
 def capped(x: float, e: int) -> float:
-    """x 2^e for x >= 0, at most the largest float: what no finite loss exceeds."""
+    """Return x 2^e for x >= 0, at most the largest float: what no finite loss exceeds."""
     return min(ldexp(x, e), LARGEST)
 
 

@@ -33,7 +33,7 @@ def checked_id(ticket: SupportsIndex | Choice | Plan) -> int:
 
 
 def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> list[str]:
-    """Names for the arms of the learner that a file is opened with; none for MDPs."""
+    """Return names for the arms of the learner that a file is opened with; none for MDPs."""
     if learner is None:
         if arms is not None:
             raise TypeError("arms= goes with a learner: the file has names of its own")
@@ -53,7 +53,7 @@ def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> l
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Names of arms, if they can be that."""
+    """Return names of arms, if they can be that."""
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name or _UNFIT.search(name):

@@ -133,7 +133,7 @@ class Files:
 
 
 def log_size(path: str) -> int:
-    """Bytes of the write-ahead log; -1 if there is none."""
+    """Return bytes of the write-ahead log; -1 if there is none."""
     try:
         return os.stat(f"{path}-wal").st_size
     except FileNotFoundError:

@@ -417,7 +417,7 @@ class Durable:
 
 
 def _time_before(age: timedelta) -> int:
-    """Microseconds since 1970, so long ago, as far as SQLite can count them."""
+    """Return microseconds since 1970, so long ago, as far as SQLite can count them."""
     if not isinstance(age, timedelta):
         raise TypeError(f"older_than must be a timedelta, got {shown(age)}")
     return min(max(now() - age // timedelta(microseconds=1), 0), 2**63 - 1)

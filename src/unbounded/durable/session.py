@@ -266,7 +266,7 @@ def restored(store: Store, name: str, kind: type[AskTell[Any]]) -> Replica:
 
 
 def now() -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970."""
     return time.time_ns() // 1000
 
 

@@ -262,7 +262,7 @@ def versions() -> str:
 
 
 def frame_of(outcomes: Iterable[Outcome], plan: Sequence[Cell]) -> pl.DataFrame:
-    """Rows, one for each replicate and checkpoint, of outcomes that did not fail."""
+    """Return rows, one for each replicate and checkpoint, of outcomes that did not fail."""
     frames = [_rows(outcome, plan[outcome.span.cell]) for outcome in outcomes]
     return pl.concat(frames) if frames else pl.DataFrame(schema=SCHEMA)
 

@@ -249,7 +249,7 @@ def short(name: str) -> str:
 
 
 def without_true(settings: Mapping[str, Any], told: Any = (0.0, 1.0)) -> dict[str, Any]:
-    """``settings`` with ``told`` for a ``loss_range`` that is to be the true one."""
+    """Return ``settings`` with ``told`` for a ``loss_range`` that is to be the true one."""
     if settings.get("loss_range") == TRUE:
         return {**settings, "loss_range": told}
     return dict(settings)

@@ -95,7 +95,7 @@ class Progress:
         return total / count if count else None
 
     def rate(self, group: Group) -> float:
-        """Seconds per round, as measured so far."""
+        """Return seconds per round, as measured so far."""
         if self._rounds[group]:
             return max(self._seconds[group] / self._rounds[group], 1e-12)
         return self._measured.get(group, _UNKNOWN_RATE)

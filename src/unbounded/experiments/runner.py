@@ -160,7 +160,7 @@ def _submitted(engine: Engine, function: Callable[..., Any], argument: Any) -> F
 
 
 def _error_of(future: Future[Any]) -> BaseException | None:
-    """Why a future has no result; tasks are cancelled when a cluster is lost."""
+    """Return why a future has no result; tasks are cancelled when a cluster is lost."""
     try:
         return future.exception()
     except CancelledError as error:

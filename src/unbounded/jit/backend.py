@@ -92,7 +92,7 @@ def _plain(kind: Any) -> Any:
 
 
 class Whole(JITCodeLibrary):
-    """Code that is optimised with all that it has taken in, and becomes machine code."""
+    """Code that is optimized with all that it has taken in, and becomes machine code."""
 
     _codegen: Any
     _dynamic_globals: list[str]
@@ -100,7 +100,7 @@ class Whole(JITCodeLibrary):
     _shared_module: Any
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Take out what is never used, addresses of this process above all. The rest is optimised
+        """Take out what is never used, addresses of this process above all. The rest is optimized
         with the whole."""
         ll_module.data_layout = self._codegen._data_layout
         passes = llvm.create_new_module_pass_manager()

@@ -193,7 +193,7 @@ _lost: list[str] = []
 
 
 def lost() -> str:
-    """Why something that was compiled could not be written; empty if everything was."""
+    """Return why something that was compiled could not be written; empty if everything was."""
     return _lost[-1] if _lost else ""
 
 

@@ -183,7 +183,7 @@ class Learner(AskTell[Choice]):
 
     def _ask_alone(self) -> Choice:
         with self._lock:
-            self._refuse_second()
+            self._reject_second()
             self._draw_words()
             record = self._ask(self._buffer)
             arm, probability, _, number = record
@@ -293,7 +293,7 @@ class Learner(AskTell[Choice]):
         self._low, self._high = max(self._least, low), min(self._limit, high)
 
     def _tenfold(self) -> tuple[float, float]:
-        """Losses beyond these make the scale more than ten times what it is."""
+        """Return the losses beyond which the scale is more than ten times what it is."""
         return -math.inf, math.inf
 
     def _checked(self, name: str, value: object) -> float:
@@ -421,4 +421,4 @@ class Learner(AskTell[Choice]):
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self._ask = self._tell = lambda *_: self._refuse_fork()
+        self._ask = self._tell = lambda *_: self._reject_fork()

@@ -170,7 +170,7 @@ class AskTell(Repeatable, Generic[T]):
             f"ask() again for a new {self._noun}"
         )
 
-    def _refuse_second(self) -> None:
+    def _reject_second(self) -> None:
         """For learners that can wait for one ticket only."""
         for ticket in self.outstanding.values():
             raise RuntimeError(
@@ -389,7 +389,7 @@ class AskTell(Repeatable, Generic[T]):
             children.append(child)
         return children
 
-    def _refuse_fork(self) -> None:
+    def _reject_fork(self) -> None:
         if self._forked:
             raise RuntimeError(
                 f"this {self.spec.name} came here by a fork, and what it learns here would be lost "

@@ -139,9 +139,9 @@ class MDPLearner(AskTell[Plan]):
     def ask(self) -> Plan:
         """Choose the policy of the next episode."""
         with self._lock:
-            self._refuse_fork()
+            self._reject_fork()
             self._settle()
-            self._refuse_second()
+            self._reject_second()
             self._warn_if_over(self.episodes_told + 1)
             words = self._bits.random_raw(1 + self.layers.horizon)
             record = self._planned(words)
@@ -220,7 +220,7 @@ class MDPLearner(AskTell[Plan]):
         if self._least is not None:
             self._warn_if_below(values, self._least)
         with self._lock:
-            self._refuse_fork()
+            self._reject_fork()
             self._settle()
             number, (ask_info, pi, _, _) = self._held(plan)
             self._check_actions(pi, s, a)

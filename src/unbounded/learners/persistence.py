@@ -140,14 +140,14 @@ def restore_generator(bits: PCG64, fields: Mapping[str, str]) -> None:
 
 
 def whole_number(value: object, below: int) -> int:
-    """``value``, if it is an int in 0 .. below - 1."""
+    """Return ``value``, if it is an int in 0 .. below - 1."""
     if type(value) is not int or not 0 <= value < below:
         raise ValueError(f"{value!r} is not an integer below {below}")
     return value
 
 
 def to_json(value: Any, where: str) -> Any:
-    """``value`` for `from_json`; ``where`` it stands is named if it cannot be kept."""
+    """Return ``value`` for `from_json`; ``where`` it stands is named if it cannot be kept."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) in (list, tuple):

@@ -90,7 +90,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """C_{1,h} = 0, no visits, whole simplices but for what is impossible."""
+    """Start with C_{1,h} = 0, no visits, whole simplices but for what is impossible."""
     H, boxes = layers.horizon, new_boxes(layers, params.possible)
     return State(
         1, 0, 0, 0, 1, new_ceilings(params.lower, params.m), boxes, new_estimates(layers),

@@ -82,7 +82,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """C_{1,h} = 0; the first state is sought, unless there is an oracle."""
+    """Start with C_{1,h} = 0; the first state is sought, unless there is an oracle."""
     windows, H = empty_windows(layers.horizon), layers.horizon
     search, few = rf_elp.init(layers, params.search), few_explorers.init(layers)
     play = uob_reps_ex.init(layers, params.play)

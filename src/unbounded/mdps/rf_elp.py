@@ -401,7 +401,7 @@ class RFELP(MDPLearner):
         return int(self._scalar("progress.explored"))
 
     def policy(self) -> Markov:
-        """Uniform actions: this learner looks for policies and has none of its own."""
+        """Return uniform actions: this learner looks for policies and has none of its own."""
         return Markov.uniform(self.layers)
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:

@@ -61,7 +61,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """C_{1,h} = 0; the first state is sought, unless there is an oracle."""
+    """Start with C_{1,h} = 0; the first state is sought, unless there is an oracle."""
     windows = empty_windows(layers.horizon)
     search, play = rf_elp.init(layers, params.search), uob_reps_ex.init(layers, params.play)
     if params.P.size:

@@ -31,10 +31,10 @@ _DOTTED = "Dotted: the theorems' bounds, where they are not trivial (above T ran
 
 
 def time(data: Data) -> Chart | str:
-    """Regret over time."""
+    """Chart regret over time."""
     if data.frame.group_by("cell").agg(pl.col("round").n_unique())["round"].max() in (None, 1):
         return "needs more than one checkpoint"
-    found = curves(data, data.over_time, data.case, "round", normalised=False)
+    found = curves(data, data.over_time, data.case, "round", normalized=False)
     return _chart(
         "time", f"{data.regret.capitalize()} over time",
         f"{data.regret_in_words} 1..t, divided by {data.unit_in_words}. "
@@ -50,7 +50,7 @@ def thresholds(data: Data) -> Chart | str:
     if frame.height == 0 or data.frame["round"].n_unique() < 2:
         return "needs learners that keep a threshold, and more than one checkpoint"
     table = data.thinned(frame).group_by("learner", *data.case, "round").agg(*STATISTICS)
-    found = curves(data, table, data.case, "round", normalised=False, bounded=False)
+    found = curves(data, table, data.case, "round", normalized=False, bounded=False)
     return _chart(
         "thresholds", "Thresholds over time",
         "What each learner takes for the scale or the range of the losses, in the units of the "
@@ -64,10 +64,10 @@ def _thinning(data: Data) -> str:
 
 
 def _against(x: str, label: str, by: list[str], data: Data) -> Chart | str:
-    """Normalised regret against the column ``x``; the other sizes ``by`` are equal."""
+    """Normalized regret against the column ``x``; the other sizes ``by`` are equal."""
     if data.count(x) < 2:
         return f"needs two values of {x}"
-    found = curves(data, data.grouped([*by, x]), by, x, normalised=True)
+    found = curves(data, data.grouped([*by, x]), by, x, normalized=True)
     return _chart(
         x, f"{data.regret.capitalize()} against the {label}",
         f"{data.regret.capitalize()} at the last round, divided by {data.norm}: flat means that "
@@ -86,15 +86,15 @@ actions = partial(
 
 
 def rounds(data: Data) -> Chart | str:
-    """Normalised regret against the number of rounds, or at the checkpoints of one run."""
+    """Normalized regret against the number of rounds, or at the checkpoints of one run."""
     by = [column for column in data.case if column != "rounds"]
     several = data.count("rounds") > 1
     if several:
         table = data.grouped([*by, "rounds"])
         source = "Each T is a run of its own"
     else:
-        normalised = (pl.col("relative") / pl.col("norm")).alias("value")
-        frame = data.thinned(data.frame.with_columns(normalised))
+        normalized = (pl.col("relative") / pl.col("norm")).alias("value")
+        frame = data.thinned(data.frame.with_columns(normalized))
         losses = data.over_time.drop("mean", "median", "low", "high", "count")
         table = (
             frame.group_by("learner", *data.case, "round")
@@ -106,7 +106,7 @@ def rounds(data: Data) -> Chart | str:
         source = "The checkpoints of one run"
     if table["rounds"].n_unique() < 2:
         return "needs two values of rounds, or two checkpoints"
-    found = curves(data, table, by, "rounds", normalised=True)
+    found = curves(data, table, by, "rounds", normalized=True)
     what = "episodes" if data.mdp else "rounds"
     return _chart(
         "rounds", f"{data.regret.capitalize()} against the number of {what} T",
@@ -117,7 +117,7 @@ def rounds(data: Data) -> Chart | str:
 
 
 def _against_setting(setting: str, question: str, data: Data) -> Chart | str:
-    """Normalised regret against a number that alone tells some adversaries apart."""
+    """Normalized regret against a number that alone tells some adversaries apart."""
     values: dict[int, float] = {}
     members: dict[Variant, list[int]] = {}
     for i, (name, text) in enumerate(data.adversaries):
@@ -138,7 +138,7 @@ def _against_setting(setting: str, question: str, data: Data) -> Chart | str:
     )
     by = ["family", *data.case[1:]]
     table = data.grouped([*by, "x"], rows)
-    found = curves(data, table, by, "x", normalised=True, families=names)
+    found = curves(data, table, by, "x", normalized=True, families=names)
     positive = all(values[i] > 0.0 for i in family)
     return _chart(
         setting, f"{data.regret.capitalize()} against the {setting} of the losses",

@@ -89,7 +89,7 @@ class Data:
         return max(1, math.ceil(points / MOST_POINTS))
 
     def thinned(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Some of the checkpoints, counted from the last."""
+        """Return some of the checkpoints, counted from the last."""
         if self.every == 1:
             return frame
         rank = pl.col("round").rank("dense", descending=True).over("cell")
@@ -134,7 +134,7 @@ class Data:
         series.sort(key=lambda one: ranks[one.learner])
 
     def grouped(self, by: Sequence[str], rows: pl.DataFrame | None = None) -> pl.DataFrame:
-        """Statistics of ``value`` at the last checkpoint."""
+        """Return statistics of ``value`` at the last checkpoint."""
         rows = self.last if rows is None else rows
         return rows.group_by("learner", *by).agg(
             *STATISTICS, *_LOSSES, pl.col("norm").mean(), pl.col("round").max()
@@ -192,7 +192,7 @@ def prepared(
     replicates: int,
     foreign: Foreign = MappingProxyType({}),
 ) -> Data:
-    """Rows as `source.read` gives them, with positions for names."""
+    """Return rows as `source.read` gives them, with positions for names."""
     positions, variants = {}, {}
     for what in ("learner", "adversary", "world"):
         pair = [pl.col(what).cast(pl.String), pl.col(f"{what}_settings").cast(pl.String)]
@@ -260,7 +260,7 @@ def curves(
     by: list[str],
     x: str,
     *,
-    normalised: bool,
+    normalized: bool,
     bounded: bool = True,
     families: Sequence[str] = (),
 ) -> list[Panel]:
@@ -286,7 +286,7 @@ def curves(
                     row = {name: column[k] for name, column in values.items()}
                     n, T = row["arms"], row.get("round", row["rounds"])
                     value = saying(bound.over_range(n, T, losses_of(row)), T)
-                    y.append(value / row["norm"] if normalised else value)
+                    y.append(value / row["norm"] if normalized else value)
                 lines += bound_line(learner, bound.text, across, y)
         family = case.pop("family", None)
         words = data.keys(case)

@@ -225,7 +225,7 @@ def _power(value: float) -> str:
 
 
 def _placed(values: Iterable[float | None], log: bool) -> list[float]:
-    """Values on an axis; NaN where there is none."""
+    """Return values on an axis; NaN where there is none."""
     if log:
         return [math.nan if v is None or v <= 0.0 else math.log10(v) for v in values]
     return [math.nan if v is None else v for v in values]

@@ -85,12 +85,12 @@ def _called(names: set[str]) -> dict[str, str]:
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they come back from JSON: it has lists and no tuples."""
+    """Return settings as they come back from JSON: it has lists and no tuples."""
     return {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
 
 
 def settings_of(text: str | None) -> dict[str, Any]:
-    """Settings from their JSON."""
+    """Return settings from their JSON."""
     return json.loads(text) if text else {}
 
 

@@ -154,7 +154,7 @@ def _section(section: Section, i: int, heading: str) -> str:
 
 
 def _alone(charts: Sequence[Chart]) -> list[bool]:
-    """Which charts have a row of the page to themselves: tables, and what has no neighbour."""
+    """Which charts have a row of the page to themselves: tables, and what has no neighbor."""
     tables = [chart.kind in ("heat", "table", "paired") for chart in charts]
     alone, at = list(tables), 0
     while at < len(charts):

@@ -101,7 +101,7 @@ class Results(ABC):
         log: bool | None = None,
         interval: bool = True,
     ) -> Axes:
-        """Mean regret over time, one line for each learner, with a 95% interval of the mean.
+        """Plot mean regret over time, one line for each learner, with a 95% interval of the mean.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Played(Results):
             return (self._expected - self._best) / self._unit
 
     def _regret_over(self, size: NDArray[np.float64], pseudo: bool) -> NDArray[np.float64]:
-        """Regret divided by a size in the same unit: finite at every scale."""
+        """Return regret divided by a size in the same unit: finite at every scale."""
         regret = (self._expected if pseudo else self._paid) - self._best
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(size > 0.0, regret / size, 0.0)

@@ -1,7 +1,7 @@
 """Regret over time, by matplotlib, in the colors of the report.
 
 Learners differ in color, dashes and marker, never in the color alone:
-`tests/report/test_colours.py` looks at the colors with other eyes and without color.
+`tests/report/test_colors.py` looks at the colors with other eyes and without color.
 """
 
 from __future__ import annotations

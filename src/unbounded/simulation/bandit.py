@@ -77,7 +77,7 @@ class Simulation(Played):
     def relative_regret(
         self, to: Literal["scale", "range"] = "scale", *, pseudo: bool = False
     ) -> NDArray[np.float64]:
-        """Regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
+        """Return regret divided by ``largest_loss`` (to="scale") or ``loss_range`` (to="range").
 
         Finite at every scale, even where the regret itself exceeds float64.
         """

@@ -75,14 +75,14 @@ class MDPSimulation(Played):
     _actions: int
 
     def relative_regret(self, *, pseudo: bool = False) -> NDArray[np.float64]:
-        """Regret over sum_h l_inf,h, the largest absolute losses of the layers added up.
+        """Return regret over sum_h l_inf,h, the largest absolute losses of the layers added up.
 
         Finite at every scale, even where the regret itself exceeds float64.
         """
         return self._over(np.ones(1), pseudo)
 
     def minimax_regret(self, *, pseudo: bool = False) -> NDArray[np.float64]:
-        """Regret over (sum_h l_inf,h) S sqrt(A t), finite at every scale too."""
+        """Return regret over (sum_h l_inf,h) S sqrt(A t), finite at every scale too."""
         return self._over(self._states * np.sqrt(self._actions * self.checkpoints), pseudo)
 
     def _over(self, rate: NDArray[np.float64], pseudo: bool) -> NDArray[np.float64]:

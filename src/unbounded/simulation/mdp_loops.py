@@ -231,7 +231,7 @@ def play_replicate(
                     t += played
                     words = words[played:]
                     if not legal:
-                        _refuse(player, walk, t)
+                        _reject(player, walk, t)
                     if not has_room:
                         player._grow()
         best = game.best(lay, mdp.P, book.cumulative, value, pi)
@@ -241,7 +241,7 @@ def play_replicate(
     return End(player.certificate, player.episodes_explored, game.reach(mdp, player))
 
 
-def _refuse(player: MDPLearner, walk: Any, t: int) -> NoReturn:
+def _reject(player: MDPLearner, walk: Any, t: int) -> NoReturn:
     """Raise the error of `tell` for losses that are not legal."""
     if player.spec.feedback == "full":
         player._checked_tables("losses", player.layers.unpack_pairs(walk.losses))

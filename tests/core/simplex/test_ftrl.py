@@ -182,7 +182,7 @@ def test_log_barrier_depends_on_the_product_of_rate_and_losses_only(k):
 
 @pytest.mark.parametrize("n", [2, 5, 31, 32, 33, 200])
 @pytest.mark.parametrize("beta", [0.0, 0.3])
-def test_mixed_is_normalised_and_mixed(n, beta):
+def test_mixed_is_normalized_and_mixed(n, beta):
     """And the sums of the lanes are those of the new q, of which many arms are drawn."""
     L, eta = np.random.default_rng(n).exponential(size=n), 0.7
     p, lanes = np.empty(n), np.zeros(3 * LANES)

@@ -104,7 +104,7 @@ class MDPReplay(MDPAdversary):
         super().__init__(scale=scale)
 
     def _joined(self, losses: Sequence[Any]) -> Recorded:
-        """Tables of each layer as rows."""
+        """Return tables of each layer as rows."""
         tables = [np.asarray(table, np.float64) for table in losses]
         if len({(table.shape[0], table.shape[-1]) for table in tables}) > 1 or any(
             table.ndim != 3 for table in tables

@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """w_1 uniform."""
+    """Start with w_1 uniform."""
     return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 

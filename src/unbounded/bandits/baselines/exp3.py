@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """p_1 uniform."""
+    """Start with p_1 uniform."""
     return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 

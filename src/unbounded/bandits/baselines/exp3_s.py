@@ -40,7 +40,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """p_1 uniform."""
+    """Start with p_1 uniform."""
     n = params.n
     return State(t=1, clipped=0, w=np.full(n, 1.0 / n), law=new_law(n))
 

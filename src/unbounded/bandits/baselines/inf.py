@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """p_1 uniform."""
+    """Start with p_1 uniform."""
     L_hat = np.zeros(params.n)
     x = tsallis_cold(L_hat, params.eta).x
     return State(t=1, clipped=0, x=x, L_hat=L_hat, law=new_law(params.n))

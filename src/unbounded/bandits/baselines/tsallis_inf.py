@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """p_1 uniform."""
+    """Start with p_1 uniform."""
     return State(1, 0, tsallis_arms.new_arms(params.n))
 
 

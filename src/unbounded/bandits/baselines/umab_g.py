@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """p_1 uniform: no arm is below 1 / rho."""
+    """Start with p_1 uniform: no arm is below 1 / rho."""
     n = params.n
     return State(
         t=1, clipped=0, C=params.C_1, Q=0.0, G=params.G_1, lam=1.0, lifted=0, top=0,

@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """p_1 uniform."""
+    """Start with p_1 uniform."""
     return State(
         t=1, clipped=0, l_max=0.0, Q=0.0, lam=1.0, L_hat=np.zeros(params.n), law=new_law(params.n)
     )

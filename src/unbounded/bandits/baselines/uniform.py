@@ -22,7 +22,7 @@ class State(NamedTuple):
 
 
 def init(params: Params) -> State:
-    """q uniform, for ever."""
+    """Start with q uniform, for ever."""
     return State(t=1, clipped=0, law=new_law(params.n))
 
 

@@ -1,6 +1,6 @@
-"""Follow the regularised leader on the simplex: p = argmin <L, p> + Psi(p) / eta.
+"""Follow the regularized leader on the simplex: p = argmin <L, p> + Psi(p) / eta.
 
-Each solver fills ``p`` with *unnormalised* weights and returns their sum, so that normalising and
+Each solver fills ``p`` with *unnormalized* weights and returns their sum, so that normalizing and
 mixing take one pass; ``.._mixed`` makes that pass, and a `Law` that can be drawn from.
 """
 

@@ -215,7 +215,7 @@ def propose(table: Vector, word: Word, j: int) -> int:
 
 
 def new_lazy(n: int) -> tuple[Vector, Vector]:
-    """Picture and table with no losses and no anchor yet: the uniform distribution."""
+    """Return picture and table with no losses and no anchor yet: the uniform distribution."""
     picture, table = np.zeros(MOMENTS + ROOM), np.zeros(RECORD * n)
     picture[BETA] = 1.0
     picture[FLOOR] = 1.0 / n

@@ -46,7 +46,7 @@ _GUIDE4 = lazy.constant([(j + 1) * (j + 2) * (j + 3) / 6 for j in range(8)])
 
 
 def new_signed(n: int) -> tuple[Vector, Vector]:
-    """Picture and tree with no estimates yet: the uniform distribution."""
+    """Return picture and tree with no estimates yet: the uniform distribution."""
     picture, tree = np.zeros(_SIZE), np.zeros(TREE * n)
     picture[X], picture[BETA], picture[FLOOR] = -1.0, 1.0, 1.0 / n
     return picture, tree

@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """Uniform actions."""
+    """Return uniform actions."""
     return State(1, 0, 0, Markov.uniform(layers).pi)
 
 

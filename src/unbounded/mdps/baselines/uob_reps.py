@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 def init(layers: Layers, params: Params) -> State:
-    """Uniform occupancy, whole simplices."""
+    """Return uniform occupancy, whole simplices."""
     X, S = layers.n_pairs, layers.n_states
     ln_q, ln_P = uniform_base(layers)
     return State(
@@ -109,7 +109,7 @@ def _estimate(
     lay: Integers, params: Params, state: State, states: Integers, actions: Integers,
     losses: Vector,
 ) -> int:  # fmt: skip
-    """l_hat = l+/(u + gamma) on the visited pairs; return how many losses were clipped."""
+    """Set l_hat = l+/(u + gamma) on the visited pairs; return how many losses were clipped."""
     clipped = 0
     for p in range(state.l_hat.size):
         if state.l_hat[p] < math.inf:  # not what is not allowed

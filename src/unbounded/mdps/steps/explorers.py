@@ -117,7 +117,7 @@ def mixtures(
 
 @subroutine
 def place(lay: Integers, number: int) -> tuple[int, int]:
-    """Layer 1..H and number within it of state ``number`` in 0 .. S - 1."""
+    """Return layer 1..H and number within it of state ``number`` in 0 .. S - 1."""
     h = 1
     while number >= lay[SIZE, h]:
         number -= lay[SIZE, h]

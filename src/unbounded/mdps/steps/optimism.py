@@ -173,7 +173,7 @@ def renew(lay: Integers, model: Model, h: int, i: int, n: float) -> None:
 
 @kernel
 def next_value(lay: Integers, model: Model, h: int, i: int) -> tuple[float, float]:
-    """Mean and mean square of V after pair ``i`` of layer h, under the model."""
+    """Return mean and mean square of V after pair ``i`` of layer h, under the model."""
     mean = square = 0.0
     if h < horizon(lay):
         m = lay[SIZE, h] * lay[ACTIONS, h]
