@@ -160,10 +160,10 @@ FREE = [name for name in LEARNERS if "(" not in name and name != "Uniform"]
 
 
 def winners(played: dict[Cell, np.ndarray], n: int) -> list[str]:
-    """Who has the smallest mean regret, among learners told nothing and among all bandits."""
+    """The learners with the smallest mean regret: without a given range, and of all bandits."""
     lines = [
         f"### Who wins, n = {n}", "",
-        "| adversary | best when told nothing | within noise of it | best bandit of all |",
+        "| adversary | best without a given range | within noise of it | best bandit of all |",
         "|---|---|---|---|",
     ]  # fmt: skip
     bandits = [name for name in LEARNERS if "all losses" not in name]

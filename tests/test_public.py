@@ -19,8 +19,8 @@ SUMMARIES = "".join((REFERENCE / name).read_text("utf-8") for name in ("bandits.
 @pytest.mark.parametrize("name", [*bandits.algorithms(), *mdps.algorithms()])
 def test_every_learner_is_public(name: str) -> None:
     assert name in unbounded.__all__, (
-        f"{name} was found in its package: import it in unbounded/__init__.py and name it in "
-        "__all__, so that people can too"
+        f"{name} was found in its package: in unbounded/__init__.py import it, and name it in "
+        "_NAMES and in __all__, so that people can too"
     )
 
 

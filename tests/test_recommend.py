@@ -73,6 +73,13 @@ def test_who_sees_the_losses_of_all_states_and_actions_learns_from_them(known: d
         assert len(found.caveats) == 1 + outliers + delayed
 
 
+@pytest.mark.parametrize(("mdp", "all_losses"), [(True, False), (True, True), (False, True)])
+def test_where_no_bound_holds_with_high_probability(mdp: bool, all_losses: bool) -> None:
+    wanted = recommend(mdp=mdp, all_losses=all_losses, high_probability=True)
+    [caveat] = set(wanted.caveats) - set(recommend(mdp=mdp, all_losses=all_losses).caveats)
+    assert "high-probability" in caveat
+
+
 def test_a_known_range_gives_its_lower_bound() -> None:
     assert recommend(range=(2.0, 9.0), outliers=True).settings["lower"] == 2.0
     assert recommend(mdp=True, range=(2.0, 9.0)).settings == {"lower": 2.0}

@@ -83,7 +83,7 @@ def recommend(
     Parameters
     ----------
     lower : float, optional
-        The lower bound on the losses, if there is one that losses come near to: 0 for seconds.
+        A lower bound that losses actually approach: 0 for seconds.
     best_reward : float, optional
         Instead of ``lower``, for rewards: the largest one possible.
     range : (float, float), optional
@@ -105,7 +105,7 @@ def recommend(
     Returns
     -------
     Recommendation
-        What it is called, what to tell it, why, and with which caveats; printed, all of that.
+        Name, settings, reasons and caveats; ``print`` shows all four.
 
     Raises
     ------
@@ -147,11 +147,10 @@ def recommend(
             raise ValueError(
                 "mdp=True is for layers of states, where n_arms means nothing: leave it out"
             )
-        if all_losses:
-            return _for_all_losses_of_mdps(outliers, delayed)
-        return _for_mdps(known or least, outliers, delayed)
+        chosen = _for_all_losses_of_mdps if all_losses else _for_mdps
+        return _unsure(chosen(known or least, outliers, delayed), high_probability)
     if all_losses and not delayed:
-        return _for_all_losses(outliers)
+        return _unsure(_for_all_losses(outliers), high_probability)
     if high_probability or outliers:
         known = known or least
     delayed_too = (
@@ -188,7 +187,16 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, delayed: bool) -> Reco
     return _take("SCBRL", {}, why, explores, UNPROVED, SLOW, clip, one_by_one)
 
 
-def _for_all_losses_of_mdps(outliers: bool, delayed: bool) -> Recommendation:
+def _unsure(found: Recommendation, high_probability: bool) -> Recommendation:
+    """Add that nothing better is known, if regret must be bounded with high probability."""
+    caveat = ("no high-probability regret bound is known for these settings",)
+    caveats = found.caveats + caveat * high_probability
+    return Recommendation(found.name, found.settings, found.why, caveats)
+
+
+def _for_all_losses_of_mdps(
+    _: Mapping[str, float], outliers: bool, delayed: bool
+) -> Recommendation:
     why = (
         "choices change a state",
         "the losses of all states and actions are seen: only where they lead is explored",

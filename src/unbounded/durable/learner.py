@@ -43,10 +43,10 @@ _AT_ONCE = 1000  # choices that are expired in one transaction
 class Durable:
     """A learner in a file, for many processes and restarts, that learns from each loss once.
 
-    Every `ask` and `tell` is one transaction. All processes see one order of them, and choose as
-    one learner in one process would that is asked and told in that order, bit for bit. Threads may
-    share it, a fork may inherit it (the child opens the file again), and `aask` and `atell` are for
-    asyncio.
+    Every `ask` and `tell` is one transaction. All processes see the same order of calls and make,
+    bit for bit, the choices that a single learner would make given those calls. Threads may share
+    it. A fork between two calls may inherit it: the child opens the file again. `aask` and `atell`
+    are for asyncio.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class Durable:
         it, ``-wal`` and ``-shm``.
     learner : learner, optional
         What to begin with, as in ``SCB(n_arms=3)``; for MDPs, as in ``SCBRL(...)``. If the file
-        exists, its settings must agree with the file's. Without it, the file must exist and have a
+        exists, its settings must match those stored. Without it, the file must exist and have a
         learner of this package.
     arms : sequence of str, optional
         Names of the arms; "0", "1", ... by default.
     synchronous : {"normal", "full"}
-        What an acknowledged call survives: the end of the process, however sudden, or a failure
-        of the power too, for which the disk must confirm every call.
+        With "normal", acknowledged calls survive a crash of the process; with "full" also a power
+        failure, at the cost of a disk sync per call.
     timeout : float
         How many seconds to wait for other processes before a `BusyError`.
     read_only : bool

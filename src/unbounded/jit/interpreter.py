@@ -3,7 +3,7 @@
 A kernel's name stands for compiled code wherever it is called from Python. Its mirror is a copy of
 the function in which the names of kernels, and of functions that may call kernels, stand for their
 mirrors: among its globals, in its closure and in modules. It gives the same results to the last
-bit, a hundred times more slowly, and at once.
+bit, some fifty times more slowly, and at once.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Learner(AskTell[Choice]):
     """Base of every bandit learner: ask for an arm, tell its loss.
 
     Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
-    action for other threads, and a lock guards what takes more than one.
+    action for other threads, and operations of several steps take a lock.
 
     Every learner has these parameters, and others of its own.
 

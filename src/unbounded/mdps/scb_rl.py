@@ -147,15 +147,18 @@ class SCBRL(MDPLearner):
         Total number of episodes T, exploration included; more than the number of states. By default
         any number: T doubles as the episodes go on.
     delta : float, default 0.05
+        The regret bound holds with probability 1 - delta.
     profile : {"practical", "paper"}
-        Play what works, or Algorithm 4 as published. See docs/guide/scb-rl.md.
+        The variant tuned in experiments (no regret bound is known), or Algorithm 4 as published.
+        See docs/guide/scb-rl.md.
     constants : Constants or mapping, optional
         Constants that are not the profile's: rate, mixing, implicit, exploration, width, bonus,
         early_stop, share_counts, skip, exploration_cap, few, center, renewal, kappa.
     reading : Reading or mapping, optional
         How the paper is read, by its errata: literal, clip, threshold, estimator, tight, ablation.
     explorer : {"mvp", "ucbvi", "oracle"}
-        Who explores. The last knows the transitions and needs no exploration phase: for tests.
+        Algorithm of the exploration phase; "oracle" is given the transitions and skips it, for
+        tests.
     known : Known or mapping, optional
         What is known of the MDP: transitions, support, allowed, ends.
     tolerance : float, default 1e-8
@@ -163,9 +166,9 @@ class SCBRL(MDPLearner):
 
     Notes
     -----
-    The published algorithm has a given number of episodes, no few explorers, no centering and no
-    lazy renewal: where one of these is asked for, ``profile="paper"`` sets the constants of
-    what `practical_scb_rl` plays.
+    Algorithm 4 needs ``episodes``, and has no few explorers, centering or lazy renewal. With any of
+    these, or without ``episodes``, ``profile="paper"`` only sets constants, and `practical_scb_rl`
+    is played.
 
     Examples
     --------

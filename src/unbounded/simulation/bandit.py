@@ -124,15 +124,15 @@ def simulate(
     Parameters
     ----------
     learner : Learner
-        Of the package, or your own (`PythonLearner`). Taken as
-        settings: every replicate starts afresh, and ``learner`` is not changed.
+        Of the package, or your own (`PythonLearner`). Only its settings are used: every replicate
+        starts afresh, and ``learner`` is not changed.
     adversary : Adversary or callable
         A compiled adversary, or ``losses = adversary(t, last_arm, q, rng)`` in Python.
     rounds, replicates : int
-        How long, and how often.
+        Rounds per replicate; number of independent replicates.
     seed : int or SeedSequence, optional
-        Of the losses and of the choices. The losses do not depend on the learner, so that
-        learners simulated with equal seeds are paired (against adversaries that do not look).
+        Seeds losses and choices. Unless the adversary looks at the learner, losses depend on the
+        seed only, so equal seeds give paired comparisons.
     first_replicate : int
         The number of the first replicate: replicates 3 and 4 of a run of five are equal to
         those of a run with ``first_replicate=3, replicates=2``.
@@ -146,7 +146,8 @@ def simulate(
         then against the best *of these* arms, ``low`` and ``high`` are over the losses of these
         arms and of those played, and there is no pseudo-regret (nan). The play is the same.
     workers : int, optional
-        Threads; all cores by default. Results do not depend on it.
+        Threads; all cores by default, and one for learners or adversaries in Python. Results do
+        not depend on it.
     progress : callable, optional
         ``progress(done, replicates)`` after each replicate.
 

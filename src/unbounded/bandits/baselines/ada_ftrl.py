@@ -2,8 +2,8 @@
 
 FTRL with the regularizer D_{t-1} f(w), f(w) = c (ln n + sum w ln w), where
 D_t = D_{t-1} (1 + B_{f*}(-L_t / D_{t-1}, -L_{t-1} / D_{t-1})). For this f the Bregman term is the
-mixability gap at eta = 1 / (c D_{t-1}), so that c = 1 / ln n makes AdaHedge. Written from memory of
-the paper; the bound is derived here.
+mixability gap at eta = 1 / (c D_{t-1}), so that c = 1 / ln n makes AdaHedge. Not checked
+against the paper's text; the bound is derived here.
 """
 
 from __future__ import annotations

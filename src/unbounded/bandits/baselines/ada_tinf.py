@@ -3,9 +3,9 @@
 FTRL with Psi = -2 sum sqrt(p) and 1 / eta_t = lambda sqrt(t), where lambda = 2^J. A loss above
 r_t = (1 - 2^(-1/3)) sqrt(p_k) / eta_t is skipped. The cost of the round, c_t = 2 eta_t l^2 /
 sqrt(p_k), or |l| if it was skipped, is added up in S. When S > lambda sqrt(n (T + 1)), J becomes
-the larger of J + 1 and ceil(log2(c_t / sqrt(n (T + 1)))) + 1, and S starts again from c_t. The
-paper's text was not at hand: this is what is known of its algorithm at second hand, with |l| for
-skipped losses of any sign.
+the larger of J + 1 and ceil(log2(c_t / sqrt(n (T + 1)))) + 1, and S starts again from c_t.
+Reconstructed from secondary sources, not checked against the paper's text, with |l| for skipped
+losses of any sign.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class AdaTINF(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        reference="Huang, Dai & Huang 2022, Algorithm 3 (at second hand)",
+        reference="Huang, Dai & Huang 2022, Algorithm 3 (from secondary sources)",
         guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) where losses have an a-th "
         "moment sigma^a, under truncated non-negativity",
         largest_loss=1e150,

@@ -3,8 +3,8 @@
 Exponential weights on importance-weighted losses. With the anytime rate
 eta_t = sqrt(ln n / (n t)) regret is at most 2 sqrt(n T ln n), and with eta = sqrt(2 ln n / (n T))
 for a number of rounds T that is known at most sqrt(2 n T ln n) (there, Theorem 3.1). Auer's
-original form, for gains and with explicit exploration, is in exp3_auer.py. The survey's text was
-not at hand: quoted at second hand, and both bounds re-derived.
+original form, for gains and with explicit exploration, is in exp3_auer.py. Both bounds are
+re-derived, and not checked against the survey's text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Exp3 in its original form (Auer, Cesa-Bianchi, Freund & Schapire 2002, section 3).
 
 For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n and w_k *= exp(gamma x / (n p_k)), with
-gamma = min(1, sqrt(n ln n / ((e - 1) T))). The paper's text was not at hand: the update is the one
-that River, pymab and SMPyBandits implement (docs/results/peers.md), gamma and the bound are
+gamma = min(1, sqrt(n ln n / ((e - 1) T))). Not checked against the paper's text: the update is the
+one that River, pymab and SMPyBandits implement (docs/results/peers.md), gamma and the bound are
 reconstructed.
 """
 

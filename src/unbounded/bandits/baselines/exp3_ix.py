@@ -9,7 +9,7 @@ that makes the regret bound hold with high probability. gamma = eta / 2 in each 
 - T rounds and one delta, eta = sqrt((ln n + ln((n + 1) / delta)) / (n T)) (Lattimore &
   Szepesvari 2020, Theorem 12.1, reconstructed).
 
-Neu's text was not at hand: the bounds are reconstructed, and a derivation of our own gives the same
+The bounds are reconstructed, not checked against Neu's text. A derivation of our own gives the same
 leading terms, and half of those in ln(2 / delta).
 """
 

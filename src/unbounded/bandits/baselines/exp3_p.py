@@ -3,10 +3,10 @@
 Three published forms, all with p = (1 - gamma) softmax(eta G) + gamma / n for gains g in [0, 1]:
 
 - "auer" (Auer, Cesa-Bianchi, Freund & Schapire 2002, section 6): every arm's estimate is raised,
-  G_i += (g 1{i = k} + b) / p_i. Reconstructed, the text was not at hand; its initial weight is the
-  same for all arms and cancels.
+  G_i += (g 1{i = k} + b) / p_i. Reconstructed; its initial weight is the same for all arms
+  and cancels.
 - "bubeck" (Bubeck & Cesa-Bianchi 2012, figure 3.1 and theorem 3.2): the same update with better
-  constants, quoted at second hand.
+  constants, from secondary sources.
 - "audibert" (Audibert & Bubeck 2010, theorem 12): G_k += -ln(1 - b g / p_k) / b. One tuning
   serves every delta and every adversary. As read in the paper.
 """

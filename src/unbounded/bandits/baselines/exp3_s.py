@@ -3,8 +3,8 @@
 For gains x in [0, 1]: p = (1 - gamma) w / W + gamma / n with W = sum_i w_i, and each weight becomes
 w_j exp(gamma x_hat_j / n) + e alpha W / n. So no arm is ever far from being tried again. With
 alpha = 1 / T and gamma = min(1, sqrt(n (S ln(n T) + e) / ((e - 1) T))), regret is bounded against
-every sequence of arms with at most S - 1 switches. The paper's text was not at hand: the update is
-the well-known one, tuning and bound follow from n (S ln(n / alpha) + e alpha T) / gamma
+every sequence of arms with at most S - 1 switches. Not checked against the paper's text: the update
+is the well-known one, tuning and bound follow from n (S ln(n / alpha) + e alpha T) / gamma
 + (e - 1) gamma T, the paper's Theorem 8.1 as quoted elsewhere. Here S is ``switches`` + 1.
 """
 

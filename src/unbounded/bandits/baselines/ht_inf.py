@@ -2,8 +2,8 @@
 
 FTRL with Psi = -a sum p^(1/a) and 1 / eta_t = sigma t^(1/a), for losses whose a-th moment is at
 most sigma^a, 1 < a <= 2. A loss above r_t = theta_a p_k^(1/a) / eta_t is skipped, where theta_a is
-the smaller of 1 - 2^(-(a - 1)/(2 a - 1)) and (2 - 2/a)^(1/(2 - a)). The paper's text was not at
-hand: this is what is known of its algorithm at second hand.
+the smaller of 1 - 2^(-(a - 1)/(2 a - 1)) and (2 - 2/a)^(1/(2 - a)). Reconstructed from
+secondary sources, not checked against the paper's text.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class HTINF(Learner):
 
     spec = BanditSpec.of(
         __name__,
-        reference="Huang, Dai & Huang 2022, Algorithm 1 (at second hand)",
+        reference="Huang, Dai & Huang 2022, Algorithm 1 (from secondary sources)",
         guarantee="expected regret of order sigma n^(1 - 1/a) T^(1/a) where losses have an a-th "
         "moment of at most sigma^a, and log T for independent draws, if truncated non-negative",
         largest_loss=1e290,

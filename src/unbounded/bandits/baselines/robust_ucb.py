@@ -5,7 +5,7 @@ are dealt into k = min(1 + 16 ln T, s / 2) blocks. The median of the blocks' mea
 (12 v)^(1/a) ((2 + 32 ln T) / s)^(1 - 1/a) of mu with probability 1 - T^-2 (the paper's Lemma 2 with
 a = 1 + epsilon and delta = T^-2), and the arm with the least lower bound is played. The paper has
 delta = t^-2, and blocks of consecutive losses; dealing them in turn is the same in law, and needs
-no memory of all the losses. The paper's text was not at hand; the constants are from memory.
+no memory of all the losses. The constants are not checked against the paper's text.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 FTRL whose regularizer is c (ln n + sum w ln w) times the root of the sum of squared norms of the
 losses so far: w_t = softmax(-L / (c N)), N^2 = sum_s max_k l_{s,k}^2. c = sqrt(2.75 / ln n)
-minimizes the theorem's leading term. Reconstructed: the paper's text was not at hand, and the
-theorem is quoted at second hand (docs/theory/errata.md, O2).
+minimizes the theorem's leading term. Reconstructed, with the theorem, from secondary sources
+(docs/theory/errata.md, O2).
 """
 
 from __future__ import annotations

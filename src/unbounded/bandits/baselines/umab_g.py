@@ -4,8 +4,8 @@ FTRL with a log barrier. Only the negative side is clipped, at -2 C, and arms wi
 lifted by 1 / rho at the expense of the likeliest, rho = 2 n^2 + sqrt(G). Adaptive exploration adds
 2 |l_hat| c_k to G, where c_k is 1 for a lifted arm, the number of lifted arms for the likeliest,
 and 0 otherwise. Written after the code of the authors' experiments, with which it agrees in every
-probability but for the precision of the normalizer (docs/results/peers.md); the paper's text was
-not at hand, so its theorem's constants are not quoted. C starts at a number that has the unit of a
+probability but for the precision of the normalizer (docs/results/peers.md); the constants
+of the paper's theorem are not quoted. C starts at a number that has the unit of a
 loss, so that q_t does change with the scale of the losses.
 """
 

@@ -1,9 +1,9 @@
 """UMAB-NN: bandit for non-negative losses of any size (Chen & Zhang 2023), reconstructed.
 
 FTRL with a log barrier and 1 / eta_t = sqrt(l_max^2 + sum_{s<t} l_s^2 / n) / 4, where l_max is the
-largest loss observed before round t; no exploration and no clipping. The paper's text was not at
-hand: this follows the structure of UMAB-G and the argument that for a non-negative estimate the
-stability of a round is at most min(l, eta l^2 / 2).
+largest loss observed before round t; no exploration and no clipping. Not checked against the
+paper's text: this follows the structure of UMAB-G and the argument that for a non-negative
+estimate the stability of a round is at most min(l, eta l^2 / 2).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 FTRL with a log barrier and 1 / eta_t = S_t. With C_t = S_t / (4 (1 - p_k)), the estimator skips a
 loss of |l| >= C_t; every loss, clipped to [-C_t, C_t], enters
-S_{t+1}^2 = S_t^2 + clip(l)^2 (1 - p_k)^2 / (n ln T). Written from memory of the paper; only its
-bounds could be read. S_1 = 4 has the unit of a loss, so that the distribution does change with the
+S_{t+1}^2 = S_t^2 + clip(l)^2 (1 - p_k)^2 / (n ln T). Only the bounds were checked
+against the paper. S_1 = 4 has the unit of a loss, so that the distribution does change with the
 scale of the losses.
 """
 
