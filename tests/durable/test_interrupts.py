@@ -1,23 +1,20 @@
 """Interrupts: a signal handler that raises leaves no transaction and no lock behind."""
 
 import contextlib
-import dis
 import os
 import random
 import signal
 import sqlite3
-import sys
 from contextlib import closing
 
 import pytest
 
 import unbounded
+from interrupt_helpers import CHECKED, PACKAGE, interrupted
 from unbounded import SCB
 from unbounded.durable import Durable
 
-OURS = os.path.join(os.path.dirname(unbounded.__file__), "durable"), contextlib.__file__
-# After these Python calls the handlers of signals.
-CHECKED = {"CALL", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD"}
+OURS = os.path.join(PACKAGE, "durable"), contextlib.__file__
 
 
 class Interrupt(BaseException):
@@ -44,36 +41,6 @@ def check_free(path, arms):
     arms.status()
 
 
-def interrupted(work, after):
-    """Raise in ``work`` where Python calls handlers, for the time ``after``; False if never."""
-    left, last = after, {}
-
-    def trace(frame, event, _):
-        nonlocal left
-        if not frame.f_code.co_filename.startswith(OURS):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            before = last.get(frame)
-            last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if before in CHECKED:
-                left -= 1
-                if left < 0:
-                    sys.settrace(None)
-                    raise Interrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    except Interrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def play(arms):
     choice = arms.ask(key=str(random.random()))
     arms.tell(choice.id, loss=1.0)
@@ -87,7 +54,7 @@ def test_wherever_it_comes_nothing_stays_behind(path, opening):
     while True:
         if opening:
             arms._session.before_fork()
-        if not interrupted(lambda: play(arms), points):
+        if not interrupted(lambda: play(arms), points, Interrupt, OURS, CHECKED):
             break
         check_free(path, arms)
         points += 1

@@ -1,20 +1,19 @@
 """Ctrl-C anywhere: the learner then saves, loads and goes on, and nothing is lost."""
 
+import copy
 import gc
-import os
 import signal
 import sys
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
-import unbounded
-from unbounded import AHB, SCB, IndependentSCB, Learner, Uniform, settings
+from interrupt_helpers import CHECKED, PACKAGE, interrupted
+from unbounded import AHB, SCB, IndependentSCB, Learner, PythonLearner, Uniform, settings
 from unbounded.learners import base
-
-_HERE = os.path.dirname(unbounded.__file__)
 
 
 def bandit(seed):
@@ -77,31 +76,7 @@ class User:
 
 
 def interrupted_by_trace(user, after):
-    """Raise KeyboardInterrupt at the bytecode number ``after`` that runs in the package."""
-    left = after
-
-    def trace(frame, event, _):
-        nonlocal left
-        if not frame.f_code.co_filename.startswith(_HERE):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left -= 1
-            if left < 0:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys._getframe().f_trace_opcodes = True  # Python 3.12 asks for it at settrace
-    sys.settrace(trace)
-    try:
-        user.play(1000)
-    except KeyboardInterrupt:
-        return
-    finally:
-        sys.settrace(before)
-    pytest.fail("no interrupt came")
+    assert interrupted(lambda: user.play(1000), after), "no interrupt came"
 
 
 def interrupted_by_signal(user, seconds):
@@ -164,7 +139,7 @@ def test_the_interrupts_do_arrive(monkeypatch):
         self._tell(self._buffer, record[0], record[2], number, loss)
 
     monkeypatch.setattr(Learner, "tell", careless)
-    careless.__code__ = careless.__code__.replace(co_filename=_HERE)  # interrupted too
+    careless.__code__ = careless.__code__.replace(co_filename=PACKAGE)  # interrupted too
     lost = 0
     for after in range(150):
         user = User(SCB(5, seed=0))
@@ -250,3 +225,45 @@ def test_learners_that_are_gone_are_not_remembered():
     for _ in range(base._many_alive + 1):
         Uniform(3, seed=0)
     assert len(base._alive) < 500
+
+
+class Timeout(Exception):  # noqa: N818 - as handlers of signals raise
+    """No error of ours."""
+
+
+class Counting(PythonLearner):
+    """Remembers its losses."""
+
+    def __init__(self, n_arms, *, seed=None):
+        super().__init__(n_arms, seed=seed)
+        self.losses = []
+
+    def distribution(self):
+        return np.full(self.n_arms, 1.0 / self.n_arms)
+
+    def update(self, arm, probability, loss):
+        self.losses.append(loss)
+
+
+@pytest.mark.parametrize("made", [bandit, player])
+def test_what_interrupts_load_is_not_taken_for_damage(made):
+    user = User(made(0))
+    user.play(3)
+    load, points = partial(type(user.learner).load, user.learner.save()), 0
+    load()
+    while interrupted(load, points, Timeout, (f"{PACKAGE}/learners/",), CHECKED):
+        points += 1
+    assert points > 50
+
+
+def test_what_interrupts_a_learner_in_python_is_not_taken_for_its_error():
+    files, points = (PACKAGE, copy.__file__), 0
+    while True:
+        learner = Counting(3, seed=0)
+        ticket = learner.ask()
+        tell = partial(learner.tell, ticket, 1.0)
+        if not interrupted(tell, points, Timeout, files, CHECKED):
+            break
+        assert len(learner.losses) + (ticket.id in learner.outstanding) == 1
+        points += 1
+    assert points > 20

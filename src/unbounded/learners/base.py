@@ -314,9 +314,7 @@ class AskTell(Repeatable, Generic[T]):
         try:
             text = documents.text_of(saved)
             return cls._restored(documents.read(text, cls.spec.name))
-        except OSError:
-            raise
-        except Exception as error:  # whatever damage can bring about, MemoryError included
+        except documents.DAMAGE as error:  # and no other: a signal handler may raise its own
             what = f"it has no {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"this is not a saved {cls.spec.name}: {what}") from error
 

@@ -25,6 +25,11 @@ from numpy.random import PCG64
 from unbounded.core.arrays import Vector
 from unbounded.io import read_regular
 
+DAMAGE = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What can be raised when a damaged document is read."""
 _FORMAT = "unbounded.learner"
 _VERSION = 3
 _ARRAY, _TUPLE = "__array__", "__tuple__"

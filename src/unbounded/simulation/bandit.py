@@ -26,6 +26,7 @@ from unbounded.simulation.bandit_loops import (
     play_compiled,
     play_python,
 )
+from unbounded.simulation.errors import adversary_errors
 from unbounded.validation import checked_count, checked_function, recorded_rounds
 
 
@@ -190,6 +191,7 @@ def simulate(
         play, pool_size = play_python, 1
     common = Play(rounds, points, root, pseudo_regret, followed)
     table = np.empty((8, replicates, points.size))
+    play = adversary_errors()(play)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
             pool.submit(play, learner, adversary, common, r, pace, row)

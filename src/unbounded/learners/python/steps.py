@@ -196,7 +196,7 @@ class InPython:
         own = {name: value for name, value in vars(self).items() if name not in self._ours}
         try:
             return deepcopy(own, {id(self): self})
-        except Exception as error:
+        except (AttributeError, RuntimeError, TypeError, ValueError) as error:
             raise TypeError(
                 f"{type(self).__name__} has an attribute that cannot be copied, so that an update "
                 f"that fails could not be undone: {error}"
