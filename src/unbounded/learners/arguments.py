@@ -63,15 +63,15 @@ def _differs(value: Any, default: Any) -> bool:
 
 
 def with_sections(doc: str, parameters: str, example: str) -> str:
-    """Return a docstring with these parameters before its own, and an example if it lacks one."""
+    """Return a docstring with these parameters before its own, and with this example, if any."""
     doc, title = cleandoc(doc), "Parameters\n----------\n"
     if parameters and title in doc:
         doc = doc.replace(title, f"{title}{parameters}\n", 1)
     elif parameters:
-        found = [doc.find(f"\n{section}\n---") for section in ("Notes", "Examples")]
+        found = [doc.find(f"\n{section}\n---") for section in ("Attributes", "Notes", "Examples")]
         before = min((at for at in found if at >= 0), default=len(doc))
         doc = f"{doc[:before].rstrip()}\n\n{title}{parameters}\n{doc[before:]}".rstrip()
-    return f"{doc}\n\nExamples\n--------\n{example}" if example and ">>>" not in doc else doc
+    return f"{doc}\n\nExamples\n--------\n{example}" if example else doc
 
 
 def noting(init: Any) -> Any:

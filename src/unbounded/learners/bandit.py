@@ -49,15 +49,6 @@ class Learner(AskTell[Choice]):
     Threads may share a learner: the compiled steps hold the GIL, so each is one indivisible
     action for other threads, and operations of several steps take a lock.
 
-    Every learner has these parameters, and others of its own.
-
-    Parameters
-    ----------
-    n_arms : int
-        The number of arms.
-    seed : int or SeedSequence, optional
-        For the choices.
-
     Examples
     --------
     >>> from unbounded import CostSCB

@@ -71,10 +71,11 @@ class AskTell(Repeatable, Generic[T]):
     @classmethod
     def _complete_docstring(cls) -> None:
         """Document the parameters that many learners have, and add an example if there is none."""
-        own = re.findall(r"^ *(\w[\w, ]*) : ", cls.__doc__ or "", re.MULTILINE)
-        missing = [n for n in signature(cls).parameters if n not in re.split(r"\W+", " ".join(own))]
-        shared = [f"{n} : {cls._shared[n]}" for n in missing if n in cls._shared]
-        cls.__doc__ = with_sections(cls.__doc__ or "", "\n".join(shared), cls._played_example())
+        doc = cls.__doc__ or ""
+        own = " ".join(re.findall(r"^ *(\w[\w, ]*) : ", doc, re.MULTILINE))
+        missing = [n for n in signature(cls).parameters if n not in re.split(r"\W+", own)]
+        shared = "\n".join(f"{n} : {cls._shared[n]}" for n in missing if n in cls._shared)
+        cls.__doc__ = with_sections(doc, shared, "" if ">>>" in doc else cls._played_example())
 
     @classmethod
     def _played_example(cls) -> str:

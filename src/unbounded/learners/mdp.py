@@ -40,21 +40,7 @@ __all__ = ["Cache", "MDPLearner", "MDPSpec", "Seed", "checked_layers"]
 class MDPLearner(AskTell[Plan]):
     """Base of the learners for MDPs: ask for a policy, play it, tell what happened.
 
-    One plan may be outstanding at a time. Most learners have these parameters, and others of their
-    own.
-
-    Parameters
-    ----------
-    layers : sequence of int
-        Number of states in each layer 1..H. The distribution of the first state is unknown too.
-    n_actions : int
-    support : array_like of bool, shape (n_transitions,), optional
-        Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.
-    allowed : sequence of array_like of bool, shapes (n_h, n_actions), optional
-        Which actions may be taken, as `LayeredMDP.allowed`; all by default.
-    ends : bool, default False
-        Whether episodes may end early: the last state of each layer but the first is then the end.
-    seed : int or SeedSequence, optional
+    One plan may be outstanding at a time.
 
     Examples
     --------
@@ -71,13 +57,18 @@ class MDPLearner(AskTell[Plan]):
     _unit = "episode"
     _example = "SCBRL"
     _shared: ClassVar[Mapping[str, str]] = {
-        "layers": "sequence of int\n    Number of states in each layer 1..H.",
+        "layers": "sequence of int\n"
+        "    Number of states in each layer 1..H. Where episodes begin is unknown, too.",
         "n_actions": "int",
+        "episodes": "int\n    How many will be played.",
+        "delta": "float, default 0.05\n    The regret bound holds with probability 1 - delta.",
+        "tolerance": "float, default 1e-8\n    Certified accuracy of each solve.",
         "support": "array_like of bool, shape (n_transitions,), optional\n"
         "    Which transitions are possible, flat as ``LayeredMDP.P > 0``; by default all are.",
         "allowed": "sequence of array_like of bool, shapes (n_h, n_actions), optional\n"
         "    Which actions may be taken, as `LayeredMDP.allowed`; all by default.",
-        "ends": "bool, default False\n    Whether episodes may end early, as in `MDPLearner`.",
+        "ends": "bool, default False\n    Whether episodes may end early: the last state of each "
+        "layer but the first is then the end.",
         "seed": "int or SeedSequence, optional",
     }  # fmt: skip
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')

@@ -236,7 +236,6 @@ class CostSCBRL(MDPLearner):
     ----------
     episodes : int, optional
         Tune the rates for this number of episodes; by default for any number.
-    delta : float, default 0.05
     lower : float or sequence of H floats, optional
         The lower bound on the losses, of all layers or of each; 0 by default. It should not be far
         below the losses that occur.

@@ -109,8 +109,6 @@ class MVP(Optimistic):
 
     Parameters
     ----------
-    episodes : int
-    delta : float, default 0.05
     total : float, default 1
         Bound on the total reward of an episode; rewards (= minus losses) are at least 0.
     constants : {"practical", "paper"}

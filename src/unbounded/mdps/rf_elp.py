@@ -23,14 +23,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unbounded.core.arrays import (
-    Integers,
-    Vector,
-    require,
-    require_counts,
-    require_distribution,
-    require_numbers,
-)
+from unbounded.core import arrays
+from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import STATE, Layers, horizon, roll_forward
 from unbounded.core.occupancy.mdp import Markov, Mixture
@@ -91,19 +85,19 @@ class State(NamedTuple):
         self.model.check()
         progress, library = self.progress, self.library
         states, size = self.model.V.size, library.size
-        require(0 <= progress.target < states, "there is no such state")
+        arrays.require(0 <= progress.target < states, "there is no such state")
         done = progress.target == states - 1
-        require(0 <= size <= library.weight.size, "there are no such policies")
-        require(progress.size == size or done, "there are no such policies")
-        require(0 <= progress.began <= progress.size, "there are no such policies")
-        require(0 <= progress.current < max(progress.size, 1), "there is no such policy")
-        require(0 <= progress.visits <= progress.spent, "there are no such visits")
-        require_counts(library.weight)
-        require_numbers(library.target, states - 1, "states")
+        arrays.require(0 <= size <= library.weight.size, "there are no such policies")
+        arrays.require(progress.size == size or done, "there are no such policies")
+        arrays.require(0 <= progress.began <= progress.size, "there are no such policies")
+        arrays.require(0 <= progress.current < max(progress.size, 1), "there is no such policy")
+        arrays.require(0 <= progress.visits <= progress.spent, "there are no such visits")
+        arrays.require_counts(library.weight)
+        arrays.require_numbers(library.target, states - 1, "states")
         n_actions = (self.model.N.size - 1) // (states - 1)
-        require_numbers(library.choice, n_actions, "actions")
+        arrays.require_numbers(library.choice, n_actions, "actions")
         if done and size > 0:
-            require_distribution(library.weight[:size], "the mixture of policies")
+            arrays.require_distribution(library.weight[:size], "the mixture of policies")
 
 
 def init(layers: Layers, params: Params) -> State:
@@ -302,7 +296,8 @@ def planned(
 class RFELP(MDPLearner):
     """Reward-free exploration: policies that reach each state (RF-ELP, RF-ELP-ES).
 
-    Losses are ignored. When all states are done, `ask` draws one of the policies found.
+    Losses are ignored. When all states are done, `ask` draws one of the policies found. States that
+    the ``support`` cannot reach are not sought.
 
     Parameters
     ----------
@@ -317,8 +312,6 @@ class RFELP(MDPLearner):
     constants, bonus : see `MVP`
     explorer : {"mvp", "ucbvi"}
         Who seeks a state.
-    support, allowed, ends, seed : optional, see `MDPLearner`
-        States that the ``support`` cannot reach are not sought.
 
     Examples
     --------

@@ -146,8 +146,6 @@ class SCBRL(MDPLearner):
     episodes : int, optional
         Total number of episodes T, exploration included; more than the number of states. By default
         any number: T doubles as the episodes go on.
-    delta : float, default 0.05
-        The regret bound holds with probability 1 - delta.
     profile : {"practical", "paper"}
         The variant tuned in experiments (no regret bound is known), or Algorithm 4 as published.
         See docs/guide/scb-rl.md.
@@ -161,8 +159,6 @@ class SCBRL(MDPLearner):
         tests.
     known : Known or mapping, optional
         What is known of the MDP: transitions, support, allowed, ends.
-    tolerance : float, default 1e-8
-        Certified accuracy of each solve.
 
     Notes
     -----

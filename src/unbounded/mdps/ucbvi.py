@@ -84,7 +84,7 @@ class UCBVI(Optimistic):
 
     Parameters
     ----------
-    episodes, delta, total, constants, bonus : see `MVP`
+    total, constants, bonus : see `MVP`
 
     Examples
     --------

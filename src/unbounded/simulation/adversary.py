@@ -87,8 +87,8 @@ def adversary(cls: type[A]) -> type[A]:
     """Make a dataclass of an adversary; its docstring gets its settings, and an example."""
     made: Any = dataclass(repr=False, eq=False)(cls)
     hints = typing.get_type_hints(made)
-    documented = [(one.name, one.metadata["doc"]) for one in fields(made) if one.metadata["doc"]]
-    parameters = [f"{name} : {_kind(hints[name])}\n    {doc}" for name, doc in documented]
+    documented = {one.name: one.metadata.get("doc") for one in fields(made)}
+    parameters = [f"{n} : {_kind(hints[n])}\n    {doc}" for n, doc in documented.items() if doc]
     example = f">>> {made.__name__}()\n{made()!r}"
     made.__doc__ = with_sections(made.__doc__ or "", "\n".join(parameters), example)
     return typing.cast("type[A]", made)

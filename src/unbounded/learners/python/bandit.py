@@ -53,10 +53,6 @@ class PythonLearner(InPython, Learner):
 
     Random numbers are not the class's concern: the arm is drawn for it, with the seed.
 
-    Parameters
-    ----------
-    n_arms, seed : see `Learner`
-
     Attributes
     ----------
     reference, guarantee : str

@@ -43,10 +43,6 @@ class PythonMDPLearner(InPython, MDPLearner):
     seed=None)`` that calls ``super().__init__(layers, n_actions, seed=seed)``. One that has a
     setting ``episodes`` is told in experiments how many there will be.
 
-    Parameters
-    ----------
-    layers, n_actions, seed : see `MDPLearner`
-
     Attributes
     ----------
     reference : str

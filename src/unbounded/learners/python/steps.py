@@ -47,6 +47,7 @@ class InPython:
         super().__init_subclass__(**arguments)
         if InPython in cls.__bases__:
             cls._base = cls
+            cls._complete_docstring()  # type: ignore[attr-defined] # of the other base
             return
         allowed = {*cls._defines, *cls._may_define}
         for name in vars(cls):

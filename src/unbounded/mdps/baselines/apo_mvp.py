@@ -316,7 +316,6 @@ class APOMVP(MDPLearner):
 
     Parameters
     ----------
-    delta : float, default 0.05
     bonus : float, default 1
         Multiplies the bonus that leads to where transitions are not known well. The default is that
         of the theory, as reconstructed; smaller ones did better (docs/guide/scb-rl.md).

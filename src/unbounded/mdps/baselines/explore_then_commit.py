@@ -127,7 +127,6 @@ class ExploreThenCommit(MDPLearner):
 
     Parameters
     ----------
-    episodes : int
     explore : int, optional
         Episodes of uniform play; (S A)^(1/3) T^(2/3) by default, at most T/2.
 

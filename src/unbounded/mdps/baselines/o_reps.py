@@ -120,13 +120,11 @@ class OREPS(MDPLearner):
 
     Parameters
     ----------
-    episodes : int
     transitions : array_like, shape (n_transitions,)
         The true ones, flat: `LayeredMDP.P`.
     loss_range : (low, high) or sequence of H such pairs
     rate : float, default 1
         Multiplies the learning rate sqrt(H ln(S A/H)/(T S A)).
-    tolerance : float, default 1e-8
 
     Examples
     --------

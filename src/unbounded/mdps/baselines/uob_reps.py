@@ -131,14 +131,11 @@ class UOBREPS(MDPLearner):
 
     Parameters
     ----------
-    episodes : int
-    delta : float, default 0.05
     loss_range : (low, high) or sequence of H such pairs
         Of every layer, or of each.
     rate, implicit, width : float, default 1
         Multiply the paper's learning rate, its implicit exploration and the width of its
         confidence set.
-    tolerance : float, default 1e-8
 
     Examples
     --------
