@@ -65,16 +65,16 @@ class Bound(NamedTuple):
         The formula for people, and where it is proved.
     of : callable
         ``of(n, T, delta)``, in the theorem's own unit.
-    unit : {"range", "scale", "told", "above"}
-        The range of the losses, the largest absolute loss, the range that the learner was told
+    unit : {"range", "scale", "given", "above"}
+        The range of the losses, the largest absolute loss, the range that the learner was given
         (the bound then holds only for losses inside of it), or how far the losses rise above the
-        least one that it was told (likewise).
+        lower bound that it was given (likewise).
     with_probability : bool
         Whether it holds with probability 1 - delta for realized regret, or for the mean.
-    told : (float, float)
-        The range that the learner was told; its upper end may be infinite.
+    loss_range : (float, float)
+        The range that the learner was given; its upper end may be infinite.
     rounds : int or None
-        The number of rounds that it was told; the bound holds only then.
+        The number of rounds that it was given; the bound holds only then.
 
     Examples
     --------
@@ -87,9 +87,9 @@ class Bound(NamedTuple):
     text: str
     reference: str
     of: _Of
-    unit: Literal["range", "scale", "told", "above"] = "range"
+    unit: Literal["range", "scale", "given", "above"] = "range"
     with_probability: bool = False
-    told: tuple[float, float] = (0.0, 1.0)
+    loss_range: tuple[float, float] = (0.0, 1.0)
     rounds: int | None = None
 
     def over_range(self, n: int, T: int, losses: Losses, delta: float = DELTA) -> float:
@@ -98,10 +98,10 @@ class Bound(NamedTuple):
             return math.nan
         factor = {"range": 1.0, "scale": losses.size}.get(self.unit)
         if factor is None:
-            if losses.low < self.told[0] or losses.high > self.told[1]:
+            if losses.low < self.loss_range[0] or losses.high > self.loss_range[1]:
                 return math.nan
-            high = losses.high if self.unit == "above" else self.told[1]
-            factor = (high - self.told[0]) * losses.inverse_range
+            high = losses.high if self.unit == "above" else self.loss_range[1]
+            factor = (high - self.loss_range[0]) * losses.inverse_range
         return self.of(n, T, delta) * factor
 
 
@@ -183,14 +183,14 @@ def _constants(learner: str, profiles: Mapping[str, Any], given: dict[str, Any])
 
 
 def _lower(given: dict[str, Any]) -> tuple[float, float]:
-    """Return the range that a learner for costs was told."""
+    """Return the range that a learner for costs was given."""
     if "best_reward" in given:
         return -float(given.pop("best_reward")), math.inf
     return float(given.pop("lower", 0.0)), math.inf
 
 
 def _cost_scb(given: dict[str, Any]) -> Bound:
-    told, outliers = _lower(given), given.get("outliers", 0)
+    loss_range, outliers = _lower(given), given.get("outliers", 0)
     rate, nu = given.get("rate", 2.0), given.get("implicit", 1.0)
     by_scale = given.get("tune") == "scale"
 
@@ -201,11 +201,13 @@ def _cost_scb(given: dict[str, Any]) -> Bound:
 
     text = f"{4.0 / rate + rate:.3g} M √(nT) + ..."
     theorem = "O1" if by_scale else "O3"
-    return Bound(text, f"docs/theory/one-sided.md, Theorem {theorem}", of, "above", False, told)
+    return Bound(
+        text, f"docs/theory/one-sided.md, Theorem {theorem}", of, "above", False, loss_range
+    )
 
 
 def _cost_scb_ix(given: dict[str, Any]) -> Bound:
-    told, m, tuned = _lower(given), given.get("outliers", 0) + 1, given.get("delta")
+    loss_range, m, tuned = _lower(given), given.get("outliers", 0) + 1, given.get("delta")
 
     def of(n: int, T: int, delta: float) -> float:
         if tuned is None:
@@ -215,7 +217,7 @@ def _cost_scb_ix(given: dict[str, Any]) -> Bound:
     text = "4 M √(nT ln n) + M √(nT/ln n) ln(2/δ) + ..."
     if tuned is not None:
         text = f"4 M √(nT ln(n/{tuned:g})) + ..."
-    return Bound(text, "docs/theory/one-sided.md, Theorem O5", of, "above", True, told)
+    return Bound(text, "docs/theory/one-sided.md, Theorem O5", of, "above", True, loss_range)
 
 
 def _ada_inf(given: dict[str, Any]) -> Bound:
@@ -235,11 +237,11 @@ def _told(
     given: dict[str, Any], text: str, reference: str, of: _Of, *, with_probability: bool = False
 ) -> Bound | None:
     """Bound a learner that is given the range, and perhaps the number of rounds."""
-    told, rounds = given.pop("loss_range", (0.0, 1.0)), given.pop("rounds", None)
-    if given or told == "true":  # what the experiment runner told it is not stored
+    loss_range, rounds = given.pop("loss_range", (0.0, 1.0)), given.pop("rounds", None)
+    if given or loss_range == "true":  # the range that the experiment runner gave it is not stored
         return None
-    told = float(told[0]), float(told[1])
-    return Bound(text, reference, of, "told", with_probability, told, rounds)
+    loss_range = float(loss_range[0]), float(loss_range[1])
+    return Bound(text, reference, of, "given", with_probability, loss_range, rounds)
 
 
 def _exp3(given: dict[str, Any]) -> Bound | None:
@@ -275,13 +277,13 @@ def _exp3_ix(given: dict[str, Any]) -> Bound | None:
 
 
 def _exp3_p(given: dict[str, Any]) -> Bound | None:
-    """Only for the delta that it was told, in the form of Bubeck."""
-    told = given.pop("delta", _defaults("Exp3P")["delta"])
+    """Bound Exp3.P only for the delta that it was given, in the form of Bubeck."""
+    own = given.pop("delta", _defaults("Exp3P")["delta"])
 
     def of(n: int, T: int, delta: float) -> float:
-        return math.nan if delta < told else 5.15 * math.sqrt(n * T * math.log(n / told))
+        return math.nan if delta < own else 5.15 * math.sqrt(n * T * math.log(n / own))
 
-    text, reference = f"5.15 √(nT ln(n/{told:g}))", "Bubeck & Cesa-Bianchi 2012, Theorem 3.2"
+    text, reference = f"5.15 √(nT ln(n/{own:g}))", "Bubeck & Cesa-Bianchi 2012, Theorem 3.2"
     return _told(given, text, reference, of, with_probability=True)
 
 
