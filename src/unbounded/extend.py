@@ -86,15 +86,7 @@ from unbounded.core.clipping import (
     unit_factor,
 )
 from unbounded.core.clipping import clip_each as _clip_each
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    STATE,
-    TRIPLE,
-    Layers,
-    horizon,
-)
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.layout import backward_induction as _backward_induction
 from unbounded.core.occupancy.layout import condition as _condition
 from unbounded.core.occupancy.layout import roll_forward as _roll_forward

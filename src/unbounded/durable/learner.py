@@ -24,13 +24,7 @@ from unbounded.durable.store import Store
 from unbounded.durable.worker import Worker
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
-from unbounded.validation import (
-    checked_flag,
-    checked_loss,
-    checked_option,
-    checked_positive,
-    shown,
-)
+from unbounded.validation import checked_flag, checked_loss, checked_option, checked_positive, shown
 
 if TYPE_CHECKING:
     import polars as pl

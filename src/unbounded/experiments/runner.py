@@ -21,13 +21,7 @@ from unbounded.experiments.engine import Engine, EngineError, check_engine, open
 from unbounded.experiments.grid import Cell, frame_of
 from unbounded.experiments.names import Kind
 from unbounded.experiments.progress import Group, Progress, Watcher, group_of
-from unbounded.experiments.shards import (
-    missing,
-    of_other_code,
-    of_share,
-    rows_of_share,
-    share_of,
-)
+from unbounded.experiments.shards import missing, of_other_code, of_share, rows_of_share, share_of
 from unbounded.experiments.store import Failure, Store, failure_of, in_order
 from unbounded.experiments.task import Outcome, Settings, Span, Work
 from unbounded.jit.schedule import said

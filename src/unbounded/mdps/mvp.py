@@ -127,8 +127,6 @@ class MVP(Optimistic):
     """
 
     spec = MDPSpec.of(
-        __name__,
-        reference="Zhang, Chen, Lee & Du 2023, arXiv 2307.13586",
-        **optimism.CLAIMS,
+        __name__, reference="Zhang, Chen, Lee & Du 2023, arXiv 2307.13586", **optimism.CLAIMS
     )
     _chosen_bonus = staticmethod(chosen_bonus)

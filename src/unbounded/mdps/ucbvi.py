@@ -97,9 +97,5 @@ class UCBVI(Optimistic):
     [0.0, 1.0]
     """
 
-    spec = MDPSpec.of(
-        __name__,
-        reference="Azar, Osband & Munos 2017",
-        **optimism.CLAIMS,
-    )
+    spec = MDPSpec.of(__name__, reference="Azar, Osband & Munos 2017", **optimism.CLAIMS)
     _chosen_bonus = staticmethod(chosen_bonus)

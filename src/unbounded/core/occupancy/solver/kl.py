@@ -42,14 +42,7 @@ from unbounded.core.occupancy.solver.certificate import offer, offer_kept
 from unbounded.core.occupancy.solver.linear_algebra import add_gram, mass_to_move, slope_along
 from unbounded.core.occupancy.solver.newton import couple, direction, good_step, imbalance, step_to
 from unbounded.core.occupancy.solver.outcome import WARM, Outcome
-from unbounded.core.occupancy.solver.work import (
-    Units,
-    Work,
-    carve,
-    conclude,
-    normalize,
-    wanted_gap,
-)
+from unbounded.core.occupancy.solver.work import Units, Work, carve, conclude, normalize, wanted_gap
 from unbounded.jit.kernel import assign, borrowed, kernel, section, subroutine
 
 MAX_STEPS = 60
