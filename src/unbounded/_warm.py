@@ -144,7 +144,7 @@ def _codes_of(cls: Any, simulate: bool) -> Callable[[], list[Code]]:
 
 
 def _example(cls: Any, settings: Mapping[str, Any]) -> Any:
-    """A small learner of MDPs: what is compiled depends on some settings, and not on sizes."""
+    """Make a small MDP learner: what is compiled depends on some settings, not on sizes."""
     return cls.for_mdp(_MDP, **{"episodes": 10, **settings}, seed=0)
 
 

@@ -104,7 +104,7 @@ def combination_lock(
 def hard_to_reach(
     sizes: Sequence[int], n_actions: int, rng: np.random.Generator, reach: float = 1e-4
 ) -> LayeredMDP:
-    """A random MDP whose last state of layer H is reached with probability at most ``reach``.
+    """Return a random MDP whose last state is reached with probability at most ``reach``.
 
     One pair of layer H - 1 leads there with probability ``reach``, no other does. (With one
     layer, the initial distribution gives the state that probability.)

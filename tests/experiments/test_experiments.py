@@ -24,7 +24,7 @@ def test_a_claim_is_stated_and_can_be_looked_at_quickly(path: Path) -> None:
     e = config.load(path)
     assert e.name == path.stem
     assert e.title
-    assert "Looked at: " in e.claim
+    assert "Measured: " in e.claim
     assert e.views
     assert rounds(config.load(path, quick=True)) < 0.2 * rounds(e)
 

@@ -317,7 +317,7 @@ class Tables(NamedTuple):
 
 
 def tables(env: gym.Env[Any, Any]) -> Tables:
-    """The transitions of an environment that has them as a table ``P``, as Gymnasium's toys do.
+    """Return the transitions of an environment with a table ``P``, as Gymnasium's toys have.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class Engine(Protocol):
 
 
 def open_engine(name: str, workers: int | None = None) -> Engine:
-    """The engine of this name: "local", "serial", "dask", "dask://HOST:PORT" or "dask-file:PATH".
+    """Return an engine by name: "local", "serial", "dask", "dask://HOST:PORT", "dask-file:PATH".
 
     Parameters
     ----------

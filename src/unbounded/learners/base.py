@@ -236,7 +236,7 @@ class AskTell(Repeatable, Generic[T]):
         return {**deepcopy(self._settings), "seed": self._seed}
 
     def clone(self) -> Self:
-        """A fresh learner, made by the same arguments; with a seed, it will make the same choices.
+        """Make a fresh learner with the same arguments; with a seed, it makes the same choices.
 
         Examples
         --------

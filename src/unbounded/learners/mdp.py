@@ -306,7 +306,7 @@ class MDPLearner(AskTell[Plan]):
         return 0
 
     def explorers(self) -> dict[tuple[int, int], Mixture]:
-        """The policies found for each state ``(h, s)``, h = 0 .. H - 1, that was explored."""
+        """Return the policies found for each explored state ``(h, s)``, h = 0 .. H - 1."""
         return {}
 
     def policy(self) -> Markov:

@@ -56,7 +56,7 @@ class Results(ABC):
         return str(_later("summary").html(type(self).__name__, self._named()))
 
     def summary(self) -> Summary:
-        """Regret at the end, for each learner; of a comparison also against the first learner.
+        """Summarize the regret at the end; of a comparison also against the first learner.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class Results(ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What `save` has written, bit for bit; a ValueError says what is wrong with a file."""
+        """Load what `save` has written, bit for bit; raise ValueError for a damaged file."""
         return cls._of(_later("tables").load(path, cls.__name__))
 
     @classmethod
@@ -212,7 +212,7 @@ class Played(Results):
             return self._best / self._unit
 
     def seed(self, replicate: int) -> SeedSequence:
-        """The seed that makes an ask/tell learner repeat this row of the arrays bit for bit."""
+        """Return the seed with which a learner repeats this row of the arrays bit for bit."""
         return replicate_seed(self._root, self._first + replicate, CHOICES)
 
     def _named(self) -> Mapping[str, Played]:
