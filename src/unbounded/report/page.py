@@ -52,7 +52,7 @@ def html(report: Report, *, every: float | None = None, figures: Sequence[str] =
         '<header class="top">',
         f"<h1>{escape(report.title)}</h1>" if several else "",
         _contents(report.sections) if several else "",
-        f'</header><main><p class="regret">{escape(_REGRET)}</p>',
+        "</header><main>",
         "<noscript><p class=warning>The charts of this page are drawn by its script, which is "
         "switched off.</p></noscript>",
         *(
@@ -136,6 +136,7 @@ def _section(section: Section, i: int, heading: str) -> str:
             f'<section id="{anchor}" class="experiment" data-section="{i}">',
             f"<{heading}>{escape(section.title)}</{heading}>",
             f'<p class="answer">{escape(section.answer)}</p>' if section.answer else "",
+            f'<p class="regret">{escape(_REGRET)}</p>' if i == 0 else "",
             f'<div class="claim">{claim}</div>' if claim else "",
             f'<ul class="warning">{warnings}</ul>' if warnings else "",
             '<div class="legend" role="group" aria-label="Learners shown"></div>',

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from unbounded.report.data import Data
 from unbounded.report.model import Chart, Panel, Series
 
+_MOST = 5  # names in a list
 _LABEL = re.compile(r"((?:Remark|Theorem|Lemma|Corollary|Proposition) [^:]*):")
 
 
@@ -149,6 +150,8 @@ def _case(panel: Panel, without: str = "") -> str:
 def _listed(parts: Sequence[str]) -> str:
     """Join names or phrases; settings of a name that have a comma go into parentheses."""
     parts = [re.sub(r"^(\S+) (\S+=.*, .*)$", r"\1 (\2)", part) for part in parts]
+    if len(parts) > _MOST:
+        parts = [*parts[: _MOST - 1], f"{len(parts) - _MOST + 1} more"]
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
