@@ -246,7 +246,7 @@ def test_a_worker_with_the_same_files_parses_none(
         parsed = parsed._replace(fingerprint=fingerprint)
     seen = []
     monkeypatch.setattr(task, "_versions", {})  # as in a worker that has just begun
-    monkeypatch.setattr(task, "package_hash", lambda module: seen.append(module) or "")
+    monkeypatch.setattr(provenance, "package_hash", lambda module: seen.append(module) or "")
     [outcome] = task.run_with(parsed, task.run, [(Span(0, 0, 1), settings)])
     assert bool(seen) is parses
     assert (outcome.code == code) is not parses

@@ -16,16 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import (
-    Exponent,
-    Exponents,
-    Mantissa,
-    Mantissas,
-    Scratch,
-    Size,
-    Vector,
-    require,
-)
+from unbounded.core import arrays
+from unbounded.core.arrays import Exponent, Exponents, Mantissa, Mantissas, Scratch, Size, Vector
 from unbounded.core.scaled import LARGEST
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.validation import ArgumentTypeError, checked_finite
@@ -43,13 +35,13 @@ class Ceiling(NamedTuple):
     def check_for(self, lower: float, m: int) -> None:
         """Reject a threshold that no losses can have made, with the rank ``m`` now."""
         falling = np.all(self.largest[1:] <= self.largest[:-1])
-        require(falling and self.largest[-1] >= lower, "there are no such largest losses")
-        require(self.at == self.largest[m - 1], "a threshold is not the loss of its rank")
-        require(self.C_max >= self.C, "there is no such threshold")
+        arrays.require(falling and self.largest[-1] >= lower, "there are no such largest losses")
+        arrays.require(self.at == self.largest[m - 1], "a threshold is not the loss of its rank")
+        arrays.require(self.C_max >= self.C, "there is no such threshold")
         C, exponent = _above(lower, self.at)
-        require(self.C_max * 2.0 >= C, "it has no such unit")  # C > 0 needs C_max >= 0.5
+        arrays.require(self.C_max * 2.0 >= C, "it has no such unit")  # C > 0 needs C_max >= 0.5
         fits = exponent <= self.e and math.ldexp(C, exponent - self.e) == self.C
-        require(C == self.C == 0.0 or fits, "a threshold does not fit its loss")
+        arrays.require(C == self.C == 0.0 or fits, "a threshold does not fit its loss")
 
 
 def new_ceiling(lower: float, K: int) -> Ceiling:

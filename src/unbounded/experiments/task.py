@@ -20,16 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import unbounded.settings as package_settings
-from unbounded.experiments import names
+from unbounded.experiments import names, provenance
 from unbounded.experiments.names import TRUE, Kind, known
-from unbounded.experiments.provenance import (
-    content_hash,
-    fingerprint,
-    module_digest,
-    named_file,
-    package_hash,
-    sources_of,
-)
 from unbounded.jit.schedule import Code
 from unbounded.settings import chosen_jit
 from unbounded.simulation import bandit_loops
@@ -74,7 +66,7 @@ class Settings(NamedTuple):
     def files(self) -> list[str]:
         """The files that it names by settings called ``path``."""
         every = (self.learner_settings, self.adversary_settings, self.world_settings)
-        return [path for settings in every if (path := named_file(settings))]
+        return [path for settings in every if (path := provenance.named_file(settings))]
 
     @property
     def size(self) -> int | str:
@@ -119,7 +111,7 @@ def code_version(settings: Settings) -> str:
     foreign: list[str] = []
     for one in named:
         if one.package:
-            digest, ours = sources_of(one.module)
+            digest, ours = provenance.sources_of(one.module)
             foreign.append(digest)
             modules += ours
         else:
@@ -127,7 +119,7 @@ def code_version(settings: Settings) -> str:
     sources = _code_version(settings.kind, tuple(modules), tuple(foreign))
     if not settings.files:
         return sources
-    contents = "".join(content_hash(path) for path in settings.files)
+    contents = "".join(provenance.content_hash(path) for path in settings.files)
     return hashlib.sha256(f"{sources} {contents}".encode()).hexdigest()[:16]
 
 
@@ -139,12 +131,12 @@ def _code_version(kind: Kind, modules: tuple[str, ...], foreign: tuple[str, ...]
     code = kind, modules, foreign
     if code in _versions:
         return _versions[code]
-    fingerprint()  # before parsing: of files that change in between, the older one
+    provenance.fingerprint()  # before parsing: of files that change in between, the older one
     digest = hashlib.sha256("".join(foreign).encode())
     for module in [*modules, *_SIMULATORS[kind]]:
-        digest.update(package_hash(module).encode())
+        digest.update(provenance.package_hash(module).encode())
     for name in _COLUMNS:
-        digest.update(module_digest(f"unbounded.experiments.{name}"))
+        digest.update(provenance.module_digest(f"unbounded.experiments.{name}"))
     return _versions.setdefault(code, digest.hexdigest()[:16])
 
 
@@ -157,12 +149,12 @@ class Parsed(NamedTuple):
 
 def parsed() -> Parsed:
     """Return what spares workers from parsing the same files."""
-    return Parsed(fingerprint(), dict(_versions))
+    return Parsed(provenance.fingerprint(), dict(_versions))
 
 
 def run_with(parsed: Parsed, run: Callable[[Work], list[Outcome]], work: Work) -> list[Outcome]:
     """Run work; parse nothing if the files here are those that were parsed."""
-    if parsed.fingerprint == fingerprint():
+    if parsed.fingerprint == provenance.fingerprint():
         _versions.update(parsed.versions)
     return run(work)
 

@@ -18,14 +18,9 @@ from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import root_of
 from unbounded.results import BANDITS, Played, Shown, name_of
+from unbounded.simulation import bandit_loops
 from unbounded.simulation.adversary import Adversary
-from unbounded.simulation.bandit_loops import (
-    Play,
-    PythonAdversary,
-    parts_of,
-    play_compiled,
-    play_python,
-)
+from unbounded.simulation.bandit_loops import PythonAdversary
 from unbounded.simulation.errors import adversary_errors
 from unbounded.validation import checked_count, checked_function, recorded_rounds
 
@@ -181,15 +176,15 @@ def simulate(
         pseudo_regret = False
     total = rounds * replicates
     play: Any
-    parts = parts_of(learner, adversary, on_demand=followed is not None)
+    parts = bandit_loops.parts_of(learner, adversary, on_demand=followed is not None)
     # What users wrote may count on what compiled code does, as on integers that wrap around.
     first = isinstance(adversary, Adversary) and (learner.spec.counts or counted(adversary.fill))
     pace = Pace(parts, total, first=first, numbers=learner._buffer.size)
     if isinstance(adversary, Adversary) and not learner.spec.in_python:
-        play, pool_size = play_compiled, min(cores, replicates)
+        play, pool_size = bandit_loops.play_compiled, min(cores, replicates)
     else:
-        play, pool_size = play_python, 1
-    common = Play(rounds, points, root, pseudo_regret, followed)
+        play, pool_size = bandit_loops.play_python, 1
+    common = bandit_loops.Play(rounds, points, root, pseudo_regret, followed)
     table = np.empty((8, replicates, points.size))
     play = adversary_errors()(play)
     with ThreadPoolExecutor(pool_size) as pool:

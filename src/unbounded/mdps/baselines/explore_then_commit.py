@@ -10,15 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.arrays import Counts, Integers, Scratch, Vector
-from unbounded.core.occupancy.layout import (
-    ACTIONS,
-    PAIR,
-    SIZE,
-    TRIPLE,
-    Layers,
-    backward_induction,
-    horizon,
-)
+from unbounded.core.occupancy import layout
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.core.occupancy.mdp import Markov
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
@@ -117,7 +110,7 @@ def _commit(lay: Integers, state: State) -> None:
                 for j in range(n):
                     k = lay[TRIPLE, h] + j * m + i
                     state.P[k] = state.M[k] / state.N[p] if state.N[p] > 0.0 else 1.0 / n
-    backward_induction(lay, state.P, state.losses, state.value, state.pi)
+    layout.backward_induction(lay, state.P, state.losses, state.value, state.pi)
 
 
 class ExploreThenCommit(MDPLearner):
