@@ -15,8 +15,9 @@ import report_helpers as helpers
 from report_helpers import CLOSE
 from unbounded import experiments
 from unbounded.report import contents
-from unbounded.report.comparisons import answer, ranking
+from unbounded.report.comparisons import _differ, answer, ranking
 from unbounded.report.data import prepared
+from unbounded.report.model import Series
 
 
 def worst(found, learner, keys):
@@ -60,7 +61,9 @@ def test_the_sentence_says_what_the_ranking_shows(reported, found):
         f"Next is {found.names[second.learner]} with {second.mean[0]:.3g}"
     )
     doubtful = "; the difference is not statistically significant."
-    assert (doubtful in section.answer) == (best.high[0] >= second.low[0])
+    half = [one.high[0] - one.mean[0] for one in (best, second)]
+    significant = second.mean[0] - best.mean[0] > math.hypot(*half)
+    assert (doubtful in section.answer) == (not significant)
     assert "in 2 of 2 units of the losses for SCB profile=paper, SCB and Uniform;" in section.answer
 
 
@@ -104,3 +107,12 @@ def test_one_learner_has_no_rank():
     data = prepared(rows.filter(rows["learner"] == "SCBRL"), helpers.MDP_LEARNERS, 5)
     assert ranking(data) == "needs two learners"
     assert answer(data, ranking(data), ["SCBRL", "UOBREPS"]) == ""
+
+
+def test_intervals_that_overlap_may_still_differ():
+    def dot(mean, half):
+        return Series(0, [], [mean], [mean - half], [mean + half])
+
+    assert not _differ(dot(1.0, 0.4), dot(1.5, 0.4))
+    assert _differ(dot(1.0, 0.4), dot(1.6, 0.4))  # they overlap, and the means differ
+    assert not _differ(Series(0, [], [1.0], [None], [None]), dot(9.0, 0.1))  # one replicate

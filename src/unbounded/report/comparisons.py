@@ -95,7 +95,7 @@ def answer(data: Data, chart: Chart | str, names: Sequence[str]) -> str:
     )
     sentences = [first]
     second = others[0]
-    apart = _high(best) < _low(second)
+    apart = _differ(best, second)
     sentences.append(
         f"Next is {names[second.learner]} with {_text(second)}"
         + ("." if apart else "; the difference is not statistically significant.")
@@ -113,12 +113,13 @@ def _text(one: Series) -> str:
     return f"{one.mean[0]:.3g}".replace("-", "−") if one.mean[0] is not None else "–"
 
 
-def _low(one: Series) -> float:
-    return one.low[0] if one.low[0] is not None else float("-inf")
-
-
-def _high(one: Series) -> float:
-    return one.high[0] if one.high[0] is not None else float("inf")
+def _differ(best: Series, second: Series) -> bool:
+    """Return whether the difference of two means is significant at 5%, as of independent ones."""
+    ends = (best.mean[0], best.high[0], second.mean[0], second.low[0])
+    if None in ends:
+        return False
+    low, high, mean, other = (float(end or 0.0) for end in ends)
+    return mean - low > math.hypot(high - low, mean - other)
 
 
 _MOST_PAIRS = 20_000
