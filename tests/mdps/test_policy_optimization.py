@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mdp_play import paid, play, random_losses, state_of, walk
+from saved_helpers import buffer_of, with_buffer
 from slow_policy_optimization import SlowPolicyOptimization
 from unbounded import PolicyOptimization, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Hide, QuietLure, Stochastic
@@ -170,3 +171,18 @@ def test_unreachable_states_do_no_harm():
         states, actions = walk(lock, plan, rng.random(4))
         learner.tell(plan, states, actions, np.arange(4.0) * actions)
     assert learner.policy().tables[3][1, 0] > 0.8
+
+
+@pytest.mark.parametrize("field", ["state.R", "state.e"])
+@pytest.mark.parametrize("episodes", [0, 20])
+def test_a_save_whose_unit_fits_no_window_is_rejected(field, episodes):
+    """Its next policies would be NaN."""
+    learner = PolicyOptimization(MDP.layers.sizes, 2, seed=1)
+    play(learner, MDP, random_losses(MDP.layers, episodes, seed=2), seed=3)
+    text = learner.save()
+    PolicyOptimization.load(text)
+    buffer = buffer_of(text)
+    entries = PolicyOptimization.spec.packing._entries(buffer, field)
+    entries[-1] = 1000.0 if field == "state.e" else 0.75
+    with pytest.raises(ValueError, match="no such unit"):
+        PolicyOptimization.load(with_buffer(text, buffer))

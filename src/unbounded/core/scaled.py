@@ -14,6 +14,7 @@ import numpy as np
 from numba.extending import overload
 
 from unbounded.core.arrays import Vector
+from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 
 LARGEST = sys.float_info.max
@@ -39,6 +40,15 @@ def widths(W: Vector, e: Vector) -> Vector:
     """`capped` of each."""
     with np.errstate(over="ignore"):
         return np.minimum(np.ldexp(W, e.astype(np.int64)), LARGEST)
+
+
+def sums_from(W: Vector, e: Vector) -> list[tuple[float, int]]:
+    """Return W_h 2^e_h + ... + W_H 2^e_H for each h, as mantissas and exponents."""
+    sums, total = [], (0.0, 0)
+    for mantissa, exponent in zip(W[::-1], e[::-1], strict=True):
+        total = interpreted(added)(*total, float(mantissa), int(exponent))
+        sums.append(total)
+    return sums[::-1]
 
 
 @kernel

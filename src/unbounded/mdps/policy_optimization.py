@@ -40,13 +40,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbounded.core.arrays import Integers, Mantissas, Scratch, Sizes, Values, Vector
+from unbounded.core.arrays import Integers, Mantissas, Scratch, Sizes, Values, Vector, require
 from unbounded.core.clipping import LAZY, RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy import seen as transitions
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
 from unbounded.core.occupancy.mdp import Markov
 from unbounded.core.occupancy.seen import Seen, expected, fits, mean, nothing_seen, observe, reach
-from unbounded.core.scaled import added, widths
+from unbounded.core.scaled import added, sums_from, widths
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners import persistence as documents
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
@@ -80,6 +80,11 @@ class State(NamedTuple):
     V: Scratch  # states
     B: Scratch  # states
     x: Scratch  # pairs: Q - D, without b(s), which is the same for all actions
+
+    def check(self, params: Params) -> None:
+        rest = sums_from(self.windows.W, self.windows.e)
+        units = list(zip(self.R, self.e, strict=True))
+        require(units == rest, "losses have no such unit")
 
 
 def init(layers: Layers, params: Params) -> State:

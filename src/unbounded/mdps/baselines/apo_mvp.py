@@ -53,10 +53,9 @@ from unbounded.core.arrays import (
 )
 from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.core.scaled import added, shift_each, widths
+from unbounded.core.scaled import added, shift_each, sums_from, widths
 from unbounded.core.simplex.hedge import ada_hedge, hedge
 from unbounded.core.simplex.sampling import LANES, ROOM, Law
-from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel, section, subroutine
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.validation import checked_constant, checked_flag, checked_within
@@ -93,10 +92,8 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         require(self.epochs < self.t, "no so many epochs")
-        R, e = 0.0, 0
-        for h in range(self.W.size - 1, -1, -1):
-            R, e = interpreted(added)(R, e, float(self.W[h]), int(self.e_W[h]))
-            require(self.e[h] == e, "losses have no such unit")
+        units = [e for _, e in sums_from(self.W, self.e_W)]
+        require(np.array_equal(self.e, units), "losses have no such unit")
 
     def check_for(self, layers: Layers) -> None:
         """Reject counts that do not fit, transitions that are no distributions, sums of nothing."""
