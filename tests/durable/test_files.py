@@ -191,6 +191,51 @@ def test_what_is_only_read_makes_no_files(path, stranger):
         assert look.status().rounds == 7
 
 
+def test_what_is_only_read_makes_no_files_after_a_crash(path):
+    crashed(path)
+    before = sorted(path.parent.iterdir())
+    for _ in range(2):
+        with Durable(path, read_only=True) as look:
+            assert look.verify() == 6
+    assert sorted(path.parent.iterdir()) == before
+    path.with_name("arms.db-shm").unlink()
+    with pytest.raises(DurableError, match="open it once without read_only=True"):
+        Durable(path, read_only=True)
+    assert sorted(path.parent.iterdir()) == [one for one in before if one.name != "arms.db-shm"]
+    Durable(path).close()
+    with Durable(path, read_only=True) as look:
+        assert look.verify() == 6
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A directory, and how to make it read-only."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "tmpfs", str(place)], capture_output=True
+    ).returncode:
+        pytest.skip("mount is not permitted here")
+    yield place, lambda: subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="there is no mount here")
+def test_a_read_only_disk_can_be_looked_at(disk):
+    place, freeze = disk
+    made(place / "closed.db").close()
+    crashed(place / "crashed.db")
+    freeze()
+    for name in ("closed.db", "crashed.db"):
+        with Durable(place / name, read_only=True) as look:
+            assert (look.status().rounds, look.verify(), look.log().height) == (3, 6, 3)
+        for learner in (None, SCB(n_arms=3)):
+            with pytest.raises(DurableError, match=r"or only look, with read_only=True"):
+                Durable(place / name, learner)
+    with pytest.raises(DurableError, match="make it and its directory readable and writable"):
+        Durable(place / "new.db", SCB(n_arms=3))
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root becomes another")
 def test_a_user_who_may_only_read_can_look_at_a_closed_file(path):
     made(path).close()

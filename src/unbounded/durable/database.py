@@ -22,6 +22,9 @@ R = TypeVar("R")
 VERSION = 1  # of the format, which the database has as its user_version
 _LONGEST_PAUSE = 1e-3  # seconds between two tries to get a turn
 _PAGES = 4000  # of the write-ahead log, after which it is written back: 16 MB
+_UNREADABLE = (
+    "has a -wal and no -shm, which only who writes it may make: open it once without read_only=True"
+)
 _LOOKS = 10  # at a mark that another process may just set
 
 
@@ -163,6 +166,8 @@ class Database:
             self._still = self.read_only and log_size(path) <= 0
             if not self._still:
                 self._until(files.hold)
+                if self.read_only and not os.path.exists(f"{path}-shm"):
+                    raise DurableError(f"{self.path} {_UNREADABLE}")
             mode = "ro" if self.read_only else "rw"
             connection = self._connect(mode + "&immutable=1" * self._still)
             self._patiently(connection, f"PRAGMA synchronous = {self._synchronous}")
@@ -175,8 +180,9 @@ class Database:
             if connection is not None:
                 connection.close()  # while it is held: a damaged log is not removed
             files.close()
-            if isinstance(error, DurableError) and self._still and files.changed():
-                return self._open()
+            others = files.changed() if self._still else self.read_only and log_size(path) <= 0
+            if others and isinstance(error, DurableError | sqlite3.Error):
+                return self._open()  # it was opened, or closed, just now
             raise
         self._identity, self._files, self._connection = files.identity, files, connection
         return connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,10 @@ from unbounded.durable.files import MOVED
 _DAMAGED = "is damaged: restore it from a backup, docs/guide/production.md says how"
 _BUSY = "is in use by other processes: call again, or give a longer timeout"
 _UNWRITABLE = "cannot be written: make it and its directory writable"
-_CLOSED = "cannot be opened: make it and its directory readable and writable"
+_CLOSED = (
+    "cannot be opened: make it and its directory readable and writable, or only look, with "
+    "read_only=True"
+)
 _REASONS = {
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
@@ -73,7 +77,7 @@ def sentences(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise DurableError(f"{path} {MOVED}") from error
     except OSError as error:
-        permitted = not isinstance(error, PermissionError)
+        permitted = error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS)
         reason = f"cannot be opened: {error.strerror}" if permitted else _CLOSED
         raise DurableError(f"{path} {reason}") from error
 
