@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, SupportsIndex
 
-from unbounded.durable.replica import Choice, Replica
+from unbounded.durable.journal import ASK
+from unbounded.durable.replica import Choice, Replica, id_of, number_of
+from unbounded.durable.session import now
 from unbounded.durable.store import Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
@@ -85,3 +88,23 @@ def check_agrees(
             f"{store.path} has a learner of its own, and the one given was asked before: give a "
             "fresh one, or another file"
         )
+
+
+def check_issued(store: Store, ticket: int) -> None:
+    """Reject an id that this file never gave."""
+    n = number_of(ticket)
+    if 1 <= n <= store.snapshot("first").n:  # it was removed, as only what is settled is
+        return
+    row = store.row(n)
+    if row is None or row.kind != ASK or id_of(row) != ticket:
+        raise ValueError(
+            f"{store.path} has issued no ticket {ticket}: tell() what its ask() returned (if the "
+            "file was restored, what was asked after the backup is lost)"
+        )
+
+
+def time_before(age: timedelta) -> int:
+    """Microseconds since 1970, so long ago, as far as SQLite can count them."""
+    if not isinstance(age, timedelta):
+        raise TypeError(f"older_than must be a timedelta, got {shown(age)}")
+    return min(max(now() - age // timedelta(microseconds=1), 0), 2**63 - 1)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from numpy.typing import ArrayLike
 
-from unbounded.durable.checks import check_agrees, check_key, checked_id, checked_names, distinct
+from unbounded.durable import checks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
-from unbounded.durable.journal import ASK, EXPIRE, TELL
-from unbounded.durable.replica import Choice, Replica, id_of, number_of
+from unbounded.durable.journal import EXPIRE, TELL
+from unbounded.durable.replica import Choice, Replica, number_of
 from unbounded.durable.session import Session, now, verified, versions
 from unbounded.durable.status import Status, status_of
 from unbounded.durable.store import Store
@@ -89,10 +89,9 @@ class Durable:
         read_only: bool = False,
     ) -> None:
         checked_option("synchronous", synchronous, _SYNCHRONOUS)
-        timeout = checked_positive("timeout", timeout)
-        names = checked_names(learner, arms)
+        timeout = min(checked_positive("timeout", timeout), threading.TIMEOUT_MAX)
+        names = checks.checked_names(learner, arms)
         read_only = checked_flag("read_only", read_only)
-        timeout = min(timeout, threading.TIMEOUT_MAX)
         store = Store(path, synchronous=synchronous, timeout=timeout, read_only=read_only)
         self._session = Session(store, timeout)
         self._worker: Worker | None = None
@@ -100,7 +99,7 @@ class Durable:
             self._session.begin(learner, names)
             replica = self._session.read(lambda replica: replica)
             if learner is not None:
-                check_agrees(store, replica, learner, names if arms is not None else None)
+                checks.check_agrees(store, replica, learner, names if arms is not None else None)
         except BaseException:
             store.close()
             raise
@@ -122,7 +121,7 @@ class Durable:
             Its ``id`` is for `tell`.
         """
         if key is not None:
-            check_key(key)
+            checks.check_key(key)
         return self._session.write(partial(self._ask, key))
 
     def _ask(self, key: str | None, replica: Replica) -> Choice | Plan:
@@ -171,7 +170,7 @@ class Durable:
             "states": states, "actions": actions,
         }  # fmt: skip
         return self._session.write(
-            partial(self._tell, checked_id(ticket), given, repeated == "ignore")
+            partial(self._tell, checks.checked_id(ticket), given, repeated == "ignore")
         )
 
     def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
@@ -179,7 +178,7 @@ class Durable:
         n_arms = replica.sizes[replica.epoch if waiting is None else waiting.epoch]
         feedback = checked_feedback(replica.learner, given, n_arms)
         if waiting is None:
-            self._check_was_issued(ticket)
+            checks.check_issued(self._session.store, ticket)
             if ignore:
                 return False
             raise ValueError(
@@ -189,25 +188,13 @@ class Durable:
         self._session.store.append(replica.settle(ticket, TELL, feedback, now()))
         return True
 
-    def _check_was_issued(self, ticket: int) -> None:
-        """Reject an id that this file never gave."""
-        store, n = self._session.store, number_of(ticket)
-        if 1 <= n <= store.snapshot("first").n:  # it was removed, as only what is settled is
-            return
-        row = store.row(n)
-        if row is None or row.kind != ASK or id_of(row) != ticket:
-            raise ValueError(
-                f"{store.path} has issued no ticket {ticket}: tell() what its ask() returned (if "
-                "the file was restored, what was asked after the backup is lost)"
-            )
-
     def forget(self, ticket: SupportsIndex | Choice | Plan) -> None:
         """Drop a choice whose loss will never come; nothing is learned from it."""
-        number = checked_id(ticket)
+        number = checks.checked_id(ticket)
 
         def work(replica: Replica) -> None:
             if number not in replica.waiting:
-                self._check_was_issued(number)
+                checks.check_issued(self._session.store, number)
                 raise ValueError(f"ticket {number} was told or has expired before")
             self._session.store.append(replica.settle(number, EXPIRE, None, now()))
 
@@ -229,7 +216,7 @@ class Durable:
         int
             How many there were. Each thousand is a transaction.
         """
-        limit = _time_before(older_than)
+        limit = checks.time_before(older_than)
         if loss is not None:
             loss = checked_loss("loss", loss)
 
@@ -241,11 +228,10 @@ class Durable:
                 self._session.store.append(replica.settle(ticket, EXPIRE, told, now()))
             return len(some)
 
-        ended = some = self._session.write(work)
-        while some == _AT_ONCE:
-            some = self._session.write(work)
-            ended += some
-        return ended
+        ended = [self._session.write(work)]
+        while ended[-1] == _AT_ONCE:
+            ended.append(self._session.write(work))
+        return sum(ended)
 
     # ------------------------------------------------------------------ asyncio
 
@@ -287,7 +273,7 @@ class Durable:
         (`unbounded.durable.epochs`). What is outstanding can still be told: it is written down, and
         nothing is learned from it.
         """
-        self._change_arms(lambda names: distinct([*names, name]), name, retired=False)
+        self._change_arms(lambda names: checks.distinct([*names, name]), name, retired=False)
 
     def retire_arm(self, name: str) -> None:
         """Begin an epoch without an arm; see `add_arm`."""
@@ -364,7 +350,7 @@ class Durable:
         int
             How many rows were removed.
         """
-        limit = _time_before(older_than)
+        limit = checks.time_before(older_than)
 
         def work(replica: Replica) -> int:
             store = self._session.store
@@ -408,10 +394,3 @@ class Durable:
 
     def __repr__(self) -> str:
         return f"Durable({str(self._session.store.path)!r})"
-
-
-def _time_before(age: timedelta) -> int:
-    """Return microseconds since 1970, so long ago, as far as SQLite can count them."""
-    if not isinstance(age, timedelta):
-        raise TypeError(f"older_than must be a timedelta, got {shown(age)}")
-    return min(max(now() - age // timedelta(microseconds=1), 0), 2**63 - 1)
