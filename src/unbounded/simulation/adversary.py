@@ -89,7 +89,8 @@ def adversary(cls: type[A]) -> type[A]:
     hints = typing.get_type_hints(made)
     documented = {one.name: one.metadata.get("doc") for one in fields(made)}
     parameters = [f"{n} : {_kind(hints[n])}\n    {doc}" for n, doc in documented.items() if doc]
-    example = f">>> {made.__name__}()\n{made()!r}"
+    name, place = made.__name__, made.__module__.rpartition(".")[0].removesuffix(".bandits")
+    example = f">>> from {place} import {name}\n>>> {name}()\n{made()!r}"
     made.__doc__ = with_sections(made.__doc__ or "", "\n".join(parameters), example)
     return typing.cast("type[A]", made)
 

@@ -58,7 +58,7 @@ def _fill_least_likely(params: Any, state: Any, t: int, last_arm: int, q: Any, o
 class SpikeLeastLikely(Adversary):
     """Coin flips with one better arm, and now and then a spike on the least likely arm."""
 
-    rate: float = setting(0.01, checked_share, doc="How often.")
+    rate: float = setting(0.01, checked_share, doc="The probability of a spike in a round.")
     height: float = setting(-8.0, checked_finite, doc="The loss of the spike.")
     gap: float = setting(
         0.4, checked_within, 0.0, 0.5, doc="By how much arm 0 is better, at most 1/2."

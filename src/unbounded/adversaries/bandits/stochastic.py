@@ -145,7 +145,9 @@ def _fill_drift(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any
 class Drift(Adversary):
     """Losses 0 or 1 whose means go up and down between 1/2 - gap and 1/2 + gap, arm after arm."""
 
-    gap: float = setting(0.25, checked_within, 0.0, 0.5, doc="At most 1/2.")
+    gap: float = setting(
+        0.25, checked_within, 0.0, 0.5, doc="How far means go from 1/2, at most 1/2."
+    )
     cycles: float = setting(
         3.5, checked_at_least, 0.0, doc="How often each arm goes up and down during the play."
     )
@@ -304,7 +306,7 @@ class Latencies(Adversary):
     )
     rate: float = setting(0.0, checked_share, doc="The probability of a time-out.")
     fastest_rate: float | None = setting(
-        None, checked_share, doc="The same of the fastest arm, if it is another."
+        None, checked_share, doc="That of the fastest arm; ``rate`` by default."
     )
     timeout: float = setting(750.0, checked_positive, doc="What a time-out costs.")
     fastest: int = setting(0, checked_whole, doc="The arm with the smallest median.")
@@ -344,7 +346,9 @@ def _one_growth(params: Any, state: Any, t: int, k: int) -> float:
 class Growth(Adversary):
     """Losses of either sign whose size doubles ``doublings`` times and ends at 1."""
 
-    doublings: float = setting(20.0, checked_within, 0.0, 1000.0, doc="2^20-fold by default.")
+    doublings: float = setting(
+        20.0, checked_within, 0.0, 1000.0, doc="How often; 2^20-fold by default."
+    )
     gap: float = setting(
         0.3, checked_within, 0.0, 0.5, doc="By how much arm 0 is less likely to lose, at most 1/2."
     )
