@@ -197,23 +197,27 @@ class Signs(Adversary):
 # ------------------------------------------------------------------ heavy tails
 
 
+def independent(loss: Any) -> tuple[Any, Any]:
+    """Make ``fill`` and ``entry`` of a kernel ``loss(params, stream, k)``, the loss of one arm."""
+
+    @kernel
+    def fill(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
+        stream = stream_of(state[0], t)
+        for k in range(out.size):
+            out[k] = loss(params, stream, k)
+
+    @kernel
+    def entry(params: Any, state: Any, t: int, k: int) -> float:
+        return loss(params, stream_of(state[0], t), k)
+
+    return fill, entry
+
+
 @kernel
 def _pareto(params: Any, stream: Word, k: int) -> float:
     ratio, best, power = params[0], int(params[1]), params[2]
     x = (1.0 - uniform_at(stream, k)) ** power
     return float(ratio * x if k == best else x)
-
-
-@kernel
-def _fill_pareto(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    stream = stream_of(state[0], t)
-    for k in range(out.size):
-        out[k] = _pareto(params, stream, k)
-
-
-@kernel
-def _one_pareto(params: Any, state: Any, t: int, k: int) -> float:
-    return _pareto(params, stream_of(state[0], t), k)
 
 
 @adversary
@@ -229,8 +233,7 @@ class Pareto(Adversary):
     ratio: float = setting(0.5, checked_finite, doc="Less than 1 for a better arm.")
     best: int = setting(0, checked_whole, doc="The better arm.")
 
-    fill = _fill_pareto
-    entry = _one_pareto
+    fill, entry = independent(_pareto)
 
     def params(self, n: int, rounds: int) -> Any:
         return self.ratio, self.best % n, -1.0 / self.shape
@@ -278,18 +281,6 @@ def _latency(params: Any, stream: Word, k: int) -> float:
     return float((1.0 + step * place) * math.exp(sigma * normal))
 
 
-@kernel
-def _fill_latencies(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    stream = stream_of(state[0], t)
-    for k in range(out.size):
-        out[k] = _latency(params, stream, k)
-
-
-@kernel
-def _one_latency(params: Any, state: Any, t: int, k: int) -> float:
-    return _latency(params, stream_of(state[0], t), k)
-
-
 @adversary
 class Latencies(Adversary):
     """Log-normal losses with evenly spaced medians, and now and then a time-out.
@@ -311,8 +302,7 @@ class Latencies(Adversary):
     timeout: float = setting(750.0, checked_positive, doc="What a time-out costs.")
     fastest: int = setting(0, checked_whole, doc="The arm with the smallest median.")
 
-    fill = _fill_latencies
-    entry = _one_latency
+    fill, entry = independent(_latency)
 
     def params(self, n: int, rounds: int) -> Any:
         step = (self.spread - 1.0) / max(1, n - 1)
