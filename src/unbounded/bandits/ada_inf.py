@@ -72,17 +72,10 @@ class State(NamedTuple):
 
 def init(params: Params) -> State:
     """Start without observations, with uniform q_1."""
-    return State(
-        t=1,
-        clipped=0,
-        B=ORIGIN,
-        W=0.0,
-        A=0.0,
-        e=0,
-        largest=np.full(MOST_RANKS if params.robust else 1, -math.inf),
-        smallest=np.full(max(2, params.trim + 1), math.inf),
-        arms=signed_arms.new_arms(params.n),
-    )
+    largest = np.full(MOST_RANKS if params.robust else 1, -math.inf)
+    smallest = np.full(max(2, params.trim + 1), math.inf)
+    arms = signed_arms.new_arms(params.n)
+    return State(1, 0, ORIGIN, W=0.0, A=0.0, e=0, largest=largest, smallest=smallest, arms=arms)
 
 
 @kernel

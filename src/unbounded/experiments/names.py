@@ -39,15 +39,12 @@ FAMILIES: Mapping[Kind, tuple[Field, ...]] = MappingProxyType(
 TRUE = "true"
 """As a learner's ``loss_range``: it is told that of the losses it will meet."""
 
+_OF_WORLDS = ("layers", "n_actions", "transitions", "allowed", "ends")
 SET_ABOVE: Mapping[str, str] = MappingProxyType(
     {
         "n_arms": "arms",
         "seed": "seed",
-        "layers": "worlds",
-        "n_actions": "worlds",
-        "transitions": "worlds",
-        "allowed": "worlds",
-        "ends": "worlds",
+        **dict.fromkeys(_OF_WORLDS, "worlds"),
         "episodes": "episodes",
     }
 )

@@ -38,15 +38,9 @@ _FULL = "free some space and run it again; what was kept before is still there"
 _CLOSED = "make the directory writable, or give another one"
 _TAKEN = "something else has this name: move it away, or give another directory"
 _REMEDIES = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EFBIG: _FULL,
-    errno.EACCES: _CLOSED,
-    errno.EPERM: _CLOSED,
-    errno.EROFS: _CLOSED,
-    errno.EEXIST: _TAKEN,
-    errno.EISDIR: _TAKEN,
-    errno.ENOTDIR: _TAKEN,
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _CLOSED),
+    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR), _TAKEN),
     errno.ENAMETOOLONG: "give a shorter name",
 }
 

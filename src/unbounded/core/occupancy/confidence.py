@@ -133,16 +133,9 @@ def count(
 
 @subroutine
 def rebuild(
-    lay: Integers,
-    N: Vector,
-    M: Vector,
-    ln_: float,
-    c1: float,
-    c2: float,
-    nested: bool,
-    lo: Vector,
+    lay: Integers, N: Vector, M: Vector, ln_: float, c1: float, c2: float, nested: bool, lo: Vector,
     hi: Vector,
-) -> None:
+) -> None:  # fmt: skip
     """Rebuild the boxes from counts, in place; intersect them with the last ones if ``nested``."""
     for h in range(horizon(lay)):
         m = lay[SIZE, h] * lay[ACTIONS, h]
