@@ -25,7 +25,7 @@ def stranger(path: str) -> tuple[int, int]:
     if os.fork() == 0:
         os.close(to)
         while os.read(ours, 1):
-            Durable(path).close()
+            Durable(path, timeout=60.0).close()
             os.write(theirs, b".")
         os._exit(0)
     os.close(ours)
@@ -49,7 +49,7 @@ def main(path: str, notes: str, fork: str, who: str, how: str) -> NoReturn:
         os.write(to, b".")
         os.read(back, 1)
 
-    arms = Durable(path)
+    arms = Durable(path, timeout=60.0)
     play(arms, notes, 5)
     ended, end = os.pipe()
     child = os.fork() if fork == "python" else ctypes.CDLL(None).fork()

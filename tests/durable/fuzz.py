@@ -1,6 +1,6 @@
 """Random calls of several processes, forks, kills and file tricks on one durable learner.
 
-    python tests/durable/fuzz.py DIRECTORY STEPS SEED [forks | checks]
+    python tests/durable/fuzz.py DIRECTORY STEPS SEED [forks | checks | marks]
 
 A coordinator sends commands to workers, which are forked from one another and from a nursery that
 has never opened the file. It knows what was acknowledged. Whatever happens, the file must open and
@@ -172,6 +172,8 @@ def spoil(what: str) -> None:
         forks._alive = type("Nobody", (list,), {"add": lambda *_: None})()
         files.OFD = store.OFD = False
         files.Files.moved = lambda _: ""
+    elif what == "marks":
+        files.Files.mark = lambda _: None
     elif what == "checks":
         checked = feedback.checked_feedback
 
@@ -237,6 +239,9 @@ class Fuzz:
     def __init__(self, directory: Path, seed: int, control: str = "") -> None:
         self.rng = random.Random(seed)
         self.path = directory / "arms.db"
+        self.tricks = ["read"] * 6 + ["link", "move", "swap"] * 2
+        if control != "forks":  # which takes the mark away too
+            self.tricks.append("lose")
         self.asked: dict[int, str | None] = {}
         self.told: dict[int, float] = {}
         self.tried: dict[int, set[float]] = {}  # what may have been told

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -69,7 +71,7 @@ def play(arms, rounds=5):
 
 def test_a_child_writes_although_a_thread_of_the_parent_reads(path):
     """A statement without an end is ended for the fork, and begins again after it."""
-    arms = Durable(path, SCB(n_arms=3, seed=0))
+    arms = Durable(path, SCB(n_arms=3, seed=0), timeout=60.0)
     play(arms)
     begun, over = threading.Semaphore(0), threading.Event()
     numbers = "WITH RECURSIVE c(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM c)"
@@ -96,7 +98,7 @@ def test_a_child_writes_although_a_thread_of_the_parent_reads(path):
 
 
 def test_a_child_writes_although_a_thread_of_the_parent_expires(path):
-    arms = Durable(path, SCB(n_arms=3, seed=0))
+    arms = Durable(path, SCB(n_arms=3, seed=0), timeout=60.0)
     for _ in range(2500):
         arms.ask()
     ended = []
@@ -128,6 +130,33 @@ def test_many_threads_fork_and_play(path):
     assert well == [True] * 12
     assert arms.status().rounds == 72
     assert arms.verify() == 144
+
+
+@pytest.mark.parametrize("forks", [30, pytest.param(500, marks=pytest.mark.long)])
+def test_no_thread_is_inside_sqlite_when_another_forks(path, forks):
+    """A lock that SQLite holds then is held for ever in the child: it could open no database."""
+    arms = Durable(path, SCB(n_arms=3, seed=0), timeout=60.0)
+    over = threading.Event()
+
+    def work():
+        while not over.is_set():
+            play(arms, 1)
+            Durable(path, timeout=60.0).close()
+
+    def open_another():
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(300)
+        sqlite3.connect(path.with_name("other.db")).execute("CREATE TABLE IF NOT EXISTS t (x)")
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    well = [in_child(open_another) for _ in range(forks)]
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert well == [True] * forks
+    assert arms.verify() == arms.status().rows
 
 
 def test_a_fork_in_the_middle_of_a_call(path):

@@ -34,7 +34,7 @@ def test_whatever_is_done_the_file_holds_what_was_acknowledged(tmp_path, steps, 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("control", ["forks", "checks"])
+@pytest.mark.parametrize("control", ["forks", "checks", "marks"])
 def test_without_a_protection_it_finds_the_loss(tmp_path, control):
     done = fuzzed(tmp_path, 10_000, 11, control)
     assert done.returncode == 1

@@ -62,7 +62,7 @@ def test_many_may_make_the_file_at_once(tmp_path, turn):
 
     def make(i):
         barrier.wait()
-        opened.append(Durable(tmp_path / "arms.db", SCB(3, seed=i)))
+        opened.append(Durable(tmp_path / "arms.db", SCB(3, seed=i), timeout=60.0))
 
     threads = [threading.Thread(target=make, args=(i,)) for i in range(8)]
     for thread in threads:
