@@ -230,7 +230,7 @@ def test_the_code_of_bandits_and_of_mdps() -> None:
     bandits = {
         task.code_version(settings._replace(learner=learner, adversary=adversary))
         for learner in ("SCB", "AHB")
-        for adversary in ("Switch", "Growth")
+        for adversary in ("Switch", "SpikeLeastLikely")
     }
     assert len(bandits) == 4
     assert not bandits & {task.code_version(cell.settings) for cell in grid.cells(MDPS)}

@@ -84,9 +84,10 @@ class Learner(AskTell[Choice]):
         given |= {"loss_range": (0, 100)} if "loss_range" in signature(cls).parameters else {}
         shown = "".join(f", {name}={value!r}" for name, value in given.items())
         told = "losses=[9.0, 1.0, 4.0]" if cls.spec.feedback == "full" else "loss=9.0"
-        name, package = cls.__name__, cls.__module__.partition(".")[0]
-        made = f">>> from {package} import {name}\n>>> learner = {name}(n_arms=3{shown}, seed=0)"
-        return f"{made}\n>>> learner.tell(learner.ask(), {told})"
+        name, ours = cls.__name__, cls.__module__.startswith("unbounded.")
+        imported = f">>> from unbounded import {name}\n" if ours else ""
+        made = f">>> learner = {name}(n_arms=3{shown}, seed=0)"
+        return f"{imported}{made}\n>>> learner.tell(learner.ask(), {told})"
 
     def _start(self, params: Any, seed: Seed, checked: Mapping[str, Any] = EMPTY) -> None:
         super()._start(params, seed, checked)
