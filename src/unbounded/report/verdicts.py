@@ -64,8 +64,11 @@ def _invariance(
         )
     ]
     said = "the play is identical " + "; ".join(parts)
-    if not claimed:
-        return f"{said[0].upper()}{said[1:]}."
+    units_met = [x for units in alike.values() for x in units]
+    exact = claim == "scale_free" and all(x and math.frexp(x)[0] == 0.5 for x in units_met)
+    if not claimed or (wrong and not exact):
+        rounded = " (other units than powers of two round the losses)" if wrong else ""
+        return f"{said[0].upper()}{said[1:]}{rounded}."
     return f"{label} {'does not hold' if wrong else 'holds'}: {said}."
 
 
