@@ -9,10 +9,11 @@ This algorithm is the library's own; we know of no other text on it.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, NamedTuple, SupportsIndex
+from typing import Annotated, Any, Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
 
+from unbounded.bandits import discounted_cost_scb
 from unbounded.core.arrays import Count, Round, Size, Values, require
 from unbounded.core.ceiling import (
     Ceiling,
@@ -22,6 +23,7 @@ from unbounded.core.ceiling import (
     new_ceiling,
     unit_factor,
 )
+from unbounded.core.discounting import checked_half_life
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -191,6 +193,10 @@ class CostSCB(Learner):
         with the number of outstanding asks. It has a regret bound (Theorem O6), requires
         ``tune="scale"``, ``implicit=0`` and a number of ``outliers``, and ``rate=1`` is best. It
         takes O(n) for an ask, and `forget` raises.
+    half_life : int, optional
+        For arms, or a scale, that change: the number of tells after which a loss counts half. About
+        a tenth of the rounds between changes, and at least 30 n, is a good choice
+        (docs/guide/changing.md). Without it, nothing is forgotten.
 
     Notes
     -----
@@ -222,6 +228,8 @@ class CostSCB(Learner):
             {"outliers": 3},
             {"outliers": "sqrt"},
             {"outliers": "sqrt", "tune": "scale", "rate": 1.0},
+            {"half_life": 40},
+            {"half_life": 25, "outliers": "sqrt", "tune": "scale"},
         ),
     )
 
@@ -240,6 +248,7 @@ class CostSCB(Learner):
         rate: float = 2.0,
         implicit: float = 1.0,
         delayed: Literal["unadjusted", "adaptive"] = "unadjusted",
+        half_life: SupportsIndex | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -262,7 +271,20 @@ class CostSCB(Learner):
                 "='adaptive' has a regret bound for tune='scale', implicit=0 and a number of "
                 "outliers: set these, or delayed='unadjusted'",
             )
-        params = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
+        params: Any = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
+        if half_life is not None:
+            weights = checked_half_life("half_life", half_life)
+            if counts:
+                raise ArgumentValueError("half_life", "has no bound with delayed='adaptive'")
+            if not growing and K > weights.h:
+                raise ArgumentValueError(
+                    "half_life", f"must exceed the number of outliers, {K - 1}, got {weights.h}"
+                )
+            K = min(K, weights.h)
+            self.spec = discounted_cost_scb.SPEC
+            params = discounted_cost_scb.Params(
+                n_arms, least, K, growing, tuning, rate, implicit, weights
+            )
         self._counts = counts
         self._start(params, seed)
         self._least = self._low = least
@@ -270,10 +292,11 @@ class CostSCB(Learner):
 
     def _renew_stream(self, bits: PCG64) -> None:
         super()._renew_stream(bits)
-        self._buffer[self.spec.packing.slot("waiting")] = 0.0
+        if self._counts:
+            self._buffer[self.spec.packing.slot("waiting")] = 0.0
 
     def _drop(self, number: int) -> None:
-        if self._params.counts:
+        if self._counts:
             raise RuntimeError(
                 "delayed='adaptive' needs every loss: tell() it, or make the learner with "
                 "delayed='unadjusted'"

@@ -38,7 +38,7 @@ class Ceiling(NamedTuple):
         arrays.require(falling and self.largest[-1] >= lower, "there are no such largest losses")
         arrays.require(self.at == self.largest[m - 1], "a threshold is not the loss of its rank")
         arrays.require(self.C_max >= self.C, "there is no such threshold")
-        C, exponent = _above(lower, self.at)
+        C, exponent = above(lower, self.at)
         arrays.require(self.C_max * 2.0 >= C, "it has no such unit")  # C > 0 needs C_max >= 0.5
         fits = exponent <= self.e and math.ldexp(C, exponent - self.e) == self.C
         arrays.require(C == self.C == 0.0 or fits, "a threshold does not fit its loss")
@@ -70,7 +70,7 @@ def clip_above(
         largest[k] = loss
     if largest[rank - 1] != at:  # C rises with a large loss, and may fall as the rank grows
         at = float(largest[rank - 1])
-        C, exponent = _above(lower, at)
+        C, exponent = above(lower, at)
         if C > 0.0 and (C_max == 0.0 or exponent > e):  # a new unit
             C_max, e = C, exponent
         else:
@@ -80,7 +80,7 @@ def clip_above(
 
 
 @kernel
-def _above(lower: float, at: float) -> tuple[float, int]:
+def above(lower: float, at: float) -> tuple[float, int]:
     """Return at - lower as a mantissa and an exponent."""
     unit = math.frexp(max(abs(at), abs(lower)))[1]  # at - lower may overflow; in units it can't
     C, exponent = math.frexp(math.ldexp(at, -unit) - math.ldexp(lower, -unit))

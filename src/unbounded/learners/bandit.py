@@ -21,7 +21,7 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
 from unbounded.learners.base import BELOW, EMPTY, AskTell
 from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
+from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, Ask, BanditSpec
 from unbounded.learners.tickets import Choice
 from unbounded.validation import checked_loss, checked_losses
 
@@ -116,7 +116,7 @@ class Learner(AskTell[Choice]):
         if self._counts:
             self._ask = counting
 
-    def _ask_interpreted(self, _: Vector) -> tuple[int, float, float, int]:
+    def _ask_interpreted(self, _: Vector) -> tuple[int, float, Any, int]:
         with self._lock:
             if self._choose_steps():
                 return self._ask(self._buffer)
@@ -124,10 +124,14 @@ class Learner(AskTell[Choice]):
             arm, probability, ask_info, number = self._on_a_copy(
                 steps.ask_and_count if self._counts else steps.ask
             )
-            return int(arm), float(probability), float(ask_info), int(number)
+            if self.spec.clocked:
+                ask_info = Ask(float(ask_info.info), int(ask_info.clock))
+            else:
+                ask_info = float(ask_info)
+            return int(arm), float(probability), ask_info, int(number)
 
     def _tell_interpreted(
-        self, _: Vector, arm: int, ask_info: float, number: int, loss: Any
+        self, _: Vector, arm: int, ask_info: Any, number: int, loss: Any
     ) -> None:
         with self._lock:
             if self._choose_steps():
@@ -370,10 +374,10 @@ class Learner(AskTell[Choice]):
 
     def _kept(self, record: tuple[Any, ...]) -> list[Any]:
         arm, probability, ask_info, _ = record
-        return [arm, probability, ask_info]
+        return [arm, probability, *(ask_info if self.spec.clocked else [ask_info])]
 
     def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
-        arm, probability, ask_info = kept
+        arm, probability, ask_info, *clock = kept
         documents.whole_number(arm, self.n_arms)
         if not (type(probability) is type(ask_info) is float and _LEAST <= probability <= 1.0):
             raise ValueError(f"choice {number} has probability {probability!r}")
@@ -381,6 +385,12 @@ class Learner(AskTell[Choice]):
         ours = self.spec.module.partition(".")[0] == "unbounded"
         if not (probability if ours else -_MOST_ASK_INFO) <= ask_info <= _MOST_ASK_INFO:
             raise ValueError(f"choice {number} remembers {ask_info!r}")
+        if self.spec.clocked:
+            (asked_at,) = clock
+            documents.whole_number(asked_at, int(self._scalar("clock")) + 1)
+            return arm, probability, Ask(ask_info, asked_at), number
+        if clock:
+            raise ValueError(f"choice {number} remembers too much")
         return arm, probability, ask_info, number
 
     @classmethod

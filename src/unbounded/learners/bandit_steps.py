@@ -18,7 +18,7 @@ from unbounded.core.arrays import Vector
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.sampling import draw, fill
 from unbounded.jit.kernel import borrowed, kernel, words
-from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
+from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, Ask, BanditSpec
 
 
 class Entries(NamedTuple):
@@ -31,24 +31,40 @@ class Entries(NamedTuple):
     ask_and_count: Any  # as ask, and then the algorithm's ``asked``
 
 
+@kernel
+def _remember_info(state: Any, ask_info: float) -> float:
+    return ask_info
+
+
+@kernel
+def _remember_clock(state: Any, ask_info: float) -> Ask:
+    return Ask(ask_info, state.clock)
+
+
+def remembering(spec: BanditSpec) -> Any:
+    """Return the kernel ``(state, ask_info) -> `` what ``update`` gets of an ask."""
+    return _remember_clock if spec.clocked else _remember_info
+
+
 @cache
 def entries(spec: BanditSpec) -> Entries:
     """Return the compiled entries of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
+    remembered = remembering(spec)
     act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
     asked_of: Any = spec.asked
 
-    def ask(owner: Any) -> tuple[int, float, float, int]:
+    def ask(owner: Any) -> tuple[int, float, Any, int]:
         buffer = borrowed(owner)
-        asked = int(buffer[ASKED])
+        asked, state = int(buffer[ASKED]), state_of(buffer)
         if buffer[ASKED] == buffer[DRAWN]:
-            return -1, 0.0, 0.0, asked
+            return -1, 0.0, remembered(state, 0.0), asked
         buffer[ASKED] += 1.0
         word = words(buffer)[FIRST_WORD + asked % WORDS]
-        arm, probability, ask_info = act(params_of(buffer), state_of(buffer), word)
-        return arm, probability, ask_info, asked
+        arm, probability, ask_info = act(params_of(buffer), state, word)
+        return arm, probability, remembered(state, ask_info), asked
 
-    def tell(owner: Any, arm: int, ask_info: float, number: int, loss: Any) -> None:
+    def tell(owner: Any, arm: int, ask_info: Any, number: int, loss: Any) -> None:
         buffer = borrowed(owner)
         pack(buffer, update(params_of(buffer), state_of(buffer), arm, ask_info, loss))
         buffer[TOLD + number % RING] = number  # with the update, whoever is interrupted
@@ -62,7 +78,7 @@ def entries(spec: BanditSpec) -> Entries:
 
     ask_only = spec.entry(ask)
 
-    def ask_and_count(owner: Any) -> tuple[int, float, float, int]:
+    def ask_and_count(owner: Any) -> tuple[int, float, Any, int]:
         found = ask_only(owner)
         if found[0] >= 0:
             buffer = borrowed(owner)

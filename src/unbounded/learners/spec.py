@@ -138,13 +138,21 @@ class Spec:
         return kernel(function, nogil=nogil, counts=self.counts)
 
 
+class Ask(NamedTuple):
+    """What a learner with a ``clock`` remembers of an ask until its loss is told."""
+
+    info: float  # the ask_info that ``act`` returned
+    clock: int  # the state's ``clock`` at the ask
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BanditSpec(Spec):
     """What the file of a bandit algorithm declares about itself.
 
     ``init(params) -> State``; ``distribution(params, state, q)`` fills ``q`` with q_t;
     ``act(params, state, word) -> (arm, probability, ask_info)``;
-    ``update(params, state, arm, ask_info, loss) -> State``.
+    ``update(params, state, arm, ask_info, loss) -> State``. The ask_info is a float; a learner with
+    a ``clock`` gets an `Ask` in its place.
     """
 
     steps = (*Spec.steps, "scale")
@@ -156,6 +164,7 @@ class BanditSpec(Spec):
     asked: Callable[..., Any] | None = None
     feedback: Literal["bandit", "full"] = "bandit"  # update takes the arm's loss, or all losses
     delayed: bool = True  # whether several asks may be outstanding
+    clocked: bool = False  # whether `update` gets an `Ask`, with the state's ``clock`` of the ask
     translation_invariant: bool = False  # as ``scale_free``
     largest_loss: float = math.inf  # the largest absolute loss that is legal
     bound: Callable[[int, int], float] | None = None  # bound(n, T): the theorem's, on mean regret

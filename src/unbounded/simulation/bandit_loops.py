@@ -16,7 +16,7 @@ from unbounded.jit.kernel import borrowed
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.schedule import COMPILED, Code, Pace, Seconds, pointed
 from unbounded.learners.bandit import Learner
-from unbounded.learners.bandit_steps import entries
+from unbounded.learners.bandit_steps import entries, remembering
 from unbounded.learners.python.bandit import PythonLearner
 from unbounded.learners.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
 from unbounded.learners.spec import BanditSpec
@@ -54,6 +54,7 @@ def loops(spec: BanditSpec) -> Loops:
     """Return the compiled loops of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     act, update, distribution = spec.act, spec.update, spec.distribution
+    remembered = remembering(spec)
     feedback = _of_all_arms if spec.feedback == "full" else _of_the_arm
 
     def run(
@@ -80,7 +81,8 @@ def loops(spec: BanditSpec) -> Loops:
                     ledger.tally_expected(book, q, block[row])
                 arm, _, ask_info = act(params, state, words[start + row])
                 ledger.tally_played(book, block[row, arm])
-                state = update(params, state, arm, ask_info, feedback(block, row, arm))
+                ask = remembered(state, ask_info)
+                state = update(params, state, arm, ask, feedback(block, row, arm))
         book[ARM] = arm
         pack(buffer, state)
 
@@ -101,7 +103,7 @@ def loops(spec: BanditSpec) -> Loops:
             loss = loss_of(adversary_params, adversary_state, t + i, arm)
             losses[last] = loss
             ledger.tally_some(book, cumulative, losses)
-            state = update(params, state, arm, ask_info, loss)
+            state = update(params, state, arm, remembered(state, ask_info), loss)
         pack(buffer, state)
 
     loop, on_demand = spec.entry(run, nogil=True), spec.entry(run_on_demand, nogil=True)

@@ -1,0 +1,133 @@
+"""CostSCB with a half-life: a bandit for costs that change (docs/theory/forgetting.md).
+
+`cost_scb` on losses weighted by 2^(t / h), so that what it knows of the arms and of the scale fades
+by half in h rounds. Symbols are those of docs/theory/forgetting.md, section 1; sums, C and eta are
+in units of 2^e. This algorithm is the library's own; the reduction of discounting to losses of
+another scale is that of Zhang, Bombara & Yang (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple
+
+from unbounded.core import discounting
+from unbounded.core.arrays import Count, Round, Size, Values, require
+from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
+from unbounded.core.scaled import LARGEST, ldexp
+from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import BanditSpec
+from unbounded.learners.spec import Ask
+
+PAID, SCALE = range(2)  # tunings B and A, as in `cost_scb`
+Squares = Annotated[float, Values(0.0, 2.0**300)]  # in units of 4^e
+
+
+class Params(NamedTuple):
+    n: int
+    lower: float  # b: the lower bound on the losses
+    K: int  # the largest rank: outliers + 1, or at most MOST_RANKS
+    growing: bool  # whether m_t grows with t up to K, or is K from the first round on
+    tuning: int  # PAID (B): eta_t = c / sqrt(C_bar^2 + Z); SCALE (A): eta_t = c / sqrt(V)
+    rate: float  # c
+    nu: float  # gamma_t = nu / (n + N_t / g_t)
+    half_life: HalfLife
+
+
+class State(NamedTuple):
+    t: Round
+    clock: Count  # rounds, and h for each halving by which a fall of the scale was followed
+    clipped: Count  # losses above lower + C_t
+    below: Count  # losses below ``lower``; clipped + below < t
+    m: Count  # the rank of C_t
+    N: Size  # the sum of the weights since a fall was followed, the next round's included
+    memory: Memory
+    blocks: Blocks  # what losses are clipped at, and the unit 2^e
+    V: Squares  # the weighted sum of (g C)^2 (SCALE; else 0)
+    Z: Squares  # the weighted sum of l^2 / sqrt(n (p + gamma)) (PAID; else 0)
+    arms: Arms  # L_hat >= 0 and p_t
+
+    def check(self, params: Params) -> None:
+        t, h, memory = self.t, params.half_life.h, self.memory
+        memory.check_for(params.half_life, t)
+        require(self.m == params.K or (params.growing and 1 <= self.m < params.K), "no such rank")
+        self.blocks.check_for(params.lower, self.m)
+        ahead = self.clock - (t - 1)
+        require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
+        require(memory.g <= self.N <= memory.N * (1.0 + 1e-6), "there are no such weights")
+        require(self.clipped + self.below < t, "there are no so many losses")
+        if params.tuning == SCALE:
+            require(self.V >= 0.06 or self.blocks.peak == 0.0, "no such squares")
+        self.arms.check_for(2 * t)
+
+
+def init(params: Params) -> State:
+    """Start with C_1 = 0 and uniform p_1."""
+    return State(
+        t=1, clock=0, clipped=0, below=0, m=1 if params.growing else params.K, N=1.0,
+        memory=FIRST, blocks=discounting.new_blocks(params.lower, params.K), V=0.0, Z=0.0,
+        arms=tsallis_arms.new_arms(params.n),
+    )  # fmt: skip
+
+
+@kernel
+def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
+    """Draw k_t from p_t; the ask_info is p_{t,k} + gamma_t."""
+    arm, p_k = tsallis_arms.draw(state.arms, word)
+    return arm, p_k, p_k + params.nu / (params.n + state.N / state.memory.g)
+
+
+@kernel
+def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
+    """Learn from the loss of ``arm``; ``ask`` has p_{t,k} + gamma_t and the clock of its ask."""
+    n, lower, half_life = params.n, params.lower, params.half_life
+    x, clipped = discounting.clipped_at(state.blocks, lower, loss)  # min(x, C)
+    l = state.memory.g * discounting.decayed(half_life, state.clock - ask.clock) * x
+    arms = tsallis_arms.add(state.arms, arm, l / ask.info)  # L_hat += l_hat, in the old unit
+    Z = state.Z + l * l / math.sqrt(n * ask.info) if params.tuning == PAID else 0.0
+    # The next round: its weight, its rank m and its threshold C.
+    memory, ended = discounting.advanced(state.memory, half_life)
+    discounting.inserted(state.blocks, loss, ended, lower)
+    m = state.m
+    if params.growing:
+        m = max(m, min(params.K, math.ceil(math.sqrt(n * (memory.N / memory.g)))))
+    blocks, d, power = discounting.followed(state.blocks, lower, m, memory.g, ended, True)
+    factor = ldexp(1.0, power)  # of all sums: 1/2 at the end of a block, 2^-d, and the new unit
+    N = (0.5 if ended else 1.0) * state.N
+    N = memory.g + (ldexp(N, -d) if d > 0 else N)
+    Z = Z * factor * factor  # one by one: 4^-d may underflow where the product does not
+    V = state.V * factor * factor
+    if params.tuning == PAID:  # tuning B
+        W = blocks.peak * blocks.peak + Z
+    else:  # tuning A
+        weighted = memory.g * blocks.C
+        V += weighted * weighted
+        W = V
+    if n > 1 and blocks.peak > 0.0:  # until then p stays uniform
+        arms = tsallis_arms.rescale(arms, factor)
+        arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)
+    clock = state.clock + 1 + d * half_life.h
+    below = state.below + (loss < lower)
+    return State(
+        state.t + 1, clock, state.clipped + clipped, below, m, N, memory, blocks, V, Z, arms
+    )
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """Return C_t: losses are clipped at lower + C_t."""
+    half = 0.5 * state.blocks.at - 0.5 * params.lower
+    return LARGEST if half >= 0.5 * LARGEST else state.blocks.at - params.lower
+
+
+SPEC = BanditSpec.of(
+    __name__,
+    name="CostSCB",
+    reference="docs/theory/forgetting.md",
+    guarantee="expected discounted regret 4 M sqrt(n (0.73 h + 1.7)) + O(n M log h) for losses in "
+    "[lower, lower + M], Theorem F4",
+    scale_free=True,
+    clocked=True,
+)
