@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from slow.discounted import Clock
 from slow.formulas import Player, tsallis
 
 
@@ -17,8 +18,11 @@ def play(
     tune: str = "paid",
     rate: float = 2.0,
     implicit: float = 1.0,
+    half_life: int | None = None,
 ) -> Player:
     b = lower if best_reward is None else -best_reward
+    if half_life is not None:
+        yield from discounted(n, b, outliers, tune, rate, implicit, half_life)
     L, told, thresholds, Z, t = np.zeros(n), [], [], 0.0, 1
     while True:
         m = outliers + 1 if outliers != "sqrt" else min(2048, math.ceil(math.sqrt(n * t)))
@@ -35,3 +39,27 @@ def play(
         L[arm] += min(x, C) / (p[arm] + gamma)
         Z += min(x, C) ** 2 / math.sqrt(n * (p[arm] + gamma))
         t += 1
+
+
+def discounted(
+    n: int, b: float, outliers: int | str, tune: str, rate: float, implicit: float, h: int
+) -> Player:
+    """The same with a half-life (docs/theory/forgetting.md, section 1)."""
+    clock, C, squares, estimates = Clock(h), [], [], []
+    while True:
+        ranks = min(2048, h, math.ceil(math.sqrt(n * clock.rounds())))
+        C.append(clock.threshold(ranks if outliers == "sqrt" else outliers + 1))
+        w = clock.weights()
+        L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(n))
+        if tune == "scale":
+            W = sum((v * c) ** 2 for v, c in zip(w, C, strict=True))
+        else:
+            W = max(v * c for v, c in zip(w, C, strict=True)) ** 2
+            W += sum(v * v * z for v, z in zip(w, squares, strict=False))
+        p = tsallis(L, rate / math.sqrt(W)) if W > 0.0 else np.full(n, 1.0 / n)
+        arm, losses = yield p
+        x = max(losses[arm], b) - b
+        clock.tell(x)
+        q = p[arm] + implicit / (n + sum(w))
+        estimates.append(np.eye(n)[arm] * min(x, C[-1]) / q)
+        squares.append(min(x, C[-1]) ** 2 / math.sqrt(n * q))

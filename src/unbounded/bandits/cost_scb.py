@@ -229,7 +229,7 @@ class CostSCB(Learner):
             {"outliers": "sqrt"},
             {"outliers": "sqrt", "tune": "scale", "rate": 1.0},
             {"half_life": 40},
-            {"half_life": 25, "outliers": "sqrt", "tune": "scale"},
+            {"half_life": 100, "outliers": "sqrt", "tune": "scale"},
         ),
     )
 

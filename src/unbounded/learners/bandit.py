@@ -130,9 +130,7 @@ class Learner(AskTell[Choice]):
                 ask_info = float(ask_info)
             return int(arm), float(probability), ask_info, int(number)
 
-    def _tell_interpreted(
-        self, _: Vector, arm: int, ask_info: Any, number: int, loss: Any
-    ) -> None:
+    def _tell_interpreted(self, _: Vector, arm: int, ask_info: Any, number: int, loss: Any) -> None:
         with self._lock:
             if self._choose_steps():
                 self._tell(self._buffer, arm, ask_info, number, loss)

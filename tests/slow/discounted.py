@@ -1,0 +1,41 @@
+"""Half-lives from their definitions (docs/theory/forgetting.md): no recursion, no units."""
+
+from __future__ import annotations
+
+import math
+
+
+def top(values: list[float], m: int) -> float:
+    """The m-th largest of some numbers >= 0; 0 if there are fewer."""
+    return sorted(values, reverse=True)[m - 1] if len(values) >= m else 0.0
+
+
+class Clock:
+    """Weights 2^(time / h) of rounds, and thresholds of two blocks of raw losses."""
+
+    def __init__(self, h: int) -> None:
+        self.h, self.told, self.times, self.scale = h, [], [0.0], 0.0
+
+    def tell(self, x: float) -> None:
+        self.told.append(x)
+        self.times.append(self.times[-1] + 1.0)
+
+    def threshold(self, m: int, follow: bool = True) -> float:
+        """C of the next round; time jumps where it has fallen more than 16-fold."""
+        block = len(self.told) // self.h
+        now, before = self.told[block * self.h :], self.told[max(0, block - 1) * self.h :]
+        C = max(top(now, m), top(before[: self.h], m) if block else 0.0)
+        if C > self.scale:
+            self.scale = C
+        elif follow and 0.0 < C < self.scale / 16.0:
+            self.times[-1] += self.h * math.ceil(math.log2(self.scale / C))
+            self.scale = C
+        return C
+
+    def weights(self) -> list[float]:
+        """Weights of all rounds over that of the next one, which is the last."""
+        return [2.0 ** ((time - self.times[-1]) / self.h) for time in self.times]
+
+    def rounds(self) -> float:
+        """The number of rounds, each weighted by its age alone."""
+        return sum(2.0 ** (-age / self.h) for age in range(len(self.times)))
