@@ -14,7 +14,7 @@ class Clock:
     """Weights 2^(time / h) of rounds, and thresholds of two blocks of raw losses."""
 
     def __init__(self, h: int) -> None:
-        self.h, self.told, self.times, self.scale = h, [], [0.0], 0.0
+        self.h, self.told, self.times, self.U = h, [], [0.0], 0.0
 
     def tell(self, x: float) -> None:
         self.told.append(x)
@@ -25,11 +25,11 @@ class Clock:
         block = len(self.told) // self.h
         now, before = self.told[block * self.h :], self.told[max(0, block - 1) * self.h :]
         C = max(top(now, m), top(before[: self.h], m) if block else 0.0)
-        if C > self.scale:
-            self.scale = C
-        elif follow and 0.0 < C < self.scale / 16.0:
-            self.times[-1] += self.h * math.ceil(math.log2(self.scale / C))
-            self.scale = C
+        if C > self.U:
+            self.U = C
+        elif follow and 0.0 < C < self.U / 16.0:
+            self.times[-1] += self.h * math.ceil(math.log2(self.U / C))
+            self.U = C
         return C
 
     def weights(self) -> list[float]:

@@ -276,7 +276,7 @@ class CostSCB(Learner):
             weights = checked_half_life("half_life", half_life)
             if counts:
                 raise ArgumentValueError("half_life", "has no bound with delayed='adaptive'")
-            if not growing and K > weights.h:
+            if not growing and weights.h < K:
                 raise ArgumentValueError(
                     "half_life", f"must exceed the number of outliers, {K - 1}, got {weights.h}"
                 )

@@ -29,7 +29,7 @@ Unit = Annotated[int, Values(-_LARGEST_UNIT, _LARGEST_UNIT, whole=True)]
 
 
 class HalfLife(NamedTuple):
-    """How fast a learner forgets."""
+    """The pace of forgetting."""
 
     h: int  # rounds in which weights are halved
     r: float  # 2^(1 / h), the ratio of the weights of two rounds
@@ -109,7 +109,7 @@ class Blocks(NamedTuple):
         require(self.at <= self.top, "there is no such threshold")
         C, exponent = above(lower, self.at)
         fits = C == 0.0 == self.C or ldexp(C, exponent - self.e) == self.C
-        require(fits and self.C <= self.peak, "a threshold does not fit its loss")
+        require(fits and self.peak >= self.C, "a threshold does not fit its loss")
 
 
 def new_blocks(lower: float, K: int) -> Blocks:
