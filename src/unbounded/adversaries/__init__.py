@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from unbounded.adversaries.bandits import adversaries as _adversaries
+from unbounded.adversaries.bandits.changing import changing
 from unbounded.adversaries.bandits.program import Phase, worst_cases
 from unbounded.simulation.adversary import Adversary
 
 globals().update(_adversaries())
 
-__all__ = ["Adversary", "Phase", "worst_cases", *_adversaries()]
+__all__ = ["Adversary", "Phase", "changing", "worst_cases", *_adversaries()]
 
 
 def __dir__() -> list[str]:

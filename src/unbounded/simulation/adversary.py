@@ -11,6 +11,10 @@ An adversary that looks at nothing may also have a kernel ``entry(params, state,
 returns the loss of one arm, the same as ``fill`` would write, and changes nothing. With it, a
 simulation need not touch every arm in every round.
 
+An adversary that knows the expected losses of round t, given the past, may have a kernel
+``expected(params, state, t, out)``: it writes them into ``out``, changes nothing else, and returns
+the scale of the round, above 0. It is called after ``fill`` of the same round.
+
 **MDPs.** The kernel is ``fill(params, t, q, lay, out)``: it writes the losses of episode t (t = 1,
 2, ...) into ``out``, flat over pairs, with ``out[0] = 0`` for the dummy pair. It may look at the
 learner's occupancy measure q_t, but not at what happens in episode t. ``params`` begins with the
@@ -127,6 +131,7 @@ class Adversary(_Settings):
 
     fill: ClassVar[Callable[..., None]]
     entry: ClassVar[Callable[..., float] | None] = None
+    expected: ClassVar[Callable[..., float] | None] = None
     reference: ClassVar[str] = ""
     """Where it was published, if it was."""
     looks: ClassVar[bool] = False

@@ -26,6 +26,14 @@ def test_losses():
         assert np.array_equal(losses[t - 1][~near], (u < 0.5 + gap * wave)[~near])
 
 
+def test_a_sine():
+    n, rounds = 3, 400
+    losses = losses_of(Drift(gap=0.3, cycles=3.0, wave="sine"), n, rounds)
+    for t in range(1, rounds + 1):
+        mean = 0.5 + 0.3 * np.sin(2.0 * np.pi * (3.0 / rounds * (t - 1) + np.arange(n) / n))
+        assert np.array_equal(losses[t - 1], uniforms(17, t, n) < mean)
+
+
 def test_errors():
     with pytest.raises(ValueError, match=r"gap must be in \[0, 0.5\], got 0.6"):
         Drift(gap=0.6)

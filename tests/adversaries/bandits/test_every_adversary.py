@@ -14,8 +14,9 @@ from unbounded import Uniform, simulate
 from unbounded.adversaries import Phase
 from unbounded.adversaries.bandits import adversaries
 
-# Settings of those that cannot do without.
+# Settings of those that cannot do without, or would do nothing here.
 NEEDED = {
+    "MovesAway": {"window": 3, "share": 0.5},  # those that move it at random
     "Program": {"phases": [Phase(noise=0.5, reaction=1, spike_rate=0.2)]},
     "Replay": {"losses": np.random.default_rng(3).normal(size=(7, 4))},
 }
@@ -84,6 +85,27 @@ def test_an_entry_is_what_fill_writes(make):
     params, state = make().begin(4, ROUNDS, KEY)
     entries = [[cls.entry(params[2:], state, t, k) for k in range(4)] for t in range(1, ROUNDS + 1)]
     assert np.array_equal(entries, played(make()))
+
+
+def test_expected_losses_are_the_means(make):
+    cls = type(make())
+    if cls.expected is None:
+        return
+    total, squares, many = np.zeros(4), np.zeros(4), 20
+    q, out, means = np.full(4, 0.25), np.empty(4), np.empty(4)
+    for key in range(many):
+        params, state = make().begin(4, ROUNDS, key)
+        last, rng = -1, np.random.default_rng(key)
+        for t in range(1, ROUNDS + 1):
+            cls.fill(params[2:], state, t, last, q, out)
+            size = cls.expected(params[2:], state, t, means)
+            difference = (out - means) / size
+            total += difference
+            squares += difference * difference
+            last = int(rng.integers(4))
+    error = np.sqrt(squares)
+    assert (np.abs(total) < 4.0 * error).all()
+    assert (np.abs(total + 0.5 * np.sqrt(squares * many * ROUNDS)) > 4.0 * error).all()  # control
 
 
 def test_settings_are_documented_and_shown(make):

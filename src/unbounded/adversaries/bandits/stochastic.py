@@ -61,6 +61,15 @@ def _coin(params: Any, state: Any, t: int, k: int) -> float:
     return float(params[now + 2]) if lost else 0.0
 
 
+@kernel
+def _expected_coins(params: Any, state: Any, t: int, out: Any) -> float:
+    now = _AT + 1 if t > params[_AT] else 0
+    gap, best, size = params[now], int(params[now + 1]), params[now + 2]
+    for k in range(out.size):
+        out[k] = size * (0.5 - gap if k == best else 0.5)
+    return size if size > 0.0 else 1.0
+
+
 @adversary
 class StochasticGap(Adversary):
     """Losses 0 or 1 with mean 1/2, except for one arm whose mean is lower by ``gap``."""
@@ -70,6 +79,7 @@ class StochasticGap(Adversary):
 
     fill = _fill_coins
     entry = _coin
+    expected = _expected_coins
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, self.best % n, 1.0, math.inf
@@ -88,6 +98,7 @@ class LowerBound(Adversary):
 
     fill = _fill_coins
     entry = _coin
+    expected = _expected_coins
     reference = "Auer, Cesa-Bianchi, Freund & Schapire 2002, Theorem 5.1"
 
     def begin(self, n: int, rounds: int, key: int) -> tuple[Vector, Vector]:
@@ -107,6 +118,7 @@ class Switch(Adversary):
 
     fill = _fill_coins
     entry = _coin
+    expected = _expected_coins
 
     def params(self, n: int, rounds: int) -> Any:
         return self.gap, 0, 1.0, self.at * rounds, 3.0 * self.gap, 1, 1.0
@@ -121,6 +133,7 @@ class ZerosFirst(Adversary):
     best: int = setting(0, checked_whole, doc="The better arm.")
 
     fill = _fill_coins
+    expected = _expected_coins
 
     def params(self, n: int, rounds: int) -> Any:
         best = self.best % n
@@ -131,14 +144,26 @@ class ZerosFirst(Adversary):
 
 
 @kernel
+def _drifting_mean(params: Any, t: int, k: int, n: int) -> float:
+    gap, cycles_a_round, sine = params[0], params[1], params[2]
+    phase = cycles_a_round * (t - 1) + k / n
+    if sine:
+        return 0.5 + gap * math.sin(2.0 * math.pi * phase)
+    return 0.5 + gap * (4.0 * abs(phase - int(phase) - 0.5) - 1.0)  # a triangle between -1 and 1
+
+
+@kernel
 def _fill_drift(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
-    gap, cycles_a_round = params[0], params[1]
     stream = stream_of(state[0], t)
-    n = out.size
-    for k in range(n):
-        phase = cycles_a_round * (t - 1) + k / n
-        wave = 4.0 * abs(phase - int(phase) - 0.5) - 1.0  # a triangle between -1 and 1
-        out[k] = 1.0 if uniform_at(stream, k) < 0.5 + gap * wave else 0.0
+    for k in range(out.size):
+        out[k] = 1.0 if uniform_at(stream, k) < _drifting_mean(params, t, k, out.size) else 0.0
+
+
+@kernel
+def _expected_drift(params: Any, state: Any, t: int, out: Any) -> float:
+    for k in range(out.size):
+        out[k] = _drifting_mean(params, t, k, out.size)
+    return 1.0
 
 
 @adversary
@@ -151,11 +176,15 @@ class Drift(Adversary):
     cycles: float = setting(
         3.5, checked_at_least, 0.0, doc="How often each arm goes up and down during the play."
     )
+    wave: Literal["triangle", "sine"] = setting(
+        "triangle", one_of, ("triangle", "sine"), doc="Along what curve."
+    )
 
     fill = _fill_drift
+    expected = _expected_drift
 
     def params(self, n: int, rounds: int) -> Any:
-        return self.gap, self.cycles / rounds
+        return self.gap, self.cycles / rounds, self.wave == "sine"
 
 
 Pattern = Literal["positive", "negative", "mixed", "alternating"]
