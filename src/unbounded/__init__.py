@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from unbounded.bandits.baselines.ada_tinf import AdaTINF
     from unbounded.bandits.baselines.ahb import AHB
     from unbounded.bandits.baselines.banker import Banker
+    from unbounded.bandits.baselines.discounted_ucb import DiscountedUCB
     from unbounded.bandits.baselines.doubling_tsallis_inf import DoublingTsallisINF
     from unbounded.bandits.baselines.epsilon_greedy import EpsilonGreedy
     from unbounded.bandits.baselines.exp3 import Exp3
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from unbounded.bandits.baselines.log_thompson import LogThompson
     from unbounded.bandits.baselines.robust_ucb import RobustUCB
     from unbounded.bandits.baselines.sf_mab import SFMAB
+    from unbounded.bandits.baselines.sliding_window_ucb import SlidingWindowUCB
     from unbounded.bandits.baselines.solo_ftrl import SOLOFTRL
     from unbounded.bandits.baselines.tsallis_inf import TsallisINF
     from unbounded.bandits.baselines.tsallis_inf_rv import TsallisINFRV
@@ -73,6 +75,7 @@ _NAMES = {
     "bandits.baselines.ada_tinf": "AdaTINF",
     "bandits.baselines.ahb": "AHB",
     "bandits.baselines.banker": "Banker",
+    "bandits.baselines.discounted_ucb": "DiscountedUCB",
     "bandits.baselines.doubling_tsallis_inf": "DoublingTsallisINF",
     "bandits.baselines.epsilon_greedy": "EpsilonGreedy",
     "bandits.baselines.exp3": "Exp3",
@@ -85,6 +88,7 @@ _NAMES = {
     "bandits.baselines.log_thompson": "LogThompson",
     "bandits.baselines.robust_ucb": "RobustUCB",
     "bandits.baselines.sf_mab": "SFMAB",
+    "bandits.baselines.sliding_window_ucb": "SlidingWindowUCB",
     "bandits.baselines.solo_ftrl": "SOLOFTRL",
     "bandits.baselines.tsallis_inf": "TsallisINF",
     "bandits.baselines.tsallis_inf_rv": "TsallisINFRV",
@@ -149,10 +153,11 @@ __all__ = [
     "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
     "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostSCB", "CostSCBIX",
-    "CostSCBRL", "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P",
-    "Exp3S", "ExploreThenCommit", "IndependentSCB", "LayeredMDP", "Learner", "LogThompson",
-    "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner",
-    "PythonMDPLearner", "Recommendation", "RobustUCB", "ScaleWarning", "Simulation",
-    "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare",
-    "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
+    "CostSCBRL", "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer",
+    "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "IndependentSCB", "LayeredMDP", "Learner",
+    "LogThompson", "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan", "PolicyOptimization",
+    "PythonLearner", "PythonMDPLearner", "Recommendation", "RobustUCB", "ScaleWarning",
+    "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF",
+    "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate", "simulate_mdp",
+    "warm",
 ]  # fmt: skip
