@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
 from unbounded import UCB1, DiscountedUCB, SlidingWindowUCB, simulate
 from unbounded.adversaries import Replay
-from unbounded.core.discount import discount_of
 
 N, ROUNDS = 4, 8000
 
@@ -45,16 +42,6 @@ def test_without_forgetting_it_is_not():
 def test_a_wrong_range_spoils_it():
     """Losses of a thousandth of the range that was given look all alike."""
     assert excess(DiscountedUCB(N, half_life=300), scale=1e-3) > 0.9
-
-
-@pytest.mark.parametrize("half_life", [2, 7, 30])
-def test_the_discount_is_the_nearest_float(half_life):
-    """In rational numbers: the two halves of the gap to its neighbors enclose the root."""
-    half, found = Fraction(1, 2), Fraction(discount_of(half_life))
-    assert (
-        (found - Fraction(1, 2**54)) ** half_life < half < (found + Fraction(1, 2**54)) ** half_life
-    )
-    assert not (found + Fraction(1, 2**53)) ** half_life < half  # the control: another float
 
 
 @pytest.mark.parametrize("window", [1, 5])

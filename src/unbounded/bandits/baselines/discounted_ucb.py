@@ -16,7 +16,7 @@ import numpy as np
 
 from unbounded.core.arrays import Arm, Count, Round, Sizes, require
 from unbounded.core.clipping import to_unit
-from unbounded.core.discount import discount_of
+from unbounded.core.discounting import checked_half_life
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_constant, checked_count, checked_range
@@ -105,7 +105,8 @@ class DiscountedUCB(Learner):
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,
     ) -> None:
-        n_arms, half_life = checked_count("n_arms", n_arms), checked_count("half_life", half_life)
+        n_arms = checked_count("n_arms", n_arms)
+        gamma = checked_half_life("half_life", half_life).decay
         width = checked_constant("width", width)
         loss_range = checked_range("loss_range", loss_range)
-        self._start(Params(n_arms, *loss_range, discount_of(half_life), width), seed)
+        self._start(Params(n_arms, *loss_range, gamma, width), seed)
