@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from unbounded.bandits.baselines.ada_tinf import AdaTINF
     from unbounded.bandits.baselines.ahb import AHB
     from unbounded.bandits.baselines.banker import Banker
+    from unbounded.bandits.baselines.discounted_thompson import DiscountedThompson
     from unbounded.bandits.baselines.discounted_ucb import DiscountedUCB
     from unbounded.bandits.baselines.doubling_tsallis_inf import DoublingTsallisINF
     from unbounded.bandits.baselines.epsilon_greedy import EpsilonGreedy
@@ -75,6 +76,7 @@ _NAMES = {
     "bandits.baselines.ada_tinf": "AdaTINF",
     "bandits.baselines.ahb": "AHB",
     "bandits.baselines.banker": "Banker",
+    "bandits.baselines.discounted_thompson": "DiscountedThompson",
     "bandits.baselines.discounted_ucb": "DiscountedUCB",
     "bandits.baselines.doubling_tsallis_inf": "DoublingTsallisINF",
     "bandits.baselines.epsilon_greedy": "EpsilonGreedy",
@@ -153,11 +155,11 @@ __all__ = [
     "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
     "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostSCB", "CostSCBIX",
-    "CostSCBRL", "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer",
-    "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "IndependentSCB", "LayeredMDP", "Learner",
-    "LogThompson", "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan", "PolicyOptimization",
-    "PythonLearner", "PythonMDPLearner", "Recommendation", "RobustUCB", "ScaleWarning",
-    "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF",
-    "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate", "simulate_mdp",
-    "warm",
+    "CostSCBRL", "DiscountedThompson", "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy",
+    "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "IndependentSCB",
+    "LayeredMDP", "Learner", "LogThompson", "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan",
+    "PolicyOptimization", "PythonLearner", "PythonMDPLearner", "Recommendation", "RobustUCB",
+    "ScaleWarning", "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV",
+    "UniINF", "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate",
+    "simulate_mdp", "warm",
 ]  # fmt: skip

@@ -105,7 +105,8 @@ def test_claims_agree_with_what_happens(example):
 
 def test_only_epsilon_greedy_minds_ties(example):
     parted = [found.startswith("until") for found in row(example)]
-    assert any(parted) == (example.spec.name == "EpsilonGreedy")
+    means = example.spec.name == "EpsilonGreedy" and "step" not in example.settings
+    assert any(parted) == means  # exponential averages of these losses never tie
     assert not any(parted[:4])
 
 

@@ -5,21 +5,36 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unbounded import UCB1, DiscountedUCB, SlidingWindowUCB, simulate
+from unbounded import (
+    UCB1,
+    DiscountedThompson,
+    DiscountedUCB,
+    EpsilonGreedy,
+    LogThompson,
+    SlidingWindowUCB,
+    simulate,
+)
 from unbounded.adversaries import Replay
 
 N, ROUNDS = 4, 8000
 
 
-def coins(scale: float = 1.0) -> np.ndarray:
-    """Coins of which the best one gets worse than the second, half-way."""
-    means = np.array([[0.1, 0.5, 0.9, 0.9], [0.9, 0.5, 0.9, 0.9]])[np.arange(ROUNDS) * 2 // ROUNDS]
-    return scale * (np.random.default_rng(3).uniform(size=(ROUNDS, N)) < means)
+MEANS = np.array([[0.1, 0.5, 0.9, 0.9], [0.9, 0.5, 0.9, 0.9]])[np.arange(ROUNDS) * 2 // ROUNDS]
 
 
-def excess(learner, scale: float = 1.0) -> float:
+def coins() -> np.ndarray:
+    """Losses of which the best one gets worse than the second, half-way: 0 or 1."""
+    return np.random.default_rng(3).uniform(size=(ROUNDS, N)) < MEANS
+
+
+def log_normal() -> np.ndarray:
+    """The same means, for positive losses."""
+    return MEANS * np.exp(0.5 * np.random.default_rng(4).standard_normal((ROUNDS, N)))
+
+
+def excess(learner, losses: np.ndarray) -> float:
     """How much more than arm 1 it pays in the second half, in units of uniform play."""
-    losses, half = coins(scale), ROUNDS // 2
+    half = ROUNDS // 2
     result = simulate(learner, Replay(losses), ROUNDS, 2, 0, checkpoints=[half, ROUNDS])
     best = [losses[:t].sum(axis=0).min() for t in (half, ROUNDS)]
     paid = result.regret.mean(axis=0) + best
@@ -27,21 +42,30 @@ def excess(learner, scale: float = 1.0) -> float:
     return float((paid[1] - paid[0] - later[1]) / (later.mean() - later[1]))
 
 
-@pytest.mark.parametrize(
-    "learner", [DiscountedUCB(N, half_life=300), SlidingWindowUCB(N, window=600)]
-)
-def test_a_changing_best_arm_is_followed(learner):
-    assert excess(learner) < 0.5
+FORGETFUL = [  # with the same learner that does not forget
+    (DiscountedUCB(N, half_life=300), UCB1(N), coins),
+    (SlidingWindowUCB(N, window=600), UCB1(N), coins),
+    (EpsilonGreedy(N, epsilon=0.1, step=0.05), EpsilonGreedy(N, epsilon=0.1), coins),
+    (DiscountedThompson(N, half_life=300), LogThompson(N), log_normal),
+]
 
 
-def test_without_forgetting_it_is_not():
-    """The control."""
-    assert excess(UCB1(N)) > 0.8
+@pytest.mark.parametrize(("learner", "control", "losses"), FORGETFUL)
+def test_a_changing_best_arm_is_followed(learner, control, losses):
+    assert excess(learner, 1.0 * losses()) < 0.5
+    assert excess(control, 1.0 * losses()) > 0.7
 
 
-def test_a_wrong_range_spoils_it():
+@pytest.mark.parametrize("make", [lambda: DiscountedUCB(N, half_life=300), lambda: UCB1(N)])
+def test_a_wrong_range_spoils_it(make):
     """Losses of a thousandth of the range that was given look all alike."""
-    assert excess(DiscountedUCB(N, half_life=300), scale=1e-3) > 0.9
+    assert excess(make(), 1e-3 * coins()) > 0.9
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e100])
+def test_no_range_is_needed(scale):
+    assert excess(DiscountedThompson(N, half_life=300), scale * log_normal()) < 0.5
+    assert excess(EpsilonGreedy(N, epsilon=0.1, step=0.05), scale * coins()) < 0.5
 
 
 @pytest.mark.parametrize("window", [1, 5])

@@ -3,6 +3,7 @@
 Scale-free without trying, and hard to beat where the losses are independent draws; no guarantee
 against an adversary. epsilon_t = min(1, (n / t)^(1/3)), the rate of explore-then-commit. Arms whose
 means tie are told apart by rounding, which factors other than powers of two, and shifts, change.
+With ``step``, means are exponential averages: the last loss of an arm has at least that weight.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from unbounded.validation import checked_count, checked_part
 class Params(NamedTuple):
     n: int
     epsilon: float  # 0: the fading rate
+    step: float  # the least weight of a new loss; 0: means over all losses
 
 
 class State(NamedTuple):
@@ -42,7 +44,7 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     """Learn from the loss of ``arm``."""
     n, t, pulls, means, q = params.n, state.t + 1, state.pulls, state.means, state.law.q
     pulls[arm] += 1.0
-    weight = 1.0 / pulls[arm]
+    weight = max(1.0 / pulls[arm], params.step)
     means[arm] = (1.0 - weight) * means[arm] + weight * loss  # loss - mean could overflow
     best = 0  # the smallest mean among the arms that were pulled
     unpulled = 0
@@ -70,20 +72,31 @@ class EpsilonGreedy(Learner):
     ----------
     epsilon : float, optional
         The share of uniform exploration; by default it fades as (n / t)^(1/3).
+    step : float, optional
+        For losses whose means change: the weight that the last loss of an arm has in its mean, once
+        it was pulled 1 / step times. Set ``epsilon`` with it, because exploration that fades finds
+        no arm that has become better.
     """
 
     spec = BanditSpec.of(
         __name__,
-        reference="folklore; Sutton & Barto, section 2.2",
-        guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses",
+        reference="folklore; Sutton & Barto, sections 2.2 and 2.5",
+        guarantee="none against adversaries; O(n^(1/3) T^(2/3)) for independent losses, without "
+        "epsilon and step",
         scale_free=True,
         translation_invariant=True,
-        examples=({}, {"epsilon": 0.1}),
+        examples=({}, {"epsilon": 0.1}, {"epsilon": 0.1, "step": 0.05}),
     )
 
     def __init__(
-        self, n_arms: SupportsIndex, *, epsilon: float | None = None, seed: Seed = None
+        self,
+        n_arms: SupportsIndex,
+        *,
+        epsilon: float | None = None,
+        step: float | None = None,
+        seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         epsilon = None if epsilon is None else checked_part("epsilon", epsilon)
-        self._start(Params(n_arms, epsilon or 0.0), seed)
+        step = None if step is None else checked_part("step", step)
+        self._start(Params(n_arms, epsilon or 0.0, step or 0.0), seed)

@@ -1,0 +1,146 @@
+"""Thompson sampling that forgets, on the logarithms of the losses.
+
+The model of `log_thompson`, whose sums are discounted as Raj & Kalyani (2017) discount those of
+Bernoulli rewards: in every round, the sums of every arm are multiplied by gamma = 2^(-1/half_life).
+So s, the weight of an arm's losses, replaces their number, and Q is the discounted sum of squared
+deviations from the discounted mean of the logarithms. It follows no paper line by line.
+
+The mean of an arm is drawn from Student's distribution with f = s - 3 degrees of freedom and the
+scale sqrt((Q / s) / f); where s < 4, with one degree of freedom and f = s / 4 in the scale, so that
+it is the more uncertain the more is forgotten. Each arm is played five times at first, and again
+whenever its s is below 1: its losses may all have been the same, and Q is then 0.
+
+Draws, and losses of at most 0, are treated as in `log_thompson`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple, SupportsIndex
+
+import numpy as np
+
+from unbounded.bandits.baselines.log_thompson import student
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Values, Vector, require
+from unbounded.core.discounting import checked_half_life
+from unbounded.core.random import stream_of, uniform_at
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.validation import checked_count
+
+_MOST_BITS = 2200.0  # between the logarithms of two losses
+_FIRST_PLAYS = 5.0
+_BITS = Values(-_MOST_BITS, _MOST_BITS)
+
+
+class Params(NamedTuple):
+    n: int
+    gamma: float
+    stream: int
+
+
+class State(NamedTuple):
+    t: Round
+    clipped: Count  # losses of at most 0
+    best: Arm  # the arm of round t
+    first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
+    e: Annotated[int, _BITS]  # the exponent of that loss
+    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # log2(smallest loss / first loss) so far
+    plays: CountsBelowT  # (n,)
+    weights: Sizes  # (n,) s of every arm
+    means: Annotated[Vector, _BITS]  # (n,) of y = log2(loss / first loss)
+    squares: Sizes  # (n,) Q of every arm
+
+    def check(self, params: Params) -> None:
+        require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
+        require(np.all(self.weights <= self.plays), "there are no such weights")
+        require(np.all(self.squares <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
+
+
+def init(params: Params) -> State:
+    """Arm 0 first."""
+    n = params.n
+    return State(1, 0, 0, 1.0, 0, 0.0, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n))
+
+
+@kernel
+def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
+    """Learn from the loss of ``arm``."""
+    t, first, e, least = state.t + 1, state.first, state.e, state.least
+    plays, weights, means, squares = state.plays, state.weights, state.means, state.squares
+    y = least  # log2(loss / first loss)
+    if loss > 0.0:  # exponents apart: a power of two changes nothing
+        mantissa, exponent = math.frexp(loss)
+        logarithm = math.log2(mantissa)
+        if first == 1.0:
+            first, e = logarithm, exponent
+        y = (exponent - e) + (logarithm - first)
+        least = min(least, y)
+    for i in range(params.n):
+        weights[i] *= params.gamma
+        squares[i] *= params.gamma
+    plays[arm] += 1.0
+    weights[arm] += 1.0
+    change = y - means[arm]
+    means[arm] += change / weights[arm]
+    squares[arm] = max(0.0, squares[arm] + change * (y - means[arm]))
+    best = 0
+    lowest = math.inf
+    stream = stream_of(float(params.stream), t)
+    for i in range(params.n):
+        s = weights[i]
+        if plays[i] < _FIRST_PLAYS or s < 1.0:
+            best = i
+            break
+        spread = math.sqrt(squares[i] / s / max(s - 3.0, 0.25 * s))
+        mu = means[i] + spread * student(
+            uniform_at(stream, 2 * i), uniform_at(stream, 2 * i + 1), max(s - 3.0, 1.0)
+        )
+        if mu < lowest:
+            best, lowest = i, mu
+    clipped = state.clipped + (loss <= 0.0)
+    return State(t, clipped, best, first, e, least, plays, weights, means, squares)
+
+
+class DiscountedThompson(Learner):
+    """Thompson sampling that forgets, for positive losses that are log-normal, or nearly so.
+
+    It is given no range. It assumes that losses are positive, independent draws between changes,
+    and that arms may be ranked by the geometric means of their losses: it underrates rare huge
+    losses. No regret bound is known for it.
+
+    Parameters
+    ----------
+    half_life : int
+        In how many rounds the weight of a loss falls to one half. Every arm is played about once
+        per half-life, so that it should be a multiple of the number of arms.
+    stream : int
+        Which random numbers the posteriors are drawn with; they are fixed before the play.
+    seed : int or SeedSequence, optional
+        Of no effect.
+
+    Notes
+    -----
+    A loss of at most 0 is taken as the least positive one so far, and counted in ``clipped``.
+    """
+
+    spec = BanditSpec.of(
+        __name__,
+        reference="the conjugate normal model on logarithms; discounted as in Raj & Kalyani 2017",
+        guarantee="none",
+        scale_free=True,
+        examples=({"half_life": 100},),
+    )
+
+    def __init__(
+        self,
+        n_arms: SupportsIndex,
+        *,
+        half_life: SupportsIndex,
+        stream: SupportsIndex = 0,
+        seed: Seed = None,
+    ) -> None:
+        n_arms = checked_count("n_arms", n_arms)
+        gamma = checked_half_life("half_life", half_life).decay
+        stream = checked_count("stream", stream, least=0)
+        self._start(Params(n_arms, gamma, stream), seed)
