@@ -280,7 +280,8 @@ class CostSCB(Learner):
                 raise ArgumentValueError(
                     "half_life", f"must exceed the number of outliers, {K - 1}, got {weights.h}"
                 )
-            K = min(K, weights.h)
+            most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)
+            K = min(K, weights.h, most) if growing else K
             self.spec = discounted_cost_scb.SPEC
             params = discounted_cost_scb.Params(
                 n_arms, least, K, growing, tuning, rate, implicit, weights

@@ -12,7 +12,7 @@ import math
 from typing import Annotated, NamedTuple
 
 from unbounded.core import discounting
-from unbounded.core.arrays import Count, Round, Size, Values, require
+from unbounded.core.arrays import ROUNDING, Count, Round, Size, Values, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
 from unbounded.core.scaled import LARGEST, ldexp
 from unbounded.core.simplex import tsallis_arms
@@ -59,7 +59,8 @@ class State(NamedTuple):
         require(memory.g <= self.N <= memory.N * (1.0 + 1e-6), "there are no such weights")
         require(self.clipped + self.below < t, "there are no so many losses")
         if params.tuning == SCALE:
-            require(self.V >= 0.06 or self.blocks.peak == 0.0, "no such squares")
+            least = self.blocks.peak * self.blocks.peak
+            require(least * (1.0 - ROUNDING) <= self.V, "no such squares")
         self.arms.check_for(2 * t)
 
 
@@ -76,7 +77,8 @@ def init(params: Params) -> State:
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from p_t; the ask_info is p_{t,k} + gamma_t."""
     arm, p_k = tsallis_arms.draw(state.arms, word)
-    return arm, p_k, p_k + params.nu / (params.n + state.N / state.memory.g)
+    g = state.memory.g
+    return arm, p_k, p_k + params.nu * g / (params.n * g + state.N)  # gamma_t = nu / (n + N / g)
 
 
 @kernel
@@ -94,11 +96,14 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
     if params.growing:
         m = max(m, min(params.K, math.ceil(math.sqrt(n * (memory.N / memory.g)))))
     blocks, d, power = discounting.followed(state.blocks, lower, m, memory.g, ended, True)
-    factor = ldexp(1.0, power)  # of all sums: 1/2 at the end of a block, 2^-d, and the new unit
-    N = (0.5 if ended else 1.0) * state.N
-    N = memory.g + (ldexp(N, -d) if d > 0 else N)
-    Z = Z * factor * factor  # one by one: 4^-d may underflow where the product does not
-    V = state.V * factor * factor
+    N, V, factor = state.N, state.V, 1.0
+    if ended or d > 0:
+        N = ldexp(N, -d - 1 if ended else -d)
+    if power != 0:  # of all sums: 1/2 at the end of a block, 2^-d, and the new unit
+        factor = ldexp(1.0, power)
+        Z = Z * factor * factor  # one by one: 4^-d may underflow where the product does not
+        V = V * factor * factor
+    N += memory.g
     if params.tuning == PAID:  # tuning B
         W = blocks.peak * blocks.peak + Z
     else:  # tuning A

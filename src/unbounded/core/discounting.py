@@ -14,18 +14,27 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Count, Size, Values, Vector, require
+from unbounded.core.arrays import (
+    LARGEST_EXPONENT,
+    Count,
+    Size,
+    Values,
+    Vector,
+    close,
+    require,
+)
 from unbounded.core.ceiling import above
 from unbounded.core.scaled import ldexp
 from unbounded.jit.kernel import kernel
 from unbounded.validation import ArgumentValueError, checked_count
 
 FALL = 4  # theta = 2^4: a scale that falls further is followed at once
-_MOST_HALF_LIFE = 2**52
-_LARGEST_UNIT = 2.0**50  # of an exponent: it falls by one per block while all losses are the lower
+_MOST_HALF_LIFE = 2**30  # a clock that jumps by half-lives stays below 2^53
+_LEAST_UNIT = -(2.0**50)  # of an exponent: it falls by one per block while all losses are the lower
+_NOTHING = -5000  # 2^-5000 of anything is 0; C's ldexp takes exponents of 32 bits
 
 Weight = Annotated[float, Values(1.0, 2.0 + 1e-6)]
-Unit = Annotated[int, Values(-_LARGEST_UNIT, _LARGEST_UNIT, whole=True)]
+Unit = Annotated[int, Values(_LEAST_UNIT, LARGEST_EXPONENT, whole=True)]
 
 
 class HalfLife(NamedTuple):
@@ -45,8 +54,10 @@ class Memory(NamedTuple):
 
     def check_for(self, half_life: HalfLife, t: int) -> None:
         """Reject weights that no ``t - 1`` rounds can have made."""
-        require(self.pos == (t - 1) % half_life.h, "its block is at another round")
-        require(self.g <= self.N <= self.g * min(t, 1.4427 * half_life.h + 2.0) * (1.0 + 1e-6),
+        h = half_life.h
+        require(self.pos == (t - 1) % h, "its block is at another round")
+        require(close(self.g, 2.0 ** (self.pos / h)), "its round has another weight")
+        require(self.g <= self.N <= self.g * min(t, 1.4427 * h + 2.0) * (1.0 + 1e-6),
                 "there are no such weights")  # fmt: skip
 
 
@@ -57,7 +68,7 @@ def checked_half_life(name: str, value: SupportsIndex) -> HalfLife:
     """Return the weights of a half-life in rounds; or raise a clear error."""
     h = checked_count(name, value)
     if h > _MOST_HALF_LIFE:
-        raise ArgumentValueError(name, f"must be at most 2**52, got {h}: None never forgets")
+        raise ArgumentValueError(name, f"must be at most 2**30, got {h}: None never forgets")
     with localcontext() as exact:  # the same on every platform, unlike the C library's exp2
         exact.prec = 50
         ratio = Decimal(2) ** (Decimal(1) / h)
@@ -85,7 +96,7 @@ def decayed(half_life: HalfLife, late: int) -> float:
                 weight *= factor
             factor *= factor
             rest //= 2
-        weight = ldexp(weight, -min(late // half_life.h, 5000))
+        weight = ldexp(weight, max(-(late // half_life.h), _NOTHING))
     return weight
 
 
@@ -110,6 +121,9 @@ class Blocks(NamedTuple):
         C, exponent = above(lower, self.at)
         fits = C == 0.0 == self.C or ldexp(C, exponent - self.e) == self.C
         require(fits and self.peak >= self.C, "a threshold does not fit its loss")
+        U, exponent = above(lower, self.top)  # of which weights below 2 made the peak
+        made = (U > 0.0) == (self.peak > 0.0) and ldexp(self.peak, self.e - exponent) <= 2.1 * U
+        require(made, "there is no such unit")
 
 
 def new_blocks(lower: float, K: int) -> Blocks:
@@ -179,4 +193,4 @@ def followed(
         unit = old_unit
     C = ldexp(mantissa, exponent - unit)
     moved = Blocks(after, C, top, ldexp(old, old_unit - unit), unit, now, before)
-    return moved, d, e - unit - halvings - d if peak > 0.0 else 0
+    return moved, d, max(e - unit - halvings - d, _NOTHING) if peak > 0.0 else 0

@@ -21,7 +21,7 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
 from unbounded.learners.base import BELOW, EMPTY, AskTell
 from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, Ask, BanditSpec
+from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.learners.tickets import Choice
 from unbounded.validation import checked_loss, checked_losses
 
@@ -125,7 +125,7 @@ class Learner(AskTell[Choice]):
                 steps.ask_and_count if self._counts else steps.ask
             )
             if self.spec.clocked:
-                ask_info = Ask(float(ask_info.info), int(ask_info.clock))
+                ask_info = float(ask_info[0]), int(ask_info[1])
             else:
                 ask_info = float(ask_info)
             return int(arm), float(probability), ask_info, int(number)
@@ -386,7 +386,7 @@ class Learner(AskTell[Choice]):
         if self.spec.clocked:
             (asked_at,) = clock
             documents.whole_number(asked_at, int(self._scalar("clock")) + 1)
-            return arm, probability, Ask(ask_info, asked_at), number
+            return arm, probability, (ask_info, asked_at), number
         if clock:
             raise ValueError(f"choice {number} remembers too much")
         return arm, probability, ask_info, number

@@ -24,33 +24,44 @@ from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS,
 class Entries(NamedTuple):
     """An algorithm's steps over its buffer, compiled."""
 
-    ask: Any  # buffer -> arm (-1: no random words left), probability, ask_info, number
-    tell: Any  # buffer, arm, ask_info, number, loss
+    ask: Any  # buffer -> arm (-1: no random words left), probability, record, number
+    tell: Any  # buffer, arm, record, number, loss
     look: Any  # buffer, q
     scale: Any  # buffer -> float
     ask_and_count: Any  # as ask, and then the algorithm's ``asked``
 
 
 @kernel
-def _remember_info(state: Any, ask_info: float) -> float:
+def _info(state: Any, ask_info: float) -> float:
     return ask_info
 
 
 @kernel
-def _remember_clock(state: Any, ask_info: float) -> Ask:
-    return Ask(ask_info, state.clock)
+def _same(record: float) -> float:
+    return record
 
 
-def remembering(spec: BanditSpec) -> Any:
-    """Return the kernel ``(state, ask_info) -> `` what ``update`` gets of an ask."""
-    return _remember_clock if spec.clocked else _remember_info
+@kernel
+def _info_and_clock(state: Any, ask_info: float) -> tuple[float, int]:
+    return ask_info, state.clock
+
+
+@kernel
+def _ask_of(record: tuple[float, int]) -> Ask:
+    return Ask(record[0], record[1])
+
+
+def remembering(spec: BanditSpec) -> tuple[Any, Any]:
+    """Return the kernels ``(state, ask_info) -> record`` of an ask, and ``record -> `` what
+    ``update`` gets of it. A record is made of plain numbers: those cross to Python fast."""
+    return (_info_and_clock, _ask_of) if spec.clocked else (_info, _same)
 
 
 @cache
 def entries(spec: BanditSpec) -> Entries:
     """Return the compiled entries of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
-    remembered = remembering(spec)
+    record_of, ask_of = remembering(spec)
     act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
     asked_of: Any = spec.asked
 
@@ -58,15 +69,15 @@ def entries(spec: BanditSpec) -> Entries:
         buffer = borrowed(owner)
         asked, state = int(buffer[ASKED]), state_of(buffer)
         if buffer[ASKED] == buffer[DRAWN]:
-            return -1, 0.0, remembered(state, 0.0), asked
+            return -1, 0.0, record_of(state, 0.0), asked
         buffer[ASKED] += 1.0
         word = words(buffer)[FIRST_WORD + asked % WORDS]
         arm, probability, ask_info = act(params_of(buffer), state, word)
-        return arm, probability, remembered(state, ask_info), asked
+        return arm, probability, record_of(state, ask_info), asked
 
-    def tell(owner: Any, arm: int, ask_info: Any, number: int, loss: Any) -> None:
+    def tell(owner: Any, arm: int, record: Any, number: int, loss: Any) -> None:
         buffer = borrowed(owner)
-        pack(buffer, update(params_of(buffer), state_of(buffer), arm, ask_info, loss))
+        pack(buffer, update(params_of(buffer), state_of(buffer), arm, ask_of(record), loss))
         buffer[TOLD + number % RING] = number  # with the update, whoever is interrupted
 
     def look(owner: Any, q: Any) -> None:

@@ -54,7 +54,7 @@ def loops(spec: BanditSpec) -> Loops:
     """Return the compiled loops of an algorithm; made on first use."""
     params_of, state_of, pack = spec.packing.compiled
     act, update, distribution = spec.act, spec.update, spec.distribution
-    remembered = remembering(spec)
+    record_of, ask_of = remembering(spec)
     feedback = _of_all_arms if spec.feedback == "full" else _of_the_arm
 
     def run(
@@ -81,7 +81,7 @@ def loops(spec: BanditSpec) -> Loops:
                     ledger.tally_expected(book, q, block[row])
                 arm, _, ask_info = act(params, state, words[start + row])
                 ledger.tally_played(book, block[row, arm])
-                ask = remembered(state, ask_info)
+                ask = ask_of(record_of(state, ask_info))
                 state = update(params, state, arm, ask, feedback(block, row, arm))
         book[ARM] = arm
         pack(buffer, state)
@@ -103,7 +103,7 @@ def loops(spec: BanditSpec) -> Loops:
             loss = loss_of(adversary_params, adversary_state, t + i, arm)
             losses[last] = loss
             ledger.tally_some(book, cumulative, losses)
-            state = update(params, state, arm, remembered(state, ask_info), loss)
+            state = update(params, state, arm, ask_of(record_of(state, ask_info)), loss)
         pack(buffer, state)
 
     loop, on_demand = spec.entry(run, nogil=True), spec.entry(run_on_demand, nogil=True)
