@@ -199,8 +199,7 @@ class Played(Results):
     def _regret_over(self, size: NDArray[np.float64], pseudo: bool) -> NDArray[np.float64]:
         """Return regret divided by a size in the same unit: finite at every scale."""
         regret = (self._expected if pseudo else self._paid) - self._best
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(size > 0.0, regret / size, 0.0)
+        return over(regret, size)
 
     @abstractmethod
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -227,6 +226,12 @@ class Played(Results):
 
 def _later(name: str) -> Any:
     return import_module(f"unbounded.results.{name}")
+
+
+def over(regret: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return regret divided by a size in the same unit, 0 where that is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(size > 0.0, regret / size, 0.0)
 
 
 def name_of(adversary: object) -> str:

@@ -56,7 +56,7 @@ SCALE, EPISODES, KEY, OWN = range(4)  # slots of the params of an adversary for 
 
 _V = types.float64[::1]
 _ENTRY = types.float64(_V, _V, types.int64, types.int64)
-_FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
+FILL_ROWS = types.void(_V, _V, types.int64, types.int64, _V, types.float64[:, ::1])
 _FILL_PAIRS = types.void(_V, types.int64, _V, types.int64[:, ::1], _V)
 
 A = TypeVar("A")
@@ -238,7 +238,7 @@ class MDPAdversary(_Settings):
 
 @cache
 def _rows(given: Any) -> Pointer:
-    fill = _as_kernel(given)
+    fill = as_kernel(given)
 
     def rows(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
         scale, shift = params[0], params[1]
@@ -248,12 +248,12 @@ def _rows(given: Any) -> Pointer:
                 for k in range(out.shape[1]):
                     out[row, k] = scale * out[row, k] + shift
 
-    return Pointer(_made_for(given, rows), _FILL_ROWS)
+    return Pointer(_made_for(given, rows), FILL_ROWS)
 
 
 @cache
 def _loss_of(given: Any) -> Pointer:
-    entry = _as_kernel(given)
+    entry = as_kernel(given)
 
     def loss_of(params: Any, state: Any, t: int, k: int) -> float:
         loss = entry(params[2:], state, t, k)
@@ -265,7 +265,7 @@ def _loss_of(given: Any) -> Pointer:
 
 @cache
 def _losses(given: Any) -> Pointer:
-    fill = _as_kernel(given)
+    fill = as_kernel(given)
 
     def losses(params: Any, t: int, q: Any, lay: Any, out: Any) -> None:
         fill(params, t, q, lay, out)
@@ -273,7 +273,8 @@ def _losses(given: Any) -> Pointer:
     return Pointer(_made_for(given, losses), _FILL_PAIRS)
 
 
-def _as_kernel(given: Any) -> Any:
+def as_kernel(given: Any) -> Any:
+    """Return a kernel, of a function too."""
     return given if hasattr(given, "py_func") else counting_kernel(given)
 
 

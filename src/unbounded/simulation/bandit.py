@@ -17,12 +17,13 @@ from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import root_of
-from unbounded.results import BANDITS, Played, Shown, name_of
+from unbounded.results import BANDITS, Played, Shown, name_of, over
 from unbounded.simulation import bandit_loops
 from unbounded.simulation.adversary import Adversary
 from unbounded.simulation.bandit_loops import PythonAdversary
+from unbounded.simulation.dynamic import ROWS, checked_switches
 from unbounded.simulation.errors import adversary_errors
-from unbounded.validation import checked_count, checked_function, recorded_rounds
+from unbounded.validation import checked_count, checked_flag, checked_function, recorded_rounds
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -42,6 +43,8 @@ class Simulation(Played):
         How many losses the learner has clipped.
     threshold : array
         The learner's ``scale``: its clipping threshold or range, at most the largest float.
+    switches : int or None
+        How many switches the sequence of `switching_regret` may have, if it was followed.
 
     Examples
     --------
@@ -58,6 +61,13 @@ class Simulation(Played):
     length: ClassVar[str] = "rounds"
 
     threshold: NDArray[np.float64]
+    switches: int | None = None
+    # With dynamic=True: sums as `dynamic.recorded` has them.
+    _smallest: NDArray[np.float64] | None = None
+    _sequence: NDArray[np.float64] | None = None
+    _gaps: NDArray[np.float64] | None = None
+    _best_probability: NDArray[np.float64] | None = None
+    _changes: NDArray[np.float64] | None = None
 
     @property
     def largest_loss(self) -> NDArray[np.float64]:
@@ -85,6 +95,45 @@ class Simulation(Played):
             raise ValueError(f"to must be 'scale' or 'range', got {to!r}")
         return self._regret_over(size, pseudo)
 
+    @property
+    def dynamic_regret(self) -> NDArray[np.float64]:
+        """Realized regret against the best arm of each round; needs ``dynamic=True``."""
+        smallest = _followed_by("dynamic=True", self._smallest)
+        with np.errstate(over="ignore"):
+            return (self._paid - smallest) / self._unit
+
+    @property
+    def switching_regret(self) -> NDArray[np.float64]:
+        """Realized regret against the best sequence with few switches; needs ``switches=``."""
+        sequence = _followed_by("switches=", self._sequence)
+        with np.errstate(over="ignore"):
+            return (self._paid - sequence) / self._unit
+
+    @property
+    def dynamic_pseudo_regret(self) -> NDArray[np.float64]:
+        """Expected regret against the arm with the smallest expected loss in each round.
+
+        The sum of (<q_t, m_t> - min m_t) / s_t, where m_t are the expected losses and s_t is the
+        scale of round t; needs ``dynamic=True`` and an adversary that declares them.
+        """
+        return _followed_by("dynamic=True and an adversary with `expected`", self._gaps)
+
+    @property
+    def best_changes(self) -> NDArray[np.float64]:
+        """How often the arm with the smallest expected loss has changed; needs the same."""
+        return _followed_by("dynamic=True and an adversary with `expected`", self._changes)
+
+    @property
+    def best_probability(self) -> NDArray[np.float64]:
+        """The probability of the best arm, in the mean over the rounds since the last checkpoint.
+
+        The best arm of a round has the smallest expected loss, or the smallest loss if the
+        adversary does not declare expected losses; of equal ones all count. Needs ``dynamic=True``.
+        """
+        total = _followed_by("dynamic=True", self._best_probability)
+        rounds = np.diff(self.checkpoints, prepend=0)
+        return np.diff(total, axis=1, prepend=0.0) / rounds
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of frames, each of shape (replicates, checkpoints)."""
         columns: dict[str, NDArray[Any]] = {
@@ -98,7 +147,24 @@ class Simulation(Played):
         if not np.isnan(self._expected).all():  # it was followed
             columns["pseudo_regret"] = self.pseudo_regret
             columns["relative_pseudo_regret"] = self.relative_regret("range", pseudo=True)
+        width = self.high * self._unit - self.low * self._unit
+        if self._smallest is not None:
+            columns["dynamic_regret"] = self.dynamic_regret
+            columns["relative_dynamic_regret"] = over(self._paid - self._smallest, width)
+            columns["best_probability"] = self.best_probability
+        if self._gaps is not None:
+            columns["dynamic_pseudo_regret"] = self.dynamic_pseudo_regret
+            columns["best_changes"] = self.best_changes
+        if self._sequence is not None:
+            columns["switching_regret"] = self.switching_regret
+            columns["relative_switching_regret"] = over(self._paid - self._sequence, width)
         return columns
+
+
+def _followed_by(wanted: str, sums: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    if sums is None:
+        raise ValueError(f"this was not followed: it needs simulate(..., {wanted})")
+    return sums
 
 
 def simulate(
@@ -112,6 +178,8 @@ def simulate(
     checkpoints: Sequence[int] | int = 60,
     pseudo_regret: bool = True,
     comparators: Sequence[int] | None = None,
+    dynamic: bool = False,
+    switches: int | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
@@ -141,6 +209,13 @@ def simulate(
         the others: for many arms, and adversaries that can tell the loss of one arm. Regret is
         then against the best *of these* arms, ``low`` and ``high`` are over the losses of these
         arms and of those played, and there is no pseudo-regret (nan). The play is the same.
+    dynamic : bool
+        Whether to follow dynamic regret, against the best arm of each round, and the probability
+        of that arm. Costs a few passes over the arms per round; the play is the same.
+    switches : int, optional
+        Follow also the regret against the best sequence of arms with at most so many switches, by
+        dynamic programming: rounds x arms x (switches + 1) steps, at most 10^10. Implies
+        ``dynamic``.
     workers : int, optional
         Threads; all cores by default, and one for learners or adversaries in Python. Results do
         not depend on it.
@@ -174,9 +249,15 @@ def simulate(
     if comparators is not None:
         followed = _followed(comparators, learner, adversary)
         pseudo_regret = False
+    watched = checked_flag("dynamic", dynamic) or switches is not None
+    sequence = checked_switches(switches, rounds, learner.n_arms) if watched else None
+    if watched and comparators is not None:
+        raise ValueError("dynamic regret needs the losses of all arms: leave comparators out")
     total = rounds * replicates
     play: Any
-    parts = bandit_loops.parts_of(learner, adversary, on_demand=followed is not None)
+    parts = bandit_loops.parts_of(
+        learner, adversary, on_demand=followed is not None, watched=watched
+    )
     # What users wrote may count on what compiled code does, as on integers that wrap around.
     first = isinstance(adversary, Adversary) and (learner.spec.counts or counted(adversary.fill))
     pace = Pace(parts, total, first=first, numbers=learner._buffer.size)
@@ -184,8 +265,8 @@ def simulate(
         play, pool_size = bandit_loops.play_compiled, min(cores, replicates)
     else:
         play, pool_size = bandit_loops.play_python, 1
-    common = bandit_loops.Play(rounds, points, root, pseudo_regret, followed)
-    table = np.empty((8, replicates, points.size))
+    common = bandit_loops.Play(rounds, points, root, pseudo_regret, followed, sequence)
+    table = np.empty((8 + ROWS * watched, replicates, points.size))
     play = adversary_errors()(play)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
@@ -199,15 +280,28 @@ def simulate(
                     progress(done, replicates)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    played, best, expected, unit, low, high, clipped, threshold = table
+    played, best, expected, unit, low, high, clipped, threshold = table[:8]
     if not pseudo_regret:
         expected = np.full_like(expected, np.nan)
     return Simulation(
         learner=learner.spec.name, adversary=name_of(adversary),
         checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
         threshold=threshold, _paid=played, _best=best, _expected=expected, _unit=unit,
-        _root=root, _first=first_replicate,
+        _root=root, _first=first_replicate, **_dynamic(table[8:], switches, adversary),
     )  # fmt: skip
+
+
+def _dynamic(rows: Any, switches: int | None, adversary: Any) -> dict[str, Any]:
+    """Return the fields of dynamic regret, as far as it was followed."""
+    if not len(rows):
+        return {}
+    names = ["_smallest", "_sequence", "_gaps", "_best_probability", "_changes"]
+    found: dict[str, Any] = dict(zip(names, rows, strict=True))
+    if switches is None:
+        del found["_sequence"]
+    if getattr(adversary, "expected", None) is None:
+        del found["_gaps"], found["_changes"]
+    return {"switches": switches, **found}
 
 
 def _followed(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unbounded.core.arrays import Vector
 from unbounded.jit.interpreter import interpreted_pointer, quietly
-from unbounded.jit.kernel import borrowed
+from unbounded.jit.kernel import Pointer, borrowed
 from unbounded.jit.kernel import counting_kernel as kernel
 from unbounded.jit.schedule import COMPILED, Code, Pace, Seconds, pointed
 from unbounded.learners.bandit import Learner
@@ -20,7 +20,7 @@ from unbounded.learners.bandit_steps import entries, remembering
 from unbounded.learners.python.bandit import PythonLearner
 from unbounded.learners.seeds import CHOICES, OUTSIDE, bit_generator, replicate_key, replicate_seed
 from unbounded.learners.spec import BanditSpec
-from unbounded.simulation import ledger
+from unbounded.simulation import dynamic, ledger
 from unbounded.simulation.adversary import Adversary
 from unbounded.simulation.ledger import ARM, EXPECTED, HIGH, LOW, PLAYED, UNIT, new_book
 
@@ -124,6 +124,7 @@ class Play(NamedTuple):
     root: SeedSequence
     pseudo_regret: bool
     followed: NDArray[np.int64] | None  # the comparators, if only some arms are followed
+    switches: int | None = None  # of the best sequence, -1 for none; None without dynamic regret
 
 
 def _zeros(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
@@ -161,20 +162,28 @@ def code_of(learner: Learner, *, on_demand: bool = False) -> Code:
 
 
 def parts_of(
-    learner: Learner, adversary: Adversary | PythonAdversary, *, on_demand: bool = False
+    learner: Learner,
+    adversary: Adversary | PythonAdversary,
+    *,
+    on_demand: bool = False,
+    watched: bool = False,
 ) -> list[Code]:
     """Return what is compiled for the simulations of a learner against an adversary."""
     if not isinstance(adversary, Adversary):
-        return [SUMS]
+        return [SUMS, WATCH] if watched else [SUMS]
     kind = type(adversary)
-    pointer = kind.loss_of() if on_demand else kind.rows()
+    pointer = kind.loss_of() if on_demand else _pointer(kind, watched)
     if learner.spec.in_python:
         return [SUMS, FILLS, pointed(pointer, kind.__name__)]
     return [code_of(learner, on_demand=on_demand), pointed(pointer, kind.__name__)]
 
 
+def _pointer(kind: type[Adversary], watched: bool) -> Pointer:
+    return dynamic.pointer_of(kind) if watched else kind.rows()
+
+
 def _record(row: Vector, book: Vector, cumulative: Vector, clipped: float, scale: float) -> None:
-    row[:] = (
+    row[:8] = (
         book[PLAYED], cumulative.min(), 2.0 * book[EXPECTED], book[UNIT], book[LOW], book[HIGH],
         clipped, scale,
     )  # fmt: skip
@@ -184,22 +193,24 @@ def play_compiled(
     learner: Learner, adversary: Adversary, play: Play, replicate: int, pace: Pace, table: Vector
 ) -> None:
     """Play one replicate against an adversary of kernels, and record it in ``table``."""
-    rounds, points, root, pseudo_regret, followed = play
+    _, points, root, pseudo_regret, followed, switches = play
     n, spec, buffer = learner.n_arms, learner._variant, learner._fresh()
     bits = bit_generator(replicate_seed(root, replicate, CHOICES))
-    params, state = adversary.begin(n, rounds, replicate_key(root, replicate))
+    params, state = _begun(adversary, n, play, replicate)
+    watched = switches is not None
+    looks = adversary.looks or watched
     book = new_book()
     sums = n if followed is None else followed.size + 1  # the comparators, then the arm played
     cumulative, few, q = np.zeros(sums), np.empty(sums), np.empty(n)
-    rows = 1 if adversary.looks else max(1, _ROW_BYTES // (8 * n))
+    rows = 1 if looks else max(1, _ROW_BYTES // (8 * n))
     losses = np.empty((rows if followed is None else 0, n))
-    pointer = adversary.rows() if followed is None else adversary.loss_of()
+    pointer = adversary.loss_of() if followed is not None else _pointer(type(adversary), watched)
     clipped = spec.packing.slot("clipped")
 
     def advance(found: Loops, losses_of: Any, words: Any) -> None:
         if followed is None:
             found.run(
-                buffer, words, t, losses_of, adversary.looks or pseudo_regret,
+                buffer, words, t, losses_of, looks or pseudo_regret,
                 params, state, book, cumulative, losses, q,
             )  # fmt: skip
         else:
@@ -223,6 +234,16 @@ def play_compiled(
         best = cumulative if followed is None else cumulative[:-1]
         scale = (loops if pace.compiled else interpreted_loops)(spec).scale(buffer)
         _record(table[:, j], book, best, buffer[clipped], scale)
+        if watched:
+            table[8:, j] = dynamic.recorded(state, n)
+
+
+def _begun(adversary: Adversary, n: int, play: Play, replicate: int) -> tuple[Vector, Vector]:
+    """Return params and state of an adversary for one replicate."""
+    key = replicate_key(play.root, replicate)
+    if play.switches is None:
+        return adversary.begin(n, play.rounds, key)
+    return dynamic.begin(adversary, n, play.rounds, key, play.switches)
 
 
 class _Sums(NamedTuple):
@@ -244,7 +265,13 @@ def _add_nothing() -> None:
     ledger.tally_played(book, 0.0)
 
 
+def _watch_nothing() -> None:
+    dynamic.watch(dynamic.new_record(1, 0), np.zeros(1), np.zeros(1), 0.0)
+
+
 SUMS = Code("the sums of simulations", _add_nothing, Seconds.SMALL)
+WATCH = Code("dynamic regret", _watch_nothing, Seconds.SMALL)
+_interpreted_watch = quietly(dynamic.watch)
 
 
 @kernel
@@ -264,17 +291,22 @@ FILLS = Code("losses for learners in Python", _fill_nothing, Seconds.SMALL)
 class _Losses:
     """Of an adversary of kernels, round by round as of one in Python."""
 
-    def __init__(self, adversary: Adversary, n: int, rounds: int, key: int, pace: Pace) -> None:
-        self._pointer, self._pace, self._rounds = adversary.rows(), pace, rounds
-        self._params, self._state = adversary.begin(n, rounds, key)
-        rows = 1 if adversary.looks else max(1, min(_ROW_BYTES // (8 * n), rounds))
+    def __init__(
+        self, adversary: Adversary, n: int, play: Play, replicate: int, pace: Pace
+    ) -> None:
+        watched = play.switches is not None
+        self._pointer, self._pace = _pointer(type(adversary), watched), pace
+        self._params, self.state = _begun(adversary, n, play, replicate)
+        self._rounds = play.rounds
+        one = adversary.looks or watched
+        rows = 1 if one else max(1, min(_ROW_BYTES // (8 * n), play.rounds))
         self._rows, self._next = np.empty((rows, n)), 1  # the round whose losses are not known yet
 
     def __call__(self, t: int, last_arm: int, q: Vector, rng: Any) -> Vector:
         held = len(self._rows)
         if t == self._next:
             block = self._rows[: min(held, self._rounds - t + 1)]
-            given = self._params, self._state, t, last_arm, q, block
+            given = self._params, self.state, t, last_arm, q, block
             if self._pace.compiled:
                 _fill(self._pointer(), *given)
             else:
@@ -299,11 +331,12 @@ def play_python(
     if isinstance(player, PythonLearner):
         player._careful = False  # an error ends the play
     rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))
-    losses_of: PythonAdversary
+    losses_of: PythonAdversary = adversary  # type: ignore[assignment]
+    watched = play.switches is not None
+    record = dynamic.new_record(n, play.switches or 0)
     if isinstance(adversary, Adversary):
-        losses_of = _Losses(adversary, n, play.rounds, replicate_key(root, replicate), pace)
-    else:
-        losses_of = adversary
+        losses_of = filled = _Losses(adversary, n, play, replicate, pace)
+        record, watched = filled.state, False  # its kernel does it
     book, cumulative = new_book(), np.zeros(n)
     t, last_arm = 1, -1
     for j, point in enumerate(points):
@@ -321,12 +354,16 @@ def play_python(
             else:
                 with pace.interpreting(1):
                     _add(_interpreted_sums, book, cumulative, q, losses, last_arm)
+            if watched:
+                (dynamic.watch if pace.compiled else _interpreted_watch)(record, q, losses, 0.0)
             if player.spec.feedback == "full":
                 player.tell(choice, losses=losses)
             else:
                 player.tell(choice, float(losses[last_arm]))
         t += 1
         _record(table[:, j], book, cumulative, player.clipped, player.scale)
+        if play.switches is not None:
+            table[8:, j] = dynamic.recorded(record, n)
 
 
 def _add(sums: _Sums, book: Vector, cumulative: Vector, q: Vector, losses: Any, arm: int) -> None:

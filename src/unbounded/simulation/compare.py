@@ -111,6 +111,8 @@ def compare(
     checkpoints: Sequence[int] | int = 60,
     pseudo_regret: bool = True,
     comparators: Sequence[int] | None = None,
+    dynamic: bool = False,
+    switches: int | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison[Simulation]:
@@ -125,7 +127,7 @@ def compare(
         By the names that tables and charts should give them.
     adversary, rounds, replicates, seed
         As for `simulate`.
-    first_replicate, checkpoints, pseudo_regret, comparators, workers
+    first_replicate, checkpoints, pseudo_regret, comparators, dynamic, switches, workers
         As for `simulate`.
     progress : callable, optional
         ``progress(done, total)`` after each replicate of each learner.
@@ -155,7 +157,7 @@ def compare(
         return simulate(
             learner, adversary, rounds, replicates, root, first_replicate=first_replicate,
             checkpoints=checkpoints, pseudo_regret=pseudo_regret, comparators=comparators,
-            workers=workers, progress=progress,
+            dynamic=dynamic, switches=switches, workers=workers, progress=progress,
         )  # fmt: skip
 
     return Comparison(_each(learners, one, replicates, progress))
