@@ -120,7 +120,7 @@ class Simulation(Played):
 
     @property
     def best_changes(self) -> NDArray[np.float64]:
-        """How often the arm with the smallest expected loss has changed; needs the same."""
+        """Changes of the arm with the smallest expected loss so far; needs the same."""
         return _followed_by("dynamic=True and an adversary with `expected`", self._changes)
 
     @property
