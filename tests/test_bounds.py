@@ -7,7 +7,7 @@ import math
 import pytest
 
 from unbounded.bandits import algorithms
-from unbounded.bounds import Losses, bound_of
+from unbounded.bounds import Losses, bound_of, discounted_bound_of
 
 log, sqrt = math.log, math.sqrt
 UNIT = Losses(0.0, 1.0, 1.0, 1.0)
@@ -187,3 +187,98 @@ def test_every_bound_that_an_algorithm_states_is_known():
     stating = {name for name, cls in algorithms().items() if cls.spec.bound is not None}
     needed = {"Exp3Auer": {"rounds": 100}, "INF": {"rounds": 100}, "Exp3S": {"rounds": 100}}
     assert all(bound_of(name, needed.get(name, {})) is not None for name in stating)
+
+
+def rounds(h, T, power=1):
+    """The sum of the weights of T rounds, to some power."""
+    return sum(2.0 ** (-power * age / h) for age in range(T))
+
+
+def f7(n, T, h, a, robust=False, trim=0, falls=False):
+    """Theorem F7 and its additions, as they are printed."""
+    N, N2, blocks = rounds(h, T), rounds(h, T, 2), min(3, math.ceil(T / h))
+    reach = sqrt(n * N) / a + 2 * n
+    beta, H0, h_B = n / reach, 4 * (sqrt(n) - 1), min(h, max(h / 16, 32))
+    H = H0 / (2 * sqrt((1 - beta) / reach))
+    bracket = 1.3 if h >= 17 else 1 + 5.1 / h
+    bracket += log(8 * sqrt(n) / (1 - 4 ** (-1 / h_B))) + h / h_B + 9.4 * robust
+    Q = 0.92 * H0 * sqrt(reach) * bracket
+    under = (1 - 1 / sqrt(n)) * n * (N2 + 4 * a * sqrt(n * N)) + Q
+    R = min(
+        4 + 2 * sqrt((reach + 1.1**j * H) ** 2 + under / (1 - 1 / (2 * 1.1**j))) for j in range(120)
+    )
+    m = 1 + math.floor(min(63, sqrt(N) / 4)) if robust else 0
+    low = blocks * (trim + 1) * reach if trim else 0
+    first = 8 if robust else 1
+    return (
+        first + 2 * a * (1 - 1 / n) * sqrt(n * N) + R * (blocks if falls else 1) + blocks * m + low
+    )
+
+
+@pytest.mark.parametrize("n", [2, 7, 100])
+@pytest.mark.parametrize(("h", "T"), [(50, 30), (50, 80), (100, 700), (8, 40)])
+def test_discounted_formula(n, h, T):
+    def of(learner, falls, **settings):
+        bound = discounted_bound_of(learner, {"half_life": h, **settings}, falls=falls)
+        return bound.over_range(n, T, UNIT, 0.01)
+
+    N, N2, blocks = rounds(h, T), rounds(h, T, 2), min(3, math.ceil(T / h))
+    bias = 1.39 * n * log(1 + 0.72 * min(T, h) / n)
+    usual = max(bias, 2 * n) if h < T else bias
+    by_scale = {"tune": "scale", "implicit": 0.0, "outliers": 2, "rate": 1.0}
+    paid = 4 * sqrt(n * (N2 + 1)) + 1 + 0.5 * log(N2 + 1)
+    found = [
+        (of("CostSCB", False, **by_scale), 5 * sqrt(n * N2) + 3 * blocks),
+        (of("CostSCB", True, **by_scale), blocks * (5 * sqrt(n * N2) + 3)),
+        (of("CostSCB", False), paid + blocks + usual),
+        (of("CostSCB", True), blocks * (paid + 1 + bias)),
+        (of("CostSCB", False, outliers="sqrt", implicit=0.0),
+         paid + blocks * min(h, math.ceil(sqrt(n * N)))),
+        (of("CostSCBIX", True, outliers=1),
+         4 * sqrt(n * N * log(n)) + (sqrt(n * N / log(n)) + 1) * log(200) + 2 * blocks),
+        (of("CostSCBIX", True, delta=0.01),
+         4 * sqrt(n * N * log(100 * n)) + 0.7 * sqrt(n * N / log(100 * n)) + log(200) + blocks),
+        (of("AdaINF", False, robust=False, exploration=1.0), f7(n, T, h, 1.0)),
+        (of("AdaINF", True, robust=False), f7(n, T, h, n / (2 * (n - 1)), falls=True)),
+        (of("AdaINF", False, trim=2), f7(n, T, h, n / (2 * (n - 1)), robust=True, trim=2)),
+    ]  # fmt: skip
+    for value, expected in found:
+        assert value == pytest.approx(expected, rel=1e-9)
+
+
+def test_discounted_bounds_for_long_half_lives_are_those_without():
+    """Up to lower order: a half-life of 10^9 rounds does not forget in 10^4."""
+    losses, n, T = UNIT, 10, 10_000
+    for learner, settings in [("CostSCB", {}), ("CostSCB", {"tune": "scale"}), ("CostSCBIX", {})]:
+        never = bound_of(learner, settings).over_range(n, T, losses)
+        long = discounted_bound_of(learner, {**settings, "half_life": 10**9})
+        assert long.over_range(n, T, losses) == pytest.approx(never, rel=0.02)
+        short = discounted_bound_of(learner, {**settings, "half_life": 100})
+        assert short.over_range(n, T, losses) < 0.9 * never
+
+
+def test_regret_of_learners_that_forget():
+    """F2 (4): at most 1 + (1 - lambda)(T - 1) times what discounted regret can be."""
+    for learner, settings in [("CostSCB", {}), ("AdaINF", {"trim": 1})]:
+        settings = {**settings, "half_life": 300}
+        bound, discounted = bound_of(learner, settings), discounted_bound_of(learner, settings)
+        for T in (1, 200, 5000):
+            times = 1.0 + (1.0 - 2.0 ** (-1.0 / 300)) * (T - 1)
+            expected = times * discounted.over_range(4, T, UNIT)
+            assert bound.over_range(4, T, UNIT) == pytest.approx(expected, rel=1e-9)
+        assert "F2" in bound.reference
+        never = {name: value for name, value in settings.items() if name != "half_life"}
+        assert bound.over_range(4, 5000, UNIT) > 2.0 * bound_of(learner, never).of(4, 5000, 0.1)
+
+
+def test_discounted_only_where_proved():
+    assert discounted_bound_of("CostSCB", {}) is None
+    assert discounted_bound_of("SCB", {"half_life": 100}) is None
+    assert discounted_bound_of("AdaINF", {"half_life": "auto"}) is None
+    assert discounted_bound_of("CostSCB", {"half_life": 100, "outliers": "sqrt"}) is None
+    assert discounted_bound_of("CostSCB", {"half_life": 100, "unknown": 1}) is None
+    assert bound_of("CostSCB", {"unknown": 1}) is None
+    assert bound_of("CostSCBIX", {"half_life": 100}) is None  # for each T, not all at once
+    assert bound_of("CostSCB", {"half_life": 100, "outliers": "sqrt"}) is None
+    given = discounted_bound_of("CostSCBIX", {"half_life": 100, "delta": 0.05})
+    assert math.isnan(given.over_range(4, 1000, UNIT, 0.01))

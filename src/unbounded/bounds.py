@@ -12,12 +12,13 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from operator import index
+from typing import Any, Literal, NamedTuple, SupportsIndex
 
 from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, scb, scb_ix
 from unbounded.bandits.baselines import exp3_s
 
-__all__ = ["DELTA", "Bound", "Losses", "bound_of"]
+__all__ = ["DELTA", "Bound", "Losses", "bound_of", "discounted_bound_of"]
 
 
 def __dir__() -> list[str]:
@@ -106,6 +107,7 @@ class Bound(NamedTuple):
 
 
 _Make = Callable[[dict[str, Any]], Bound | None]  # from the settings that are not the default
+_FORGETTING = "docs/theory/forgetting.md"
 
 
 def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
@@ -122,11 +124,51 @@ def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
     >>> bound_of("SCB", {"profile": "paper", "rate": 3.0}) is None  # for the paper's rate only
     True
     """
-    make, unset = _BOUNDS.get(learner), object()
+    make, given = _BOUNDS.get(learner), _given(learner, settings)
     if make is None:
         return None
-    usual = _defaults(learner)
-    return make({k: value for k, value in settings.items() if value != usual.get(k, unset)})
+    return make(given) if "half_life" not in given else _undiscounted(learner, given)
+
+
+def discounted_bound_of(
+    learner: str, settings: Mapping[str, Any], *, falls: bool = True
+) -> Bound | None:
+    """Return the bound on the discounted regret of a learner with a ``half_life``, if one is known.
+
+    Discounted regret at T is the sum over rounds of 2^(-(T - t) / half_life) times how much more
+    the learner has paid than an arm. docs/theory/forgetting.md, Theorems F1, F4, F5 and F7.
+
+    Parameters
+    ----------
+    learner : str
+        `CostSCB`, `CostSCBIX` or `AdaINF`.
+    settings : mapping
+        Its settings.
+    falls : bool
+        Whether the scale of the losses may fall more than 16-fold, which the learner follows. For
+        losses with which it never does, False gives a smaller bound.
+
+    Examples
+    --------
+    >>> from unbounded.bounds import discounted_bound_of
+    >>> settings = {"half_life": 1000, "tune": "scale", "implicit": 0.0}
+    >>> bound = discounted_bound_of("CostSCB", settings, falls=False)
+    >>> bound.text
+    '3.4 M √(nh) + ...'
+    >>> round(bound.of(10, 100_000, 0.1))
+    343
+    """
+    make, given = _DISCOUNTED.get(learner), _given(learner, settings)
+    half_life = given.pop("half_life", None)
+    if make is None or not isinstance(half_life, SupportsIndex):
+        return None
+    return make(given, index(half_life), falls)
+
+
+def _given(learner: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are not the default."""
+    usual, unset = _defaults(learner) if learner in _BOUNDS else {}, object()
+    return {k: value for k, value in settings.items() if value != usual.get(k, unset)}
 
 
 @cache
@@ -189,10 +231,10 @@ def _lower(given: dict[str, Any]) -> tuple[float, float]:
     return float(given.pop("lower", 0.0)), math.inf
 
 
-def _cost_scb(given: dict[str, Any]) -> Bound:
-    loss_range, outliers = _lower(given), given.get("outliers", 0)
-    rate, nu = given.get("rate", 2.0), given.get("implicit", 1.0)
-    by_scale = given.get("tune") == "scale"
+def _cost_scb(given: dict[str, Any]) -> Bound | None:
+    loss_range, outliers, rate, nu, by_scale = _costs(given)
+    if given:
+        return None
 
     def of(n: int, T: int, delta: float) -> float:
         m = cost_scb.growing_rank(n, T) if outliers == "sqrt" else outliers + 1
@@ -206,8 +248,19 @@ def _cost_scb(given: dict[str, Any]) -> Bound:
     )
 
 
-def _cost_scb_ix(given: dict[str, Any]) -> Bound:
-    loss_range, m, tuned = _lower(given), given.get("outliers", 0) + 1, given.get("delta")
+def _costs(given: dict[str, Any]) -> tuple[tuple[float, float], Any, float, float, bool]:
+    """Take the settings of CostSCB: range, outliers, c, nu, and whether the tuning is A."""
+    given.pop("delayed", None)
+    by_scale = given.pop("tune", "paid") == "scale"
+    rate, nu = given.pop("rate", 2.0), given.pop("implicit", 1.0)
+    return _lower(given), given.pop("outliers", 0), rate, nu, by_scale
+
+
+def _cost_scb_ix(given: dict[str, Any]) -> Bound | None:
+    loss_range, m = _lower(given), given.pop("outliers", 0) + 1
+    tuned = given.pop("delta", None)
+    if given:
+        return None
 
     def of(n: int, T: int, delta: float) -> float:
         if tuned is None:
@@ -220,9 +273,11 @@ def _cost_scb_ix(given: dict[str, Any]) -> Bound:
     return Bound(text, "docs/theory/one-sided.md, Theorem O5", of, "above", True, loss_range)
 
 
-def _ada_inf(given: dict[str, Any]) -> Bound:
-    a, robust = given.get("exploration"), given.get("robust", True)
-    trim = given.get("trim", 0)
+def _ada_inf(given: dict[str, Any]) -> Bound | None:
+    a, robust = given.pop("exploration", None), given.pop("robust", True)
+    trim = given.pop("trim", 0)
+    if given:
+        return None
     leading = 2.0 * a + 2.0 * math.hypot(1.0, 1.0 / a) if a else 1.0 + 2.0 * math.sqrt(5.0)
     if trim > 0:
         leading += (trim + 1.0) / (a or 0.5)
@@ -231,6 +286,125 @@ def _ada_inf(given: dict[str, Any]) -> Bound:
         "docs/theory/ada-inf.md, Theorem 1",
         lambda n, T, delta: ada_inf.bound(n, T, a, robust, trim),
     )
+
+
+class _Weights(NamedTuple):
+    """Sums over T rounds with the weights of a half-life h (docs/theory/forgetting.md)."""
+
+    N: float  # of lambda^(T - t)
+    squares: float  # of lambda^(2 (T - t))
+    blocks: float  # the weights of the last rounds of blocks, at most: B_T
+
+    @classmethod
+    def of(cls, h: int, T: int) -> _Weights:
+        x = math.log(2.0) / h
+        return cls(
+            math.expm1(-x * T) / math.expm1(-x), math.expm1(-2.0 * x * T) / math.expm1(-2.0 * x),
+            min(3.0, math.ceil(T / h)),
+        )  # fmt: skip
+
+
+def _undiscounted(learner: str, given: dict[str, Any]) -> Bound | None:
+    """Bound regret by discounted regret: F2, part 4, for the interval of all rounds."""
+    h = given["half_life"]
+    discounted = discounted_bound_of(learner, given)
+    if discounted is None or discounted.with_probability:
+        return None
+
+    def of(n: int, T: int, delta: float) -> float:
+        return (1.0 - math.expm1(-math.log(2.0) / h) * (T - 1.0)) * discounted.of(n, T, delta)
+
+    reference = discounted.reference.replace("Theorem", "F2 (4) and Theorem")
+    return discounted._replace(text=f"0.7 T/h ({discounted.text})", reference=reference, of=of)
+
+
+def _discounted_cost_scb(given: dict[str, Any], h: int, falls: bool) -> Bound | None:
+    """Bound tuning A by F1, B by F4; with growing ranks only if no fall is followed."""
+    loss_range, outliers, rate, nu, by_scale = _costs(given)
+    if given or (outliers == "sqrt" and falls):
+        return None
+
+    def of(n: int, T: int, delta: float) -> float:
+        sums = _Weights.of(h, T)
+        m = min(cost_scb.MOST_RANKS, h, math.ceil(math.sqrt(n * sums.N)))
+        m = m if outliers == "sqrt" else outliers + 1
+        spent = sums.squares if by_scale else sums.squares + 1.0
+        learning = (4.0 / rate + rate) * math.sqrt(n * spent)
+        learning += 0.0 if by_scale else 1.0 + 0.5 * math.log(spent)
+        bias = 1.39 * nu * n * math.log1p(0.72 * min(T, h) / n)
+        if falls:
+            return sums.blocks * (learning + m + bias)
+        return learning + sums.blocks * m + (max(bias, 2.0 * nu * n) if h < T else bias)
+
+    leading = (3.0 if falls else 1.0) * 0.85 * (4.0 / rate + rate)
+    theorem = "F1" if by_scale else "F4"
+    return Bound(
+        f"{leading:.3g} M √(nh) + ...", f"{_FORGETTING}, Theorem {theorem}", of, "above", False,
+        loss_range,
+    )  # fmt: skip
+
+
+def _discounted_cost_scb_ix(given: dict[str, Any], h: int, falls: bool) -> Bound | None:
+    """Bound by F5; falls are not followed, so that they do not matter."""
+    loss_range, m = _lower(given), given.pop("outliers", 0) + 1
+    tuned = given.pop("delta", None)
+    if given:
+        return None
+
+    def of(n: int, T: int, delta: float) -> float:
+        sums = _Weights.of(h, T)
+        if tuned is not None and delta < tuned:
+            return math.nan
+        probability = delta if tuned is None else tuned
+        iota, log_2 = math.log(n if tuned is None else n / tuned), math.log(2.0 / probability)
+        spread = math.sqrt(n * sums.N / iota) * (log_2 if tuned is None else 0.7)
+        return 4.0 * math.sqrt(n * sums.N * iota) + spread + log_2 + sums.blocks * m
+
+    log = "ln n" if tuned is None else f"ln(n/{tuned:g})"
+    return Bound(
+        f"4.81 M √(nh {log}) + ...", f"{_FORGETTING}, Theorem F5", of, "above", True, loss_range
+    )
+
+
+def _discounted_ada_inf(given: dict[str, Any], h: int, falls: bool) -> Bound | None:
+    """Bound by F7 with the best kappa, and the additions for ``robust`` and ``trim``."""
+    exploration, robust = given.pop("exploration", None), given.pop("robust", True)
+    trim = given.pop("trim", 0)
+    if given:
+        return None
+    center = min(float(h), max(h / 16.0, 32.0))  # the half-life of the center
+    often = 3.0 if falls else 1.0
+
+    def of(n: int, T: int, delta: float) -> float:
+        a = exploration or ada_inf.usual_exploration(n)
+        sums, H = _Weights.of(h, T), 4.0 * (math.sqrt(n) - 1.0)
+        root = math.sqrt(n * sums.N)
+        reach = root / a + 2.0 * n  # 1 / eps
+        S = 0.5 * math.sqrt(reach / (1.0 - n / reach))  # S*: early gaps are H kappa S* at most
+        logs = math.log(8.0 * math.sqrt(n) / -math.expm1(-math.log(4.0) / center)) + h / center
+        logs += (1.3 if h >= 17 else 1.0 + 5.1 / h) + (9.4 if robust else 0.0)
+        squares = (n - math.sqrt(n)) * (sums.squares + 4.0 * a * root)
+        squares += 0.92 * H * math.sqrt(reach) * logs
+        learning = math.inf
+        for j in range(120):
+            kappa = 1.1**j
+            later = squares / (1.0 - 0.5 / kappa)
+            learning = min(
+                learning, 4.0 + 2.0 * math.hypot(kappa * H * S + reach, math.sqrt(later))
+            )
+        clipped = 0.0
+        if robust:
+            clipped += 1.0 + math.floor(min(ada_inf.MOST_RANKS - 1.0, 0.25 * math.sqrt(sums.N)))
+        if trim > 0:
+            clipped += (trim + 1.0) * reach
+        first = ada_inf.WARM if robust else 1.0
+        again = min(often, sums.blocks)
+        return first + 2.0 * a * (1.0 - 1.0 / n) * root + again * learning + sums.blocks * clipped
+
+    a = exploration or 0.5
+    leading = 2.402 * a + 2.0 * often * math.sqrt(1.4427 / a**2 + 0.7214)
+    leading += 3.0 * 1.2012 * (trim + 1.0) / a if trim > 0 else 0.0
+    return Bound(f"{leading:.3g} R √(nh) + ...", f"{_FORGETTING}, Theorem F7", of)
 
 
 def _told(
@@ -302,6 +476,12 @@ def _plain(
 def _simple(learner: str, text: str, reference: str) -> _Make:
     return lambda given: _told(given, text, reference, _spec(learner))
 
+
+_DISCOUNTED: Mapping[str, Callable[[dict[str, Any], int, bool], Bound | None]] = {
+    "AdaINF": _discounted_ada_inf,
+    "CostSCB": _discounted_cost_scb,
+    "CostSCBIX": _discounted_cost_scb_ix,
+}
 
 _BOUNDS: Mapping[str, _Make] = {
     "AdaINF": _ada_inf,
