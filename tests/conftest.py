@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,11 +16,28 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
 from bandit_examples import EXAMPLES, Example
+from tiers import tiered
+from unbounded import settings
+
+
+@pytest.fixture(params=tiered(EXAMPLES))
+def example(request: pytest.FixtureRequest) -> Example:
+    return request.param
 
 
 @pytest.fixture(params=EXAMPLES)
-def example(request: pytest.FixtureRequest) -> Example:
+def every_example(request: pytest.FixtureRequest) -> Example:
     return request.param
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Compile nothing while tests are collected, as every worker would."""
+    jit, settings.jit = settings.jit, "never"
+    try:
+        return (yield)
+    finally:
+        settings.jit = jit
 
 
 @cache

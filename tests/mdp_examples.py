@@ -24,7 +24,12 @@ class MDPExample:
 
     def make(self, seed=0):
         """A learner for `MDP`."""
-        given = {"layers": MDP.layers.sizes, "n_actions": MDP.layers.n_actions, **self.settings}
+        return self.cls(MDP.layers.sizes, MDP.layers.n_actions, **self.given, seed=seed)
+
+    @property
+    def given(self):
+        """The settings, with those that must be given."""
+        given = dict(self.settings)
         parameters = signature(self.cls).parameters
         needed = {name for name, p in parameters.items() if p.default is Parameter.empty}
         if "episodes" in needed:
@@ -33,7 +38,7 @@ class MDPExample:
             given["transitions"] = MDP.P
         if self.settings.get("explorer") == "oracle":
             given["known"] = {"transitions": MDP.P}
-        return self.cls(**given, seed=seed)
+        return given
 
     def losses(self, seed=1, episodes=EPISODES):
         """Losses that it takes, shape (episodes, n_pairs)."""

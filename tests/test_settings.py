@@ -20,6 +20,7 @@ import unbounded
 from bandit_examples import EXAMPLES as BANDITS
 from mdp_examples import EXAMPLES as MDP_LEARNERS
 from mdp_examples import MDP
+from tiers import tiered
 from unbounded import adversaries, simulate, simulate_mdp
 from unbounded.adversaries.bandits import adversaries as of_bandits
 from unbounded.adversaries.mdps import adversaries as of_mdps
@@ -84,7 +85,7 @@ def learner_of(example: Any) -> Any:
     return make
 
 
-LEARNERS = [*BANDITS, *MDP_LEARNERS]
+LEARNERS = tiered([*BANDITS, *MDP_LEARNERS])
 NEEDED = {
     "Program": {"phases": [{"noise": 0.5}]},
     "Replay": {"losses": [[0.0, 1.0]]},

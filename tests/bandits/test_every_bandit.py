@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from bandit_examples import EXAMPLES, Example
+from tiers import chosen, tiered
 from unbounded import simulate
 from unbounded.adversaries import SpikeLeastLikely, StochasticGap
 from unbounded.bounds import bound_of
@@ -18,8 +22,11 @@ from unbounded.simulation.ledger import (
     tally_expected,
     tally_played,
 )
+from unbounded.testing import check_learner
 
 ROUNDS = 300
+SCALE_FREE = chosen(tiered(EXAMPLES), lambda example: example.spec.scale_free)
+NOT_SCALE_FREE = chosen(tiered(EXAMPLES), lambda example: not example.spec.scale_free)
 
 
 def some_losses(n: int = 5, rounds: int = ROUNDS, seed: int = 7) -> np.ndarray:
@@ -29,6 +36,10 @@ def some_losses(n: int = 5, rounds: int = ROUNDS, seed: int = 7) -> np.ndarray:
     losses[:, 1] -= 0.7
     losses[rounds // 3 :] *= 3.7
     return losses
+
+
+def test_every_example_keeps_the_contract(every_example):
+    check_learner(every_example.cls, **every_example.settings)
 
 
 def test_probabilities_are_a_distribution(example):
@@ -73,8 +84,14 @@ def test_the_probability_of_a_choice_is_that_of_its_arm(example):
         example.tell(learner, choice, row)
 
 
-@pytest.mark.parametrize("adversary", [StochasticGap(scale=3.0), SpikeLeastLikely()])
-@pytest.mark.parametrize("n", [3, 70])
+@pytest.mark.parametrize(
+    ("adversary", "n"),
+    [
+        (StochasticGap(scale=3.0), 3), (SpikeLeastLikely(), 70),
+        pytest.param(StochasticGap(scale=3.0), 70, marks=pytest.mark.long),
+        pytest.param(SpikeLeastLikely(), 3, marks=pytest.mark.long),
+    ],
+)  # fmt: skip
 def test_a_replicate_is_repeated_by_ask_and_tell_bit_for_bit(example, adversary, n):
     rounds = 200
     result = simulate(
@@ -111,29 +128,28 @@ def test_blocks_and_workers_do_not_matter(example):
     assert np.array_equal(whole.threshold[:, -1], parts.threshold[:, -1])
 
 
-@pytest.mark.parametrize("at", [0, 1, 100, 257])
-def test_save_and_load_in_the_middle_equals_uninterrupted(example, at):
+def test_save_and_load_in_the_middle_equals_uninterrupted(example):
     losses = some_losses()
     whole = example.play(example.make(), losses)
-    learner = example.make()
-    arms, qs = example.play(learner, losses[:at])
-    restored = type(learner).load(learner.save())
-    more_arms, more_qs = example.play(restored, losses[at:])
-    assert arms + more_arms == whole[0]
-    assert np.array_equal(np.concatenate([qs[:-1], more_qs]), whole[1])
-    assert restored.rounds == ROUNDS
+    for at in (0, 1, 100, 257):
+        learner = example.make()
+        arms, qs = example.play(learner, losses[:at])
+        restored = type(learner).load(learner.save())
+        more_arms, more_qs = example.play(restored, losses[at:])
+        assert arms + more_arms == whole[0], at
+        assert np.array_equal(np.concatenate([qs[:-1], more_qs]), whole[1]), at
+        assert restored.rounds == ROUNDS
 
 
-@pytest.mark.parametrize("k", [-900, -301, -7, 1, 64, 900])
-def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example, k):
-    if not example.spec.scale_free:
-        pytest.skip("claims no scale-freeness; see the next test")
+@pytest.mark.parametrize("example", SCALE_FREE)
+def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example):
     losses = some_losses()
     losses[:20] = np.where(np.arange(20)[:, None] < 5, 0.0, losses[:20])  # an all-zero start
     arms, qs = example.play(example.make(), losses)
-    scaled_arms, scaled_qs = example.play(example.make(), np.ldexp(losses, k))
-    assert arms == scaled_arms
-    assert np.array_equal(qs, scaled_qs)
+    for k in (-900, -301, -7, 1, 64, 900):
+        scaled_arms, scaled_qs = example.play(example.make(), np.ldexp(losses, k))
+        assert arms == scaled_arms, k
+        assert np.array_equal(qs, scaled_qs), k
 
 
 # They square losses, or take means of them as they are: below 1e-290 or so they round.
@@ -141,36 +157,35 @@ ROUNDS_TINY_LOSSES = {"AdaFTRL", "AdaHedge", "EpsilonGreedy", "SOLOFTRL", "UMABN
 
 
 @pytest.mark.parametrize("n", [5, 150])
-@pytest.mark.parametrize("k", [7, 300, 1000, 1800])
-def test_powers_of_two_change_nothing_among_the_least_floats_either(example, k, n):
+@pytest.mark.parametrize("example", SCALE_FREE)
+def test_powers_of_two_change_nothing_among_the_least_floats_either(example, n):
     """Losses that are a few times 5e-324, and the same losses times 2^k."""
-    if not example.spec.scale_free:
-        pytest.skip("claims no scale-freeness")
     rng = np.random.default_rng(8)
     losses = 5e-324 * np.round(40.0 * rng.standard_normal((90, n)))
     losses[60:] = np.ldexp(losses[60:], 200)  # from the least ones to others that are small
     losses[75:, : n // 2] = np.ldexp(losses[75:, : n // 2], -150)
-    large = np.ldexp(losses, k)
-    assert np.array_equal(np.ldexp(large, -k), losses)
     arms, qs = example.play(example.make(n), losses)
-    scaled_arms, scaled_qs = example.play(example.make(n), large)
-    same = arms == scaled_arms and np.array_equal(qs, scaled_qs)
-    assert same or example.spec.name in ROUNDS_TINY_LOSSES
+    for k in (7, 300, 1000, 1800):
+        large = np.ldexp(losses, k)
+        assert np.array_equal(np.ldexp(large, -k), losses)
+        scaled_arms, scaled_qs = example.play(example.make(n), large)
+        same = arms == scaled_arms and np.array_equal(qs, scaled_qs)
+        assert same or example.spec.name in ROUNDS_TINY_LOSSES, k
 
 
+@pytest.mark.parametrize(
+    "example", chosen(EXAMPLES, lambda example: example.spec.name in ROUNDS_TINY_LOSSES)
+)
 def test_who_rounds_tiny_losses(example):
     """The control: those that are excused above need it."""
-    if example.spec.name not in ROUNDS_TINY_LOSSES:
-        pytest.skip("rounds nothing; see the test before")
     losses = 5e-324 * np.round(3.0 * np.random.default_rng(8).standard_normal((90, 5)))
     _, qs = example.play(example.make(), losses)
     _, scaled_qs = example.play(example.make(), np.ldexp(losses, 900))
     assert not np.array_equal(qs, scaled_qs)
 
 
+@pytest.mark.parametrize("example", NOT_SCALE_FREE)
 def test_scale_matters_where_scale_freeness_is_not_claimed(example):
-    if example.spec.scale_free:
-        pytest.skip("claims scale-freeness; see the test before")
     losses = 0.5 + 0.1 * some_losses()
     _, qs = example.play(example.make(), losses)
     _, scaled_qs = example.play(example.make(), np.ldexp(losses, -10))
@@ -211,29 +226,32 @@ def test_any_finite_loss_is_legal(example):
                 assert abs(q.sum() - 1.0) < 1e-12
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1.0, 1.7e308])
-def test_the_simulator_at_the_ends_of_float64(example, scale):
-    if scale > example.spec.largest_loss:
-        pytest.skip("beyond the algorithm's declared limit")
-    adversary = StochasticGap(0.4, scale=scale)
-    result = simulate(example.make(), adversary, 2000, 2, seed=0)
-    relative = result.relative_regret("scale")
-    assert np.isfinite(relative).all()
-    assert (np.abs(relative[:, -1]) <= 2000).all()
-    assert (result.largest_loss[:, -1] == scale).all()
+def test_the_simulator_at_the_ends_of_float64(example):
+    scales = [scale for scale in (1e-300, 1.0, 1.7e308) if scale <= example.spec.largest_loss]
+    assert len(scales) >= 2
+    for scale in scales:
+        adversary = StochasticGap(0.4, scale=scale)
+        result = simulate(example.make(), adversary, 2000, 2, seed=0)
+        relative = result.relative_regret("scale")
+        assert np.isfinite(relative).all()
+        assert (np.abs(relative[:, -1]) <= 2000).all()
+        assert (result.largest_loss[:, -1] == scale).all()
 
 
+def bound(example: Example) -> Any:
+    return bound_of(example.spec.name, example.settings)
+
+
+@pytest.mark.parametrize("example", chosen(tiered(EXAMPLES), bound))
 def test_regret_is_below_the_bound_of_these_settings(example):
     """For as many rounds as it was told; tests with controls are in test_published_bounds.py."""
-    bound = bound_of(example.spec.name, example.settings)
-    if bound is None:
-        pytest.skip("no bound with constants is proved for these settings")
-    n, rounds, replicates, delta = 5, bound.rounds or 4000, 40, 0.05
+    claimed = bound(example)
+    n, rounds, replicates, delta = 5, claimed.rounds or 4000, 40, 0.05
     for adversary in (StochasticGap(), StochasticGap(0.02)):
         result = simulate(example.make(n), adversary, rounds, replicates, seed=2)
-        unit = "scale" if bound.unit == "scale" else "range"  # what is told is the range
-        regret = result.relative_regret(unit, pseudo=not bound.with_probability)[:, -1]
-        if bound.with_probability:  # 8 of 40 would refute P(exceed) <= 0.05 at the level 0.001
-            assert (regret > bound.of(n, rounds, delta)).sum() < 8
+        unit = "scale" if claimed.unit == "scale" else "range"  # what is told is the range
+        regret = result.relative_regret(unit, pseudo=not claimed.with_probability)[:, -1]
+        if claimed.with_probability:  # 8 of 40 would refute P(exceed) <= 0.05 at the level 0.001
+            assert (regret > claimed.of(n, rounds, delta)).sum() < 8
         else:
-            assert regret.mean() <= bound.of(n, rounds, delta)
+            assert regret.mean() <= claimed.of(n, rounds, delta)

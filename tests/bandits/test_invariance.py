@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,7 @@ def verdict(example: Example, values: np.ndarray, *changed: np.ndarray) -> str:
     return found
 
 
+@cache
 def row(example: Example) -> list[str]:
     return [
         verdict(example, values, *changed)
@@ -86,14 +88,15 @@ def saved() -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_the_table_says_what_happens(example):
-    assert line(example) in saved(), (
+def test_the_table_says_what_happens(every_example):
+    assert line(every_example) in saved(), (
         "what happens is not what docs/results/tables/invariance.csv says: run "
         "`PYTHONPATH=tests python tests/bandits/test_invariance.py`, and look at the difference"
     )
 
 
-def test_claims_agree_with_what_happens(example):
+def test_claims_agree_with_what_happens(every_example):
+    example = every_example
     power, factor, shift, power_tied, factor_tied, shift_tied = row(example)
     assert example.spec.scale_free == (power == EXACT) == (factor != NO)
     assert example.spec.scale_free == (power_tied == EXACT) == (factor_tied != NO)
@@ -103,7 +106,8 @@ def test_claims_agree_with_what_happens(example):
     assert translation_invariant == (shift != NO) == (shift_tied != NO)
 
 
-def test_only_epsilon_greedy_minds_ties(example):
+def test_only_epsilon_greedy_minds_ties(every_example):
+    example = every_example
     parted = [found.startswith("until") for found in row(example)]
     means = example.spec.name == "EpsilonGreedy" and "step" not in example.settings
     assert any(parted) == means  # exponential averages of these losses never tie

@@ -24,12 +24,19 @@ def losses_of(kind: str, n: int, seed: int = 12) -> np.ndarray:
     return losses
 
 
-@pytest.mark.parametrize("n", [3, 6])
-@pytest.mark.parametrize("kind", ["in [0, 1]", "of both signs"])
-def test_probabilities_agree_with_the_slow_implementation(example, kind, n):
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        ("in [0, 1]", 6), ("of both signs", 3),
+        pytest.param("in [0, 1]", 3, marks=pytest.mark.long),
+        pytest.param("of both signs", 6, marks=pytest.mark.long),
+    ],
+)  # fmt: skip
+def test_probabilities_agree_with_the_slow_implementation(every_example, kind, n):
     # Rounding errors grow on the way, because estimates divide by probabilities: 1e-16 may become
     # 1e-9 within a few hundred rounds, in either implementation.
     losses = losses_of(kind, n)
+    example = every_example
     learner = example.make(n, seed=4)
     slow = twin_of(example.cls)(n, **example.settings)
     expected = next(slow)
@@ -43,8 +50,15 @@ def test_probabilities_agree_with_the_slow_implementation(example, kind, n):
     np.testing.assert_allclose(learner.probabilities(), expected, rtol=0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [3, 5])
-@pytest.mark.parametrize("kind", ["in [0, 1]", "of both signs"])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("of both signs", 3),
+        pytest.param("in [0, 1]", 3, marks=pytest.mark.long),
+        pytest.param("in [0, 1]", 5, marks=pytest.mark.long),
+        pytest.param("of both signs", 5, marks=pytest.mark.long),
+    ],
+)
 def test_probabilities_agree_as_well_as_the_recursion_allows(example, kind, seed):
     """Losses that were not chosen: some of them amplify rounding beyond 1e-9.
 

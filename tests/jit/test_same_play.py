@@ -11,11 +11,12 @@ import unbounded
 from bandit_examples import EXAMPLES as BANDITS
 from mdp_play import told_of, walk
 from paces import assert_same, each_way
+from tiers import tiered
 from unbounded import SCB, CostSCBRL, UniformPolicy, simulate, simulate_mdp
 from unbounded.adversaries import Growth, StochasticGap
 from unbounded.adversaries.mdps import Negative
 
-ROUNDS, EPISODES = 500, 100
+ROUNDS, EPISODES = 200, 60
 SIZES = (2, 10, 70)
 
 
@@ -26,7 +27,7 @@ def losses_of(n):
     return losses
 
 
-@pytest.mark.parametrize("bandit", BANDITS)
+@pytest.mark.parametrize("bandit", tiered(BANDITS))
 def test_a_bandit_plays_the_same(bandit, change_over):
     for n in SIZES:
         losses = losses_of(n)
@@ -47,7 +48,7 @@ def test_a_bandit_plays_the_same(bandit, change_over):
         assert saves[0] == saves[1] == saves[2]
 
 
-@pytest.mark.parametrize("player", mdp_examples.EXAMPLES)
+@pytest.mark.parametrize("player", tiered(mdp_examples.EXAMPLES))
 def test_an_mdp_learner_plays_the_same(player, change_over):
     mdp, losses = mdp_examples.MDP, player.losses(episodes=EPISODES)
     moments = sorted(np.random.default_rng(2).integers(EPISODES, size=3).tolist())
@@ -142,7 +143,7 @@ def _is_number(node):
 
 
 @pytest.mark.parametrize("n", [3, 70])
-@pytest.mark.parametrize("bandit", BANDITS)
+@pytest.mark.parametrize("bandit", tiered(BANDITS))
 def test_a_simulation_of_a_bandit(bandit, n, monkeypatch):
     learner = bandit.make(n)
     assert_same(each_way(monkeypatch, lambda: simulate(learner, Growth(), 60, 2, 1, workers=2)))
@@ -169,7 +170,7 @@ def test_against_python(monkeypatch):
     assert_same(each_way(monkeypatch, lambda: simulate(learner, chase, 60, 2, 1)))
 
 
-@pytest.mark.parametrize("player", mdp_examples.EXAMPLES)
+@pytest.mark.parametrize("player", tiered(mdp_examples.EXAMPLES))
 def test_a_simulation_of_an_mdp(player, monkeypatch):
     learner, mdp = player.make(), mdp_examples.MDP
     results = each_way(
@@ -184,6 +185,3 @@ def test_an_mdp_against_python(monkeypatch):
 
     learner, mdp = UniformPolicy([2, 3], 2), mdp_examples.MDP
     assert_same(each_way(monkeypatch, lambda: simulate_mdp(learner, mdp, losses, 60, 2, 1)))
-
-
-# ------------------------------------------------------------------ the choice

@@ -13,13 +13,14 @@ from sklearn.base import clone
 
 from bandit_examples import EXAMPLES
 from mdp_examples import EXAMPLES as MDP_EXAMPLES
+from tiers import tiered
 from unbounded import SCB, CostSCB
 from unbounded.adapters.alns import ScaleFreeSelect
 from unbounded.adapters.river import ScaleFree
 from unbounded.adapters.teacher import Teacher
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", tiered(EXAMPLES))
 def test_scikit_learn_clones_every_bandit(example):
     learner = example.make(seed=3)
     assert set(learner.get_params()) == {*learner.settings, "seed"}
@@ -33,7 +34,7 @@ def test_scikit_learn_clones_every_bandit(example):
     assert (again[1] == first[1]).all()
 
 
-@pytest.mark.parametrize("example", MDP_EXAMPLES)
+@pytest.mark.parametrize("example", tiered(MDP_EXAMPLES))
 def test_scikit_learn_clones_every_learner_of_mdps(example):
     learner = example.make(seed=3)
     fresh = clone(learner)

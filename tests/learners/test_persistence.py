@@ -8,6 +8,7 @@ import pytest
 from bandit_examples import EXAMPLES
 from mdp_play import tell_firsts
 from saved_helpers import buffer_of, changed, fields_of, with_buffer
+from tiers import tiered
 from unbounded import (
     RFELP,
     SCB,
@@ -125,7 +126,7 @@ def test_sums_that_all_grew_too_far_are_rejected():
         SCB.load(with_buffer(text, buffer))
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", tiered(EXAMPLES))
 def test_one_arm_played_for_long_is_saved(example):
     """There is nothing to learn, and what is not solved for must not be refused either."""
     losses = np.random.default_rng(0).random((1000, 1))
