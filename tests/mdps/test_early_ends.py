@@ -177,7 +177,9 @@ def test_saved_and_restored_in_the_middle(cls):
 
 
 @pytest.mark.parametrize("k", [-900, 64])
-@pytest.mark.parametrize("cls", [cls for cls in map(algorithms().get, TAKES) if cls.spec.scale_free])
+@pytest.mark.parametrize(
+    "cls", [cls for cls in map(algorithms().get, TAKES) if cls.spec.scale_free]
+)
 def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(cls, k):
     settings = {"lower": np.ldexp(-1.0, k)} if cls is CostSCBRL else {}
     one, _ = play(made(cls, seed=3), LOSSES, 9)
