@@ -8,6 +8,8 @@
 They were chosen by reading the source, not the tests. A fault that no test finds is a test to write.
 """
 
+# ruff: noqa: E501  # a line per bug
+
 from __future__ import annotations
 
 import argparse
@@ -237,7 +239,9 @@ def main() -> int:
             found = verdict(fault, tree, arguments.log, arguments)
             missed += found == found.upper() or found.startswith("NOT")
             seconds = time.monotonic() - started
-            print(f"{number:3} {seconds:6.0f} s  {fault.path}: {fault.old!r} -> {found}", flush=True)
+            print(
+                f"{number:3} {seconds:6.0f} s  {fault.path}: {fault.old!r} -> {found}", flush=True
+            )
     print(f"{missed} were missed")
     return missed > 0
 
