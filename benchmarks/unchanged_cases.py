@@ -44,6 +44,9 @@ BANDITS: dict[str, list[Settings]] = {  # all that are not here play with {}
     "Exp3IX": [{}, T, {**T, "delta": 0.05}],
     "Exp3P": [{**T, "form": form} for form in ("bubeck", "auer", "audibert")],
     "Exp3S": [T, {**T, "switches": 3}],
+    "FixedShare": [
+        {"window": 7}, {"window": 50, "outliers": 2, "rate": 2.0}, {"window": 20, "lower": -2.0},
+    ],
     "HTINF": [{}, {"sigma": 0.5, "order": 1.5}],
     "INF": [T],
     "LogThompson": [{}, {"stream": 3}],

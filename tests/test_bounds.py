@@ -34,6 +34,11 @@ FORMULAS = [  # for losses that just fill [0, 1]
         {"rounds": 5000, "switches": 2},
         lambda n, T: 2 * sqrt((math.e - 1) * n * T * (3 * log(n * T) + math.e)),
     ),
+    (  # 5 windows of 1000 rounds
+        "FixedShare",
+        {"window": 1000, "outliers": 1},
+        lambda n, T: 5 * (sqrt(2000 * n * (log(1000 * n) + 1.4)) + 2),
+    ),
     ("INF", {"rounds": 5000}, lambda n, T: 8 * sqrt(n * T)),
     ("AdaHedge", {}, lambda n, T: sqrt(T * log(n)) + 4 / 3 * log(n) + 2),
     ("AdaFTRL", {}, lambda n, T: (1 + log(n)) * sqrt(1.25 * T)),

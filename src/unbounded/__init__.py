@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unbounded.bandits.baselines.exp3_ix import Exp3IX
     from unbounded.bandits.baselines.exp3_p import Exp3P
     from unbounded.bandits.baselines.exp3_s import Exp3S
+    from unbounded.bandits.baselines.fixed_share import FixedShare
     from unbounded.bandits.baselines.ht_inf import HTINF
     from unbounded.bandits.baselines.inf import INF
     from unbounded.bandits.baselines.log_thompson import LogThompson
@@ -85,6 +86,7 @@ _NAMES = {
     "bandits.baselines.exp3_ix": "Exp3IX",
     "bandits.baselines.exp3_p": "Exp3P",
     "bandits.baselines.exp3_s": "Exp3S",
+    "bandits.baselines.fixed_share": "FixedShare",
     "bandits.baselines.ht_inf": "HTINF",
     "bandits.baselines.inf": "INF",
     "bandits.baselines.log_thompson": "LogThompson",
@@ -156,10 +158,10 @@ __all__ = [
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
     "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostSCB", "CostSCBIX",
     "CostSCBRL", "DiscountedThompson", "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy",
-    "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "IndependentSCB",
-    "LayeredMDP", "Learner", "LogThompson", "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan",
-    "PolicyOptimization", "PythonLearner", "PythonMDPLearner", "Recommendation", "RobustUCB",
-    "ScaleWarning", "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV",
-    "UniINF", "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate",
-    "simulate_mdp", "warm",
+    "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "FixedShare",
+    "IndependentSCB", "LayeredMDP", "Learner", "LogThompson", "MDPAdversary", "MDPLearner",
+    "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner", "PythonMDPLearner",
+    "Recommendation", "RobustUCB", "ScaleWarning", "Simulation", "SlidingWindowUCB",
+    "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare",
+    "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
 ]  # fmt: skip

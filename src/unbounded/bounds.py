@@ -16,7 +16,7 @@ from operator import index
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
 from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, scb, scb_ix
-from unbounded.bandits.baselines import exp3_s
+from unbounded.bandits.baselines import exp3_s, fixed_share
 
 __all__ = ["DELTA", "Bound", "Losses", "bound_of", "discounted_bound_of"]
 
@@ -434,6 +434,19 @@ def _exp3_s(given: dict[str, Any]) -> Bound | None:
     return _told(given, text, reference, lambda n, T, delta: exp3_s.bound(n, T, switches))
 
 
+def _fixed_share(given: dict[str, Any]) -> Bound:
+    """Bound fixed share against the best fixed arm."""
+    loss_range, window = _lower(given), given["window"]
+    m, rate = given.get("outliers", 0) + 1, given.get("rate", 1.0)
+    return Bound(
+        f"M ⌈T/{window}⌉ ((ln({window} n) + 1.4)/η + {m}) + M ηnT/2",
+        "docs/theory/forgetting.md, Theorem F9, summed in fixed_share.py",
+        lambda n, T, delta: fixed_share.bound(n, T, window, m=m, rate=rate),
+        "above",
+        loss_range=loss_range,
+    )
+
+
 def _exp3_ix(given: dict[str, Any]) -> Bound | None:
     def anytime(n: int, T: int, delta: float) -> float:
         root = 2.0 * math.sqrt(n * T / math.log(n))
@@ -502,6 +515,7 @@ _BOUNDS: Mapping[str, _Make] = {
     "Exp3IX": _exp3_ix,
     "Exp3P": _exp3_p,
     "Exp3S": _exp3_s,
+    "FixedShare": _fixed_share,
     "INF": _simple("INF", "8 √(nT)", "Audibert & Bubeck 2010, Theorem 11"),
     "TsallisINF": _simple("TsallisINF", "4 √(nT) + 1", _ZIMMERT),
     "TsallisINFRV": _simple(

@@ -7,14 +7,18 @@ import pytest
 
 from unbounded import (
     UCB1,
+    CostSCB,
     DiscountedThompson,
     DiscountedUCB,
     EpsilonGreedy,
+    FixedShare,
     LogThompson,
     SlidingWindowUCB,
+    Uniform,
     simulate,
 )
 from unbounded.adversaries import Replay
+from unbounded.bandits.baselines.fixed_share import bound
 
 N, ROUNDS = 4, 8000
 
@@ -86,3 +90,50 @@ def test_what_leaves_the_window_leaves_no_trace(window):
 def test_the_largest_window():
     with pytest.raises(ValueError, match=r"window must be at most 2\*\*20, got 1048577"):
         SlidingWindowUCB(2, window=2**20 + 1)
+
+
+def test_fixed_share_follows_the_best_arm_within_its_bound():
+    """Regret against the best sequence of arms; a learner that does not forget exceeds it."""
+    n, rounds, phases = 4, 40_000, 8
+    best = np.arange(rounds) * phases // rounds % n
+    means = np.where(np.arange(n) == best[:, None], 0.02, 0.98)
+    losses = 1e9 * (np.random.default_rng(1).uniform(size=(rounds, n)) < means)
+    paid = losses[np.arange(rounds), best].sum()
+
+    def tracking(learner) -> float:
+        result = simulate(learner, Replay(losses), rounds, 4, 2)
+        return (float(result.regret[:, -1].mean()) + losses.sum(axis=0).min() - paid) / 1e9
+
+    limit = bound(n, rounds, rounds // phases, phases - 1)
+    assert tracking(FixedShare(n, window=rounds // phases)) < limit
+    assert tracking(Uniform(n)) > limit
+    assert tracking(CostSCB(n)) > limit
+
+
+@pytest.mark.parametrize("outliers", [0, 2])
+def test_the_scale_of_fixed_share_rises_by_the_largest_loss_per_block(outliers):
+    """Step (2) of its proof; the control is that it rises by more than that in all."""
+    w, blocks, rng = 20, 30, np.random.default_rng(5)
+    learner, scales = FixedShare(3, window=w, outliers=outliers), [0.0]
+    for t in range(w * blocks):
+        learner.tell(learner.ask(), float(rng.uniform() ** 4 * (1.0 if t // w % 3 == 0 else 1e-3)))
+        scales.append(learner.scale)
+    rises = np.maximum(np.diff(scales), 0.0).sum()
+    assert 2.0 < rises <= blocks
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [({"window": 1}, "window must be at least 2, got 1"), ({"window": 3, "outliers": 3}, "got 3")],
+)
+def test_fixed_share_rejects(settings, what):
+    with pytest.raises(ValueError, match=what):
+        FixedShare(2, **settings)
+
+
+def test_fixed_share_counts_and_warns_of_losses_below_the_lower_bound():
+    learner = FixedShare(2, window=10, lower=1.0, seed=0)
+    with pytest.warns(UserWarning, match="below the lower bound, 1"):
+        learner.tell(learner.ask(), 0.5)
+    learner.tell(learner.ask(), 3.0)
+    assert (learner.below, learner.scale) == (1, 2.0)
