@@ -196,6 +196,30 @@ def test_frames_files_and_comparisons(tmp_path):
     assert Simulation.load(tmp_path / "plain.parquet").columns().keys() == plain.columns().keys()
 
 
+def test_charts():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    both = compare({"a": AdaINF(3), "b": Uniform(3)}, Changing(), 60, 4, 9, switches=1)
+    labels = {
+        "dynamic": "dynamic regret / range",
+        "switching": "switching regret / range",
+        "best": "probability of the best arm",
+    }
+    for what, label in labels.items():
+        ax = both.plot(what=what, log=False)
+        column = label.replace(" / range", "").replace(" ", "_")
+        column = "best_probability" if what == "best" else f"relative_{column}"
+        line = ax.get_lines()[0].get_ydata()
+        assert line == pytest.approx(both["a"].columns()[column].mean(axis=0))
+        assert ax.get_ylabel() == label
+    assert both.plot(what="best").get_yscale() == "linear"
+    plain = simulate(SCB(3), Changing(), 20)
+    with pytest.raises(ValueError, match="what='best'"):
+        plain.plot(what="best")
+    with pytest.raises(ValueError, match="what must be one of .*got 'worst'"):
+        both.plot(what="worst")
+
+
 def test_errors():
     adversary = Changing()
     with pytest.raises(ValueError, match="comparators"):

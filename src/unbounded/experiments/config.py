@@ -67,7 +67,7 @@ def experiment(document: Mapping[str, Any], *, quick: bool = False) -> Experimen
 
 def to_dict(e: Experiment) -> dict[str, Any]:
     """Return the dict that makes an equal experiment."""
-    empty = ((), "")
+    empty = ((), "", None)
     document = {
         field: value for field in e.__struct_fields__ if (value := getattr(e, field)) not in empty
     }

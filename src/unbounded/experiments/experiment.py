@@ -11,7 +11,8 @@ from unbounded.experiments.names import Kind
 
 VIEWS = (
     "ranking", "time", "rounds", "arms", "states", "actions", "scale", "shift", "slopes",
-    "quantiles", "thresholds", "explored", "reach", "heatmap", "bounds", "paired",
+    "quantiles", "thresholds", "best", "dynamic", "explored", "reach", "heatmap", "bounds",
+    "paired",
 )  # fmt: skip
 """What a report can show of an experiment, in the order in which it does by itself."""
 
@@ -62,6 +63,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     pseudo_regret : bool
         Whether to follow pseudo-regret too, which costs a pass over the arms per round. MDPs
         always have it.
+    dynamic : bool
+        Whether to follow dynamic regret, against the best arm of each round; of bandits.
+    switches : int, optional
+        Follow also regret against the best sequence of arms with at most so many switches.
 
     Examples
     --------
@@ -85,6 +90,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     checkpoints: int | tuple[int, ...] = 20
     pseudo_regret: bool = True
+    dynamic: bool = False
+    switches: int | None = None
 
     @property
     def kind(self) -> Kind:

@@ -153,13 +153,13 @@ def cells(e: Experiment) -> list[Cell]:
                     settings = Settings(
                         learner, learner_settings, adversary, adversary_settings,
                         size.arms, rounds, e.checkpoints, e.pseudo_regret, e.seed,
-                        size.world, size.world_settings,
+                        size.world, size.world_settings, e.dynamic, e.switches,
                     )  # fmt: skip
                     code = code_version(settings)
                     whole = (
                         learner, learner_json, adversary, adversary_json,
                         size.arms if size.world is None else (size.world, size.world_json),
-                        rounds, e.checkpoints, e.pseudo_regret, e.seed, code,
+                        rounds, e.checkpoints, e.pseudo_regret, e.dynamic, e.switches, e.seed, code,
                     )  # fmt: skip
                     key = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()[:24]
                     cell = Cell(
@@ -237,6 +237,13 @@ SCHEMA: dict[str, Any] = {
     "pseudo_regret": pl.Float64,
     "relative_regret": pl.Float64,
     "relative_pseudo_regret": pl.Float64,
+    "dynamic_regret": pl.Float64,
+    "relative_dynamic_regret": pl.Float64,
+    "dynamic_pseudo_regret": pl.Float64,
+    "switching_regret": pl.Float64,
+    "relative_switching_regret": pl.Float64,
+    "best_probability": pl.Float64,
+    "best_changes": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
     "clipped": pl.Int64,

@@ -20,6 +20,7 @@ from unbounded.experiments.names import FAMILIES, TRUE, Field, Kind, known, near
 from unbounded.experiments.plugins import ForeignError
 from unbounded.experiments.registered import REQUIRED, Parameter, Registered
 from unbounded.simulation.adversary import Adversary, MDPAdversary
+from unbounded.simulation.dynamic import checked_switches
 from unbounded.validation import recorded_rounds
 
 MOST_CELLS = 1_000_000
@@ -49,13 +50,15 @@ _FIELDS: dict[str, tuple[Any, str]] = {
         Annotated[int, Meta(ge=1, le=10**6)] | Annotated[tuple[_Count, ...], Meta(min_length=1)],
         "an integer from 1 to 10^6, or a list of rounds"),
     "pseudo_regret": (bool, "true or false"),
+    "dynamic": (bool, "true or false"),
+    "switches": (Annotated[int, Meta(ge=0, le=10**9)], "an integer from 0 to 10^9"),
 }  # fmt: skip
 _SIZES: dict[Kind, tuple[str, str]] = {
     "bandits": ("arms", "rounds"),
     "MDPs": ("worlds", "episodes"),
 }
 _QUICK = ("learners", "adversaries", "arms", "rounds", "worlds", "episodes", "replicates",
-          "checkpoints", "pseudo_regret")  # fmt: skip
+          "checkpoints", "pseudo_regret", "dynamic", "switches")  # fmt: skip
 
 Keys = tuple[str | int, ...]
 """A path into a document: ``("learners", 0, "clip")``."""
@@ -113,6 +116,9 @@ class _Reader:
         for key, instead in zip(_SIZES[other], _SIZES[kind], strict=True):
             if key in document:
                 self._fail((key,), f"{key} is for {other}; an experiment with {kind} has {instead}")
+        for key in ("dynamic", "switches"):
+            if kind == "MDPs" and key in document:
+                self._fail((key,), f"{key} is for bandits: leave it out")
         for key in ("learners", "adversaries", *_SIZES[kind]):
             if key not in document:
                 self._fail((), f"{key} is missing; it must be {_FIELDS[key][1]}")
@@ -221,6 +227,11 @@ class _Reader:
 
     def _check_bandits(self, e: Experiment) -> None:
         """Make every learner and adversary once: their own checks know what is legal."""
+        for arms, rounds in itertools.product(e.arms, e.rounds):
+            try:
+                checked_switches(e.switches, rounds, arms)
+            except ValueError as error:
+                self._fail(("switches",), str(error))
         for learner, settings, blame in self._variants(e, "learners"):
             with blame:
                 for n in e.arms:

@@ -56,11 +56,18 @@ class Settings(NamedTuple):
     seed: int
     world: str | None = None
     world_settings: Mapping[str, Any] = MappingProxyType({})
+    dynamic: bool = False
+    switches: int | None = None
 
     @property
     def kind(self) -> Kind:
         """Whose learner and adversary it names."""
         return "bandits" if self.world is None else "MDPs"
+
+    @property
+    def watched(self) -> bool:
+        """Whether dynamic regret is followed."""
+        return self.dynamic or self.switches is not None
 
     @property
     def files(self) -> list[str]:
@@ -211,7 +218,10 @@ def _simulated(settings: Settings, name: str, given: Any, first: int, count: int
     """Play the learner of this name with the settings that it is given."""
     play: Any
     if settings.kind == "bandits":
-        play = partial(simulate, pseudo_regret=settings.pseudo_regret)
+        play = partial(
+            simulate, pseudo_regret=settings.pseudo_regret, dynamic=settings.dynamic,
+            switches=settings.switches,
+        )  # fmt: skip
         played: Any = (known("bandits", "learners")[name].cls(settings.arms, **given),)
     else:
         from unbounded.simulation.mdp import simulate_mdp  # late: bandits need not wait for it
@@ -240,7 +250,9 @@ def _told(settings: Settings, replicate: int) -> dict[str, Any]:
     Losses do not depend on the learner, unless the adversary looks at it; then the range is what
     it did to uniform play, in an MDP for every layer what it did in any.
     """
-    last = settings._replace(checkpoints=[settings.rounds], pseudo_regret=False)
+    last = settings._replace(
+        checkpoints=[settings.rounds], pseudo_regret=False, dynamic=False, switches=None
+    )
     bandits = settings.kind == "bandits"
     met = _simulated(last, "Uniform" if bandits else "UniformPolicy", {}, replicate, 1)
     low, high = met.low[0, -1], met.high[0, -1]
@@ -292,7 +304,7 @@ def _parts(settings: Settings) -> list[Code]:
     given = names.without_true(settings.learner_settings)
     if settings.kind == "bandits":
         learner = known("bandits", "learners")[settings.learner].cls(settings.arms, **given)
-        return bandit_loops.parts_of(learner, _adversary(settings))
+        return bandit_loops.parts_of(learner, _adversary(settings), watched=settings.watched)
     from unbounded.simulation import mdp_loops
 
     mdp = _world(settings)
@@ -305,15 +317,15 @@ def seconds_to_compile(kind: Kind, learner: str) -> float:
     return float(known(kind, "learners")[learner].cls.spec.seconds_to_compile)
 
 
-# Learners, adversaries and numbers of arms that this process has run.
-_loaded: set[tuple[Kind, str, str, int | None]] = set()
+# Learners, adversaries, numbers of arms, and with dynamic regret or not: what this process has run.
+_loaded: set[tuple[Kind, str, str, int | None, bool]] = set()
 
 
 def load(settings: Settings) -> float:
     """Play a cell for a moment, if its like was not played before, so that what is compiled or
     loaded for that is not timed with it; returns the seconds."""
     started = time.perf_counter()
-    like = settings.kind, settings.learner, settings.adversary, settings.arms
+    like = settings.kind, settings.learner, settings.adversary, settings.arms, settings.watched
     if like not in _loaded:
         rounds = _few(settings)
         play(settings._replace(rounds=rounds, checkpoints=[rounds]), 0, 1)

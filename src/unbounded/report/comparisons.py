@@ -314,6 +314,40 @@ def bounds(data: Data) -> Chart | str:
     )  # fmt: skip
 
 
+_KINDS = ("relative", "relative_dynamic_regret", "relative_switching_regret")
+
+
+def dynamic(data: Data) -> Chart | str:
+    """Tabulate dynamic regret beside static regret."""
+    rows = data.last.filter(pl.col("relative_dynamic_regret").is_not_null())
+    if rows.height == 0:
+        return "needs dynamic = true"
+    means = [pl.col(name).mean() for name in (*_KINDS, "dynamic_pseudo_regret")]
+    table = rows.group_by("learner", *data.case).agg(means)
+    panels = []
+    for case, part in cases(table, data.case):
+        found = [
+            [row["learner"], *(number(row[name]) for name in _KINDS),
+             number(row["dynamic_pseudo_regret"])]
+            for row in part.iter_rows(named=True)
+        ]  # fmt: skip
+        panels.append(Panel(data.keys(case), rows=found))
+    return Chart(
+        "dynamic", "Static and dynamic regret",
+        "Mean realized regret at the last round, divided by the range of the losses: against the "
+        "best fixed arm (static), against the best arm of each round (dynamic), and against the "
+        "best sequence of arms with few switches, if those were followed. Dynamic pseudo-regret is "
+        "about expected losses, each in units of the scale of its round, if the adversary declares "
+        "them.",
+        "table",
+        columns=[
+            Column("learner", "learner"), Column("static"), Column("dynamic"), Column("switching"),
+            Column("dynamic pseudo-regret"),
+        ],
+        panels=panels, start=largest(panels),
+    )  # fmt: skip
+
+
 def explored(data: Data) -> Chart | str:
     """Return how many episodes were spent on exploration."""
     return _at_end(

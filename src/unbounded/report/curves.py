@@ -59,6 +59,23 @@ def thresholds(data: Data) -> Chart | str:
     )  # fmt: skip
 
 
+def best(data: Data) -> Chart | str:
+    """Chart the probability of the arm that is best at the moment."""
+    frame = data.frame.filter(pl.col("best_probability").is_not_null())
+    if frame.height == 0 or frame["round"].n_unique() < 2:
+        return "needs dynamic = true, and more than one checkpoint"
+    frame = data.thinned(frame.with_columns(value="best_probability"))
+    table = frame.group_by("learner", *data.case, "round").agg(*STATISTICS)
+    found = curves(data, table, data.case, "round", normalized=False, bounded=False)
+    return _chart(
+        "best", "Probability of the best arm over time",
+        "The probability of the arm with the smallest expected loss of its round, or the smallest "
+        "loss if the adversary does not declare expected losses, in the mean over the rounds since "
+        "the last checkpoint. Bands hold the middle 80% of replicates." + _thinning(data),
+        Axis("round t"), Axis("probability of the best arm"), found,
+    )  # fmt: skip
+
+
 def _thinning(data: Data) -> str:
     return f" One checkpoint in {data.every} is shown." if data.every > 1 else ""
 

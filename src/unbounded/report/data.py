@@ -217,6 +217,8 @@ def prepared(
         pl.col("world").cast(pl.String).alias("world_name"),
         "cell", "arms", "rounds", "replicate", "round", "threshold",
         "states", "actions", "horizon", "explored", "reach",
+        "relative_dynamic_regret", "relative_switching_regret", "dynamic_pseudo_regret",
+        "best_probability",
         pl.col(f"relative_{SHOWN[kind].column}").alias("relative"),
         (size * (actions.cast(pl.Float64) * pl.col("round")).sqrt()).alias("norm"),
         pl.col("low").alias("low_loss"),

@@ -100,6 +100,7 @@ class Results(ABC):
         relative: bool = True,
         log: bool | None = None,
         interval: bool = True,
+        what: Literal["regret", "dynamic", "switching", "best"] = "regret",
     ) -> Axes:
         """Plot mean regret over time, one line for each learner, with a 95% interval of the mean.
 
@@ -114,6 +115,10 @@ class Results(ABC):
             Whether axes are logarithmic; by default if that shows most of the curves.
         interval : bool
             Whether to draw the intervals: Student's, over replicates, for each round by itself.
+        what : {"regret", "dynamic", "switching", "best"}
+            Regret; dynamic regret; regret against the best sequence with few switches; the
+            probability of the arm that is best at the moment. All but the first are of bandits, and
+            must have been followed by ``simulate(..., dynamic=True, switches=...)``.
 
         Returns
         -------
@@ -129,7 +134,7 @@ class Results(ABC):
         'regret / range'
         """
         axes: Axes = _later("plot").drawn(
-            self._named(), ax, relative=relative, log=log, interval=interval
+            self._named(), ax, relative=relative, log=log, interval=interval, what=what
         )
         return axes
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unbounded.results import Played
 from unbounded.results.intervals import mean_interval
-from unbounded.validation import checked_flag
+from unbounded.validation import checked_flag, checked_option
 
 COLORS = ("#2b5bc6", "#903043", "#039cd8", "#5c3d07", "#a95194", "#8a8500", "#4c147d")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 2)), (0, (6, 2, 1.2, 2)))
@@ -39,17 +39,39 @@ def wants_log(values: Iterable[float | None]) -> bool:
     return max(positive) > 8.0 * min(positive)
 
 
+_COLUMNS = {
+    "regret": "",
+    "dynamic": "dynamic_regret",
+    "switching": "switching_regret",
+    "best": "best_probability",
+}
+
+
 def drawn(
-    named: Mapping[str, Played], ax: Any, *, relative: bool, log: bool | None, interval: bool
+    named: Mapping[str, Played],
+    ax: Any,
+    *,
+    relative: bool,
+    log: bool | None,
+    interval: bool,
+    what: str,
 ) -> Any:
     """Return a line for each learner, on ``ax`` or on axes of their own."""
     checked_flag("relative", relative)
     checked_flag("interval", interval)
     log = None if log is None else checked_flag("log", log)
+    checked_option("what", what, tuple(_COLUMNS))
+    first = next(iter(named.values()))
+    column = _COLUMNS[what] or first.shown.column
+    if column not in first.columns():
+        raise ValueError(f"what={what!r} was not followed: play with dynamic=True, or switches=")
+    label = column.replace("_", " ") if _COLUMNS[what] else first.shown.name
+    if what == "best":
+        label, log = "probability of the best arm", log or False
+    elif relative:
+        column, label = f"relative_{column}", f"{label} / {first.shown.unit}"
     ax = _own_axes() if ax is None else ax
     before = len(ax.get_lines())  # more calls on the same axes get other looks
-    first = next(iter(named.values()))
-    column = f"relative_{first.shown.column}" if relative else first.shown.column
     curves = {name: _intervals(one.columns()[column]) for name, one in named.items()}
     if log is None:
         log = wants_log(np.concatenate([means for means, _, _ in curves.values()]))
@@ -65,7 +87,7 @@ def drawn(
         lowest = min(0.7 * means[means > 0.0].min(initial=np.inf), *_bottom(ax, before))
         ax.set_ylim(bottom=lowest if np.isfinite(lowest) else None)
     ax.set_xlabel(first.length.removesuffix("s"))
-    ax.set_ylabel(f"{first.shown.name} / {first.shown.unit}" if relative else first.shown.name)
+    ax.set_ylabel(label)
     ax.legend(frameon=False, handlelength=3.0)
     return ax
 
