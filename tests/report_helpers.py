@@ -172,6 +172,8 @@ def check(series: dict[str, Any], i: int, values: np.ndarray) -> None:
     assert series["replicates"] == len(values)
 
 
+BANDITS_ONLY = ("relative_dynamic_regret", "relative_switching_regret", "dynamic_pseudo_regret",
+                "best_probability")  # fmt: skip
 MDP_LEARNERS = {("SCBRL", '{"profile":"practical"}'): 0, ("UOBREPS", "{}"): 1}
 
 
@@ -193,7 +195,7 @@ def mdp_rows() -> pl.DataFrame:
                      "replicate": replicate, "round": t,
                      "relative_regret": rng.gamma(4.0),  # realized: not what is shown
                      "relative_pseudo_regret": rng.gamma(4.0) * S * math.sqrt(A * t),
-                     "low": -1.0, "high": 1.0, "threshold": None,
+                     "low": -1.0, "high": 1.0, "threshold": None, **dict.fromkeys(BANDITS_ONLY),
                      "explored": t // 2 if learner == "SCBRL" else None,
                      "reach": rng.random() if learner == "SCBRL" and t == 100 else None}
                 )  # fmt: skip

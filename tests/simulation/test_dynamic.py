@@ -216,7 +216,7 @@ def test_charts():
     plain = simulate(SCB(3), Changing(), 20)
     with pytest.raises(ValueError, match="what='best'"):
         plain.plot(what="best")
-    with pytest.raises(ValueError, match="what must be one of .*got 'worst'"):
+    with pytest.raises(ValueError, match=r"what must be one of .*got 'worst'"):
         both.plot(what="worst")
 
 

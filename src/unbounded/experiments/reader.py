@@ -117,7 +117,7 @@ class _Reader:
             if key in document:
                 self._fail((key,), f"{key} is for {other}; an experiment with {kind} has {instead}")
         for key in ("dynamic", "switches"):
-            if kind == "MDPs" and key in document:
+            if kind == "MDPs" and document.get(key, False) is not False:
                 self._fail((key,), f"{key} is for bandits: leave it out")
         for key in ("learners", "adversaries", *_SIZES[kind]):
             if key not in document:
