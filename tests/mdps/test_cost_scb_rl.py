@@ -9,7 +9,7 @@ import pytest
 from mdp_play import paid, params_of, play, state_of, tell_firsts, walk
 from occupancy_facades import upper_occupancy
 from occupancy_worlds import reached, sparse_world
-from slow_cost_scb_rl import SlowCostSCBRL
+from slow_cost_scb_rl import SlowCostSCBRL, SlowDiscountedCostSCBRL
 from unbounded import SCBRL, CostSCBRL, SolverWarning, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Punish, Stochastic
 from unbounded.core.ceiling import clip_each_above
@@ -18,9 +18,9 @@ from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.mdp import best_policy, occupancy
 from unbounded.core.occupancy.upper import spare_mass
 from unbounded.learners import persistence as documents
-from unbounded.mdps import cost_scb_rl
-from unbounded.mdps.cost_scb_rl import rounded_up
+from unbounded.mdps.steps import costs as costs_of_mdps
 from unbounded.mdps.steps.boxes import bound_visited
+from unbounded.mdps.steps.costs import rounded_up
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
 LAYERS = MDP.layers
@@ -50,20 +50,29 @@ def costs(layers, T, seed):
         ({"lower": [-3.0, 0.25]}, (0.8, 0.2, 0.4, 1)),
         ({"center": 0.0}, (0.8, 0.2, 0.4, 0)),
         ({"center": 0.5, "implicit": 2.0}, (0.8, 2.0, 0.4, 0.5)),
+        ({"half_life": 20}, (0.8, 0.2, 0.4, 1)),
+        ({"half_life": 7, "profile": "paper", "outliers": 1}, (1, 1, 1, 0)),
+        ({"half_life": 30, "lower": [-3.0, 0.25], "episodes": 150}, (0.8, 0.2, 0.4, 1)),
     ],
-    ids=["practical", "paper", "outliers", "told T", "lower", "not centerd", "half centerd"],
-)
+    ids=[
+        "practical", "paper", "outliers", "told T", "lower", "not centerd", "half centerd",
+        "half-life", "half-life, paper", "half-life, lower, T",
+    ],
+)  # fmt: skip
 def test_agrees_with_a_slow_implementation(settings, factors):
     T = 150
     mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(4))
     learner = make(5, mdp, tolerance=1e-13, **settings)
-    slow = SlowCostSCBRL(
+    h = settings.get("half_life")
+    kind, more = (SlowDiscountedCostSCBRL, {"half_life": h}) if h else (SlowCostSCBRL, {})
+    slow = kind(
         mdp.layers, 0.05, factors, settings.get("outliers", 0) + 1,
         settings.get("lower", [0.0, 0.0]), learner.settings["skip"], settings.get("episodes"),
+        **more,
     )  # fmt: skip
     losses = costs(mdp.layers, T, seed=6)
     losses[:3] = 0.0
-    losses[90:] *= 5.0
+    losses[90:] *= 1e-3 if h else 5.0
     worst, compared, due, solves, halves = 0.0, 0, False, 0, []
 
     def before(learner, plan, states, actions, seen):
@@ -83,16 +92,20 @@ def test_agrees_with_a_slow_implementation(settings, factors):
 
     play(learner, mdp, losses, seed=7, before=before)
     state = state_of(learner)
-    for h, L in enumerate(mdp.layers.unpack_pairs(state.estimates.L_hat)):
-        most = np.abs(slow.L[h]).max()
+    g = state.fading.memory.g if h else 1.0
+    for layer, L in enumerate(mdp.layers.unpack_pairs(state.estimates.L_hat)):
+        most = np.abs(slow.L[layer]).max()
         assert np.allclose(
-            np.ldexp(L, state.estimates.unit), slow.L[h], rtol=1e-9, atol=1e-11 * most
+            np.ldexp(L, state.estimates.unit) / g, slow.L[layer], rtol=1e-9, atol=1e-11 * most
         )
-    assert np.allclose(np.ldexp(state.estimates.w, state.estimates.unit), slow.w, rtol=1e-12)
+    w = np.ldexp(state.estimates.w, state.estimates.unit) / g
+    assert np.allclose(w, slow.w, rtol=1e-12)
     assert compared > 8
     assert worst <= 1e-5  # of cvxpy, at its best
-    assert (solves < 120) == (learner.settings["skip"] > 0.0)
+    assert (solves < 120 + (h is not None) * 20) == (learner.settings["skip"] > 0.0)
     assert np.any(state.boxes.hi < 1.0) or factors[2] == 1
+    if h and "lower" not in settings:
+        assert slow.times[-1] > T + h  # a fall was followed
     if "lower" in settings:  # far below: half the threshold is less than the mean, at first
         assert 0 < sum(halves) < len(halves)
 
@@ -111,7 +124,7 @@ def mean_estimates(center, told, correct=True):
     learner = make(center=center)
     params, state = params_of(learner), state_of(learner)
     clip_each_above(state.ceilings, params.lower, np.array([0.5, 2.0, 1.0]))
-    state = state._replace(t=5, estimates=cost_scb_rl.weigh(params, state, 5.0))
+    state = state._replace(t=5, estimates=costs_of_mdps.weigh(params, state, 5.0, 0))
     so_far = np.ldexp(np.array([0.375, 1.5, 4.0]), -state.estimates.unit)
     state.boxes.lo[:], state.boxes.hi[:] = MDP.P, MDP.P
     spare_mass(LAYERS.table, state.boxes.lo, state.boxes.spare)
@@ -128,7 +141,9 @@ def mean_estimates(center, told, correct=True):
             clip_each_above(again, params.lower, told)
             state = state._replace(ceilings=again)
             bound_visited(LAYERS.table, state.boxes, state.solver.pi, states, state.solver.u)
-            cost_scb_rl.estimate(LAYERS.table, params, state, states, actions)
+            costs_of_mdps.estimate(
+                LAYERS.table, params, state, 1.0, 4.0, np.sqrt(5.0), states, actions
+            )
             mean[layer] += q[LAYERS.index(h, s, a)] * np.ldexp(
                 state.estimates.L_hat[layer], state.estimates.unit
             )

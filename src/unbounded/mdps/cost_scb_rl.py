@@ -32,40 +32,29 @@ import numpy.typing as npt
 
 from unbounded.core.arrays import Count, Integers, Scratch, Sizes, Vector, require
 from unbounded.core.ceiling import Ceilings, clip_each_above, new_ceilings
+from unbounded.core.discounting import checked_half_life
 from unbounded.core.occupancy.confidence import JIN, Bernstein, told_support
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
+from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver import programs
-from unbounded.core.scaled import shift_each, widths
-from unbounded.jit.kernel import kernel, subroutine
+from unbounded.core.scaled import widths
+from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
+from unbounded.mdps import discounted_cost_scb_rl
 from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import ftrl
 from unbounded.mdps.steps.boxes import Boxes, new_boxes
+from unbounded.mdps.steps.costs import Params, estimate, rounded_up, weigh
 from unbounded.mdps.steps.ftrl import Estimates, Solver, new_estimates, new_solver
 from unbounded.mdps.steps.loss_ranges import as_given, checked_least
 from unbounded.validation import (
+    ArgumentValueError,
     checked_constant,
     checked_count,
     checked_factor,
     checked_option,
     checked_share,
 )  # fmt: skip
-
-
-class Params(NamedTuple):
-    T: int  # the episodes that rates are for; 0: any number
-    m: int  # thresholds are the m-th largest losses
-    kappa: float  # floor of the weights (E16)
-    skip: float  # solve when some pair's l_hat since the last solve exceeds this x C_h |S_h| A
-    center: float  # multiplies what is subtracted from losses before they are divided
-    tolerance: float
-    width: Bernstein  # of the boxes, with ln_ = log_term + ln t
-    log_term: float
-    lower: Vector  # layers: lower bounds on the losses
-    eta: Vector  # layers: times sqrt(t^)
-    gamma: Vector  # layers: times sqrt(t^)
-    possible: Vector  # triples: 1 or 0, if the support is known; else empty
 
 
 class State(NamedTuple):
@@ -102,13 +91,6 @@ def init(layers: Layers, params: Params) -> State:
 
 
 @kernel
-def rounded_up(t: int) -> float:
-    """``t``, rounded up to three binary digits: at most 5/4 of it."""
-    mantissa, exponent = math.frexp(float(t))
-    return math.ldexp(float(math.ceil(8.0 * mantissa)), exponent - 3)
-
-
-@kernel
 def clock(params: Params, t: int) -> float:
     """t^: what the rates of episode ``t`` are for."""
     return float(params.T) if params.T > 0 else rounded_up(t)
@@ -126,7 +108,8 @@ def update(
         below += losses[h] < params.lower[h]
     clipped, rose = clip_each_above(state.ceilings, params.lower, losses)
     confidence_set.bound_visited(lay, boxes, solver.pi, states, solver.u)  # Comp-UOB
-    due = estimate(lay, params, state, states, actions)
+    root = math.sqrt(clock(params, t))
+    due = estimate(lay, params, state, 1.0, float(t - 1), root, states, actions)
     if rose or clock(params, t + 1) != clock(params, t):
         due = True
     ln_ = params.log_term + math.log(float(t))
@@ -135,68 +118,12 @@ def update(
         epoch += 1
         due = True
     if due:
-        estimates = weigh(params, state, clock(params, t + 1))
+        estimates = weigh(params, state, clock(params, t + 1), 0)
         solver = ftrl.solve(lay, boxes, epoch, estimates, solver, program, params.tolerance)
     return State(
         t + 1, state.clipped + clipped, below, solver.solves.solves, epoch, state.ceilings, boxes,
         estimates, solver, state.paid, state.rates,
     )  # fmt: skip
-
-
-@subroutine
-def estimate(
-    lay: Integers, params: Params, state: State, states: Integers, actions: Integers
-) -> bool:
-    """L_hat += (l - c)/(u + gamma) on the visited pairs, L_hat -= c gamma/(q~ + gamma) on all.
-
-    Returns whether q~ has become too old (`skip`).
-    """
-    estimates, solver, ceilings = state.estimates, state.solver, state.ceilings
-    due = False
-    root = math.sqrt(clock(params, state.t))
-    for h in range(1, horizon(lay) + 1):
-        s = states[h - 1]
-        p = lay[PAIR, h] + s * lay[ACTIONS, h] + actions[h - 1]
-        shift = int(ceilings.e_before[h - 1]) - estimates.unit
-        l = math.ldexp(ceilings.l[h - 1], shift)
-        c = center_of(params, state, h, math.ldexp(ceilings.C_before[h - 1], shift))
-        state.paid[h - 1] += l
-        u = solver.u[lay[STATE, h] + s] * solver.pi[p]
-        C = params.eta[h - 1] / root * estimates.w[h - 1]  # C_h, or the floor of its weight
-        limit = params.skip * (lay[PAIR, h + 1] - lay[PAIR, h]) * C
-        gamma = params.gamma[h - 1] / root
-        if ftrl.estimate(lay, estimates, solver.q, h, p, l, c, u, 1.0, gamma, limit):
-            due = True
-    return due
-
-
-@kernel
-def center_of(params: Params, state: State, h: int, C: float) -> float:
-    """What losses of layer ``h`` with the threshold ``C`` are taken from: their mean so far, C/2.
-
-    The lesser of the two. Most costs may be far below C, and a center far above them would add
-    variance; one above C/2 would take away that estimates are optimistic where u > q~.
-    """
-    if params.center == 0.0 or C == 0.0:  # C > 0 takes a loss, hence t > 1
-        return 0.0
-    return params.center * min(state.paid[h - 1] / float(state.t - 1), 0.5 * C)
-
-
-@subroutine
-def weigh(params: Params, state: State, t_hat: float) -> Estimates:
-    """Move the unit to the largest threshold, and raise the weights to C_h/eta_h."""
-    ceilings, before = state.ceilings, state.estimates.unit
-    unit = ftrl.largest_exponent(ceilings.C, ceilings.e, before)
-    if unit != before:
-        shift_each(state.paid, before - unit)
-    root = math.sqrt(t_hat)
-    for h in range(state.rates.size):
-        C = math.ldexp(ceilings.C[h], int(ceilings.e[h]) - unit)
-        state.rates[h] = C / (params.eta[h] / root)
-    memory = state.solver.memory
-    # Rates differ by layer: what `ftrl.weigh` divides by a common eta is divided already.
-    estimates, _ = ftrl.weigh(state.estimates, memory, unit, state.rates, 1.0, params.kappa)
-    return estimates
 
 
 class Constants(NamedTuple):
@@ -256,6 +183,11 @@ class CostSCBRL(MDPLearner):
     center : float
         Estimates are of losses less this times their mean in the layer so far (or half the
         threshold, if that is less), for less variance; 0: as they are.
+    half_life : int, optional
+        For costs whose best policy changes: the number of episodes after which a loss counts half.
+        What was learned of the transitions is not forgotten; they must not change. Shorter than the
+        time between changes, and long enough to learn in (docs/guide/scb-rl.md). Without it,
+        nothing is forgotten.
     kappa, tolerance : float
         Floor of the weights (erratum E16); certified accuracy of each solve.
 
@@ -291,6 +223,8 @@ class CostSCBRL(MDPLearner):
             {"outliers": 2},
             {"episodes": 1000, "rate": 2.0, "implicit": 0.5},
             {"center": 0.0, "implicit": 0.3},
+            {"half_life": 20},
+            {"half_life": 9, "profile": "paper", "outliers": 1},
         ),
     )
 
@@ -310,6 +244,7 @@ class CostSCBRL(MDPLearner):
         width: float | None = None,
         skip: float | None = None,
         center: float | None = None,
+        half_life: SupportsIndex | None = None,
         kappa: float = 1e-3,
         tolerance: float = 1e-8,
         support: npt.ArrayLike | None = None,
@@ -331,7 +266,7 @@ class CostSCBRL(MDPLearner):
         S = int(sizes.sum())
         iota = math.log(10.0 * S * A * H / delta)
         eta = np.sqrt(iota / (sizes * A))
-        params = Params(
+        params: Any = Params(
             T=T, m=outliers + 1, kappa=checked_constant("kappa", kappa), skip=constants.skip,
             center=constants.center, tolerance=checked_constant("tolerance", tolerance),
             width=Bernstein(constants.width * JIN.c1, constants.width * JIN.c2),
@@ -344,8 +279,17 @@ class CostSCBRL(MDPLearner):
             "lower": as_given(lower, least), "best_reward": as_given(best_reward, 0.0 - least),
             "tolerance": params.tolerance, **constants._asdict(),
         }  # fmt: skip
+        if half_life is not None:
+            weights = checked_half_life("half_life", half_life)
+            if weights.h <= outliers:
+                raise ArgumentValueError(
+                    "half_life", f"must exceed the number of outliers, {outliers}, got {weights.h}"
+                )
+            self.spec = discounted_cost_scb_rl.SPEC
+            rates_for = min(T, math.ceil(weights.h / math.log(2.0)))
+            params = discounted_cost_scb_rl.Params(params._replace(T=rates_for), weights)
         self._begin(shape, params, seed, kept)
-        self._least = params.lower
+        self._least = least
 
     def _differing(self) -> dict[str, Any]:
         usual = PROFILES[self._settings["profile"]]._asdict()
