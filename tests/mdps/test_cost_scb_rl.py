@@ -246,6 +246,7 @@ class Watched:
         self.inside, self.u_over_q, self.u_over_occupancy = True, [], []
         self.q, self.w, self.l_hat = [], [], []
         learner, rng, before = make(2, **settings), np.random.default_rng(1), 0.0
+        h = settings.get("half_life", episodes + 1)
         for _ in range(episodes):
             state, policy = state_of(learner), learner.policy()
             u = upper_occupancy(policy, state.boxes.lo, state.boxes.hi)
@@ -255,14 +256,16 @@ class Watched:
                 np.all((state.boxes.lo <= MDP.P + 1e-12) & (state.boxes.hi + 1e-12 >= MDP.P))
             )
             self.q.append(state.solver.q[1:].copy())
-            self.w.append(np.ldexp(state.estimates.w, state.estimates.unit))
+            halved = learner.episodes_told // h
+            self.w.append(np.ldexp(state.estimates.w, state.estimates.unit + halved))
             losses = [table == table.max(axis=1, keepdims=True) for table in policy.tables]
             plan = learner.ask()
             states, actions = walk(MDP, plan, rng.random(3))
             row = LAYERS.pack_pairs(losses)
             learner.tell(plan, states, actions, paid(LAYERS, row, states, actions))
             state = state_of(learner)
-            after = np.ldexp(state.estimates.L_hat[1:], state.estimates.unit)
+            halved = learner.episodes_told // h
+            after = np.ldexp(state.estimates.L_hat[1:], state.estimates.unit + halved)
             self.l_hat.append(after - before)
             before = after
 
@@ -290,10 +293,16 @@ def test_upper_bounds_are_above_both_occupancies():
     assert min(outside.u_over_occupancy) < -0.01
 
 
+@pytest.mark.parametrize("half_life", [None, 60])
 @pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
-def test_regret_of_ftrl_on_the_estimates(rate):
-    """Nested sets and weights that do not fall, against every policy; and a control."""
-    watched = Watched(profile="paper", width=0.1, rate=rate)
+def test_regret_of_ftrl_on_the_estimates(rate, half_life):
+    """Nested sets and weights that do not fall, against every policy; and a control.
+
+    With a half-life, of weighted losses.
+    """
+    forgetting = {} if half_life is None else {"half_life": half_life}
+    watched = Watched(profile="paper", width=0.1, rate=rate, **forgetting)
+    assert np.all(np.diff(watched.w, axis=0) >= -1e-9 * np.array(watched.w[1:]))
     assert watched.inside
     assert watched.regret() <= watched.bound()
     if rate == 5.0:

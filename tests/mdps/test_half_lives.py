@@ -1,0 +1,179 @@
+"""Learners for MDPs with a half-life: units, blocks, saving, and what forgetting is for."""
+
+import numpy as np
+import pytest
+
+from mdp_play import play, state_of
+from unbounded import CostSCBRL, simulate_mdp, worlds
+from unbounded.adversaries.mdps import MDPReplay
+from unbounded.core.occupancy.mdp import best_policy
+from unbounded.mdps.steps.costs import rounded_up
+
+MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
+LAYERS = MDP.layers
+
+
+def make(seed=1, **settings):
+    return CostSCBRL(LAYERS.sizes, LAYERS.n_actions, seed=seed, **settings)
+
+
+def losses_of(T, seed, exponents=()):
+    """Costs in [0, 1), multiplied by 2^k from episode t on for each (t, k)."""
+    rows = np.random.default_rng(seed).random((T, LAYERS.n_pairs))
+    for t, k in exponents:
+        rows[t:] = np.ldexp(rows[t:], k)
+    return rows
+
+
+@pytest.mark.parametrize("k", [-900, 900])
+def test_a_power_of_two_changes_nothing_where_the_scale_falls_and_rises(k):
+    rows = losses_of(90, 2, ((30, -30), (60, 40)))
+    rows[20:26] = 0.0
+    plain, scaled, other = (
+        play(make(half_life=8), MDP, losses, seed=3)[0]
+        for losses in (rows, np.ldexp(rows, k), 3.0 * rows)
+    )
+    assert np.array_equal(plain, scaled)
+    assert not np.array_equal(plain, other)  # the control: 3 rounds
+
+
+def test_a_scale_that_falls_is_followed():
+    """Small losses count again after two blocks; without a half-life they never do."""
+    for h in (8, None):
+        rows = np.ldexp(losses_of(60, 2, ((30, -30),)), 30)
+        other = np.where(rows < 1.0, 1.0 - rows, rows)
+        ours, theirs = (play(make(half_life=h), MDP, some, seed=3)[0] for some in (rows, other))
+        assert (np.abs(ours - theirs).max() > 0.01) == (h is not None)
+
+
+def test_any_finite_losses_and_long_silence():
+    rows = losses_of(140, 5)
+    for t, k in ((0, 1000), (20, -1060), (40, 1020), (60, -1000), (130, 0)):
+        rows[t:] = np.ldexp(losses_of(140, 5)[t:], k)
+    rows[80:130] = 0.0
+    learner = make(half_life=3)
+    policies, _ = play(learner, MDP, rows, seed=6)
+    assert np.all(np.isfinite(policies))
+    assert learner.certificate.unsolved == 0
+    assert state_of(learner).fading.quiet == 0
+    assert np.all(learner.thresholds < 1.0)  # of the last ten episodes alone
+    again = CostSCBRL.load(learner.save())
+    assert again.save() == learner.save()
+    learner = make(half_life=3)
+    play(learner, MDP, rows[:120], seed=6)
+    assert state_of(learner).fading.quiet > 8  # sums are not halved to nothing
+    assert state_of(learner).estimates.w.min() > 1e-6
+
+
+@pytest.mark.parametrize("told", [26, 30])
+def test_saved_in_the_middle_of_a_block_and_at_its_end(told):
+    rows = losses_of(60, 7, ((20, -20),))
+    learner = make(half_life=10)
+    play(learner, MDP, rows[:told], seed=8)
+    again = CostSCBRL.load(learner.save())
+    ours, theirs = (play(one, MDP, rows[told:], seed=9)[0] for one in (learner, again))
+    assert np.array_equal(ours, theirs)
+    fading = state_of(learner).fading
+    for wrong in (fading.memory._replace(pos=1), fading.memory._replace(N=100.0)):
+        broken = CostSCBRL.load(learner.save())
+        state = state_of(broken)
+        broken.spec.packing.python.pack(
+            broken._buffer, state._replace(fading=fading._replace(memory=wrong))
+        )
+        with pytest.raises(ValueError, match=r"no such weights|another round"):
+            CostSCBRL.load(broken.save())
+
+
+def test_weights_after_many_half_lives_are_those_after_few():
+    """Nothing drifts, and nothing overflows."""
+    rows = losses_of(40, 4)
+    few, many = make(half_life=1), make(half_life=1)
+    play(few, MDP, rows, seed=5)
+    play(many, MDP, np.tile(rows, (27, 1)), seed=5)  # 1080 half-lives: 2^1080 is no float
+    for one in (few, many):
+        memory = state_of(one).fading.memory
+        assert memory.pos == 0
+        assert memory.g == 1.0
+        assert memory.N == pytest.approx(2.0, rel=1e-9)
+        assert np.all(np.isfinite(state_of(one).estimates.w))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [({"half_life": 0}, "half_life"), ({"half_life": 2, "outliers": 2}, "half_life must exceed")],
+)
+def test_wrong_half_lives(settings, error):
+    with pytest.raises(ValueError, match=error):
+        make(**settings)
+
+
+def test_repr_and_settings():
+    assert make(half_life=np.int64(7)).settings["half_life"] == 7
+    assert "half_life=7" in repr(make(half_life=7))
+    assert make().settings["half_life"] is None
+
+
+# ---------------------------------------------------------------------- what is proved
+
+
+@pytest.mark.parametrize("outliers", [0, 2])
+def test_overshoot_of_a_block_is_the_sum_of_its_largest_losses(outliers):
+    """Lemma 8; thresholds of the block before alone are no such thresholds."""
+    h, m, over = 25, outliers + 1, []
+    learner = make(half_life=h, outliers=outliers)
+    rows = losses_of(200, 3, ((100, 3),))
+    _, told = play(
+        learner, MDP, rows, seed=4,
+        before=lambda one, plan, s, a, seen: over.append(np.maximum(seen - one.thresholds, 0.0)),
+    )  # fmt: skip
+    blocks = np.array([episode[3] for episode in told]).reshape(-1, h, 3)
+    most = np.sort(blocks, axis=1)[:, ::-1][:, :m].sum(axis=1)
+    assert np.all(np.reshape(over, blocks.shape).sum(axis=1) <= most * (1.0 + 1e-12))
+    before = np.sort(blocks[:-1], axis=1)[:, ::-1][:, m - 1 : m]
+    assert np.any(np.maximum(blocks[1:] - before, 0.0).sum(axis=1) > 2.0 * most[1:])  # the control
+
+
+def test_the_proof_adds_up_to_the_constants_of_theorem_o4():
+    """Step (7) of Section 8, with N_T for T: penalty, bias, stability and union over pairs."""
+    for h, T in ((10, 95), (100, 60), (100, 1234), (1000, 5000)):
+        decay, N, total, largest = 2.0 ** (-1.0 / h), 0.0, 0.0, 0.0
+        for t in range(T):
+            g = 2.0 ** (t % h / h)
+            N = decay * N + 1.0
+            root = np.sqrt(rounded_up(g * g * N)) / g
+            total = decay * total + 1.0 / root  # sum of b_t / root_t
+            largest = max(decay * largest, root)
+        assert largest == pytest.approx(root, rel=1e-12)  # weights do not fall
+        assert 2.9 < (2.0 * root + total) / np.sqrt(N) <= 4.24
+        assert total <= 2.0 * np.sqrt(N)
+        assert total > 0.9 * np.sqrt(N)
+
+
+# ---------------------------------------------------------------------- what it is for
+
+
+def dynamic_regret(learner, switches, T, seed):
+    """Regret against the best policy of each segment; costs are 0.2 or 0.8 likely to be 1."""
+    rng = np.random.default_rng(seed)
+    means = rng.choice([0.2, 0.8], LAYERS.n_pairs - 1)
+    cuts = np.linspace(0, T, switches + 2).astype(int)
+    flips = np.searchsorted(cuts[1:-1], np.arange(T), side="right") % 2 == 1
+    rows = (rng.random((T, means.size)) < np.where(flips[:, None], 1.0 - means, means)) * 1.0
+    played = simulate_mdp(learner, MDP, MDPReplay(rows), T, 1, seed=seed, checkpoints=[T])
+    sums = [np.concatenate([[0.0], rows[a:b].sum(axis=0)]) for a, b in zip(cuts, cuts[1:])]
+    best = sum(best_policy(MDP, segment)[0] for segment in sums)
+    paid = played.pseudo_regret[0, -1] + best_policy(MDP, np.sum(sums, axis=0))[0]
+    return paid - best
+
+
+def test_forgetting_follows_a_best_policy_that_changes():
+    with_it, without = (
+        np.mean([dynamic_regret(make(half_life=h), 2, 6000, seed) for seed in range(3)])
+        for h in (200, None)
+    )
+    assert with_it < 0.6 * without  # 633, 1425
+    price, none = (
+        np.mean([dynamic_regret(make(half_life=h), 0, 6000, seed) for seed in range(3)])
+        for h in (200, None)
+    )
+    assert none < price < 2.5 * none  # 223, 420: what it costs where nothing changes
