@@ -1,5 +1,7 @@
 """Learners for MDPs with a half-life: units, blocks, saving, and what forgetting is for."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -94,7 +96,7 @@ def test_weights_after_many_half_lives_are_those_after_few():
         memory = state_of(one).fading.memory
         assert memory.pos == 0
         assert memory.g == 1.0
-        assert memory.N == pytest.approx(2.0, rel=1e-9)
+        assert pytest.approx(2.0, rel=1e-9) == memory.N
         assert np.all(np.isfinite(state_of(one).estimates.w))
 
 
@@ -160,7 +162,7 @@ def dynamic_regret(learner, switches, T, seed):
     flips = np.searchsorted(cuts[1:-1], np.arange(T), side="right") % 2 == 1
     rows = (rng.random((T, means.size)) < np.where(flips[:, None], 1.0 - means, means)) * 1.0
     played = simulate_mdp(learner, MDP, MDPReplay(rows), T, 1, seed=seed, checkpoints=[T])
-    sums = [np.concatenate([[0.0], rows[a:b].sum(axis=0)]) for a, b in zip(cuts, cuts[1:])]
+    sums = [np.concatenate([[0.0], rows[a:b].sum(axis=0)]) for a, b in pairwise(cuts)]
     best = sum(best_policy(MDP, segment)[0] for segment in sums)
     paid = played.pseudo_regret[0, -1] + best_policy(MDP, np.sum(sums, axis=0))[0]
     return paid - best

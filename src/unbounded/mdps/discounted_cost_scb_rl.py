@@ -1,14 +1,14 @@
 """CostSCBRL with a half-life: for costs whose best policy changes, where transitions stay.
 
-`cost_scb_rl` on losses weighted by 2^(t/h) (docs/theory/one-sided-mdp.md, section 8):
+`cost_scb_rl` on losses weighted by 2^(t/tau) (docs/theory/one-sided-mdp.md, section 8):
 
-    L_hat += g min(l, C_h)/(u + gamma_h) on visited pairs,   g = 2^(t/h), halved with all sums,
+    L_hat += g min(l, C_h)/(u + gamma_h) on visited pairs,   g = 2^(t/tau), halved with all sums,
     w_h = g C_h/eta_h,   eta_h = 2 gamma_h = sqrt(iota/(|S_h| A N^)),
 
-where C_h is the m-th largest loss of the last one or two blocks of h episodes, and N the sum of the
-weights so far over that of now; g^2 N is rounded up to three binary digits, so that weights change
-rarely. In units in which nothing is halved, weights never decrease. Counts and boxes of transitions
-forget nothing.
+where C_h is the m-th largest loss of this block of tau episodes or of the last, and N is the sum of
+the weights so far over that of now. g^2 N is rounded up to three binary digits, so that weights
+change rarely. In units in which nothing is halved, they never decrease. Counts and boxes of
+transitions forget nothing.
 """
 
 from __future__ import annotations

@@ -41,9 +41,7 @@ NEW = Fading(FIRST, 0.0, 0, 0)
 
 
 @kernel
-def faded(
-    fading: Fading, memory: Memory, ended: bool, C: Vector, e: Vector
-) -> tuple[Fading, int]:
+def faded(fading: Fading, memory: Memory, ended: bool, C: Vector, e: Vector) -> tuple[Fading, int]:
     """Go on to the episode of ``memory``, whose thresholds are C 2^e.
 
     Returns also how often all sums are to be halved: once for the end of a block, and d times where
@@ -70,7 +68,7 @@ def faded(
 @kernel
 def _above(C: float, e: int, other: float, other_e: int) -> bool:
     """Whether the mantissa and exponent of a number above 0 are larger than the others."""
-    return other == 0.0 or e > other_e or (e == other_e and C > other)
+    return other == 0.0 or e > other_e or (e == other_e and other < C)
 
 
 class RecentCeilings(NamedTuple):
