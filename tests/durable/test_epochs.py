@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unbounded
-from unbounded import AHB, SCB, SCBIX, AdaHedge, CostSCB, Exp3, bandits
+from unbounded import AHB, SCB, SCBIX, AdaHedge, CostSCB, CostSCBIX, Exp3, bandits
 from unbounded.durable import Durable, learner
 from unbounded.durable.epochs import next_learner
 from unbounded.durable.feedback import Feedback
@@ -31,6 +31,8 @@ def _interpreted(monkeypatch):
         (SCBIX, {}),
         (CostSCB, {}),
         (CostSCB, {"outliers": 2}),
+        (CostSCB, {"half_life": 10}),
+        (CostSCBIX, {"half_life": 7, "outliers": 2}),
         (Exp3, {"rounds": 100, "loss_range": (0.0, 1e7)}),
     ],
 )

@@ -25,6 +25,7 @@ SPOILT = {
     "SCB paper": lambda: SCB(3, profile="paper", seed=0),
     "SCBIX": lambda: SCBIX(3, seed=0),
     "CostSCB": lambda: CostSCB(3, seed=0),
+    "CostSCB half-life": lambda: CostSCB(3, half_life=300, seed=0),
     "CostSCBIX": lambda: CostSCBIX(3, lower=-1.0, seed=0),
 }
 
@@ -60,6 +61,8 @@ def test_a_loss_that_makes_the_scale_tenfold_is_warned_of_once(learner):
     with pytest.warns(ScaleWarning, match=f"a loss of 1e.06 makes the scale of {name}") as said:
         learner.tell(learner.ask(), 1e6)
     assert said[0].filename == __file__
+    forgets = learner.settings.get("half_life") is not None
+    assert ("for two half-lives" in str(said[0].message)) == forgets
     assert learner.scale >= 1e6
     learner.tell(learner.ask(), 1e9)  # in silence
 

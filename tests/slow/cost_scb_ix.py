@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from slow.discounted import Clock
 from slow.formulas import Player, softmax
 
 
@@ -15,9 +16,12 @@ def play(
     best_reward: float | None = None,
     outliers: int = 0,
     delta: float | None = None,
+    half_life: int | None = None,
 ) -> Player:
     b = lower if best_reward is None else -best_reward
     iota = math.log(n) if delta is None else math.log(n / delta)
+    if half_life is not None:
+        yield from discounted(n, b, outliers, iota, half_life)
     L, told, t = np.zeros(n), [], 1
     while True:
         C = sorted(told)[-outliers - 1] if len(told) > outliers else 0.0
@@ -29,3 +33,18 @@ def play(
         L[arm] += min(x, C) / (p[arm] + gamma)
         told.append(x)
         t += 1
+
+
+def discounted(n: int, b: float, outliers: int, iota: float, h: int) -> Player:
+    """The same with a half-life (docs/theory/forgetting.md, Theorem F5)."""
+    clock, C, estimates = Clock(h), [], []
+    while True:
+        C.append(clock.threshold(outliers + 1, follow=False))
+        w = clock.weights()
+        L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(n))
+        top, root = max(v * c for v, c in zip(w, C, strict=True)), math.sqrt(iota / (n * sum(w)))
+        p = softmax(-(root / top if top > 0.0 else 0.0) * L)
+        arm, losses = yield p
+        x = max(losses[arm], b) - b
+        clock.tell(x)
+        estimates.append(np.eye(n)[arm] * min(x, C[-1]) / (p[arm] + 0.5 * root))

@@ -273,13 +273,9 @@ class CostSCB(Learner):
             )
         params: Any = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         if half_life is not None:
-            weights = checked_half_life("half_life", half_life)
+            weights = checked_half_life("half_life", half_life, 0 if growing else K - 1)
             if counts:
                 raise ArgumentValueError("half_life", "has no bound with delayed='adaptive'")
-            if not growing and weights.h < K:
-                raise ArgumentValueError(
-                    "half_life", f"must exceed the number of outliers, {K - 1}, got {weights.h}"
-                )
             most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)
             K = min(K, weights.h, most) if growing else K
             self.spec = discounted_cost_scb.SPEC

@@ -9,8 +9,9 @@ This algorithm is the library's own; we know of no other text on it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
+from unbounded.bandits import discounted_cost_scb_ix
 from unbounded.core.arrays import Count, Round, require
 from unbounded.core.ceiling import (
     Ceiling,
@@ -20,6 +21,7 @@ from unbounded.core.ceiling import (
     new_ceiling,
     unit_factor,
 )
+from unbounded.core.discounting import checked_half_life
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -105,6 +107,8 @@ class CostSCBIX(Learner):
     delta : float, optional
         Tunes the rates for regret that holds with probability 1 - delta for this delta. Without
         it, one run serves all delta.
+    half_life : int, optional
+        As in `CostSCB`; but a scale that has fallen is not followed at once.
 
     Notes
     -----
@@ -127,7 +131,7 @@ class CostSCBIX(Learner):
         guarantee="regret M (4 sqrt(n T ln n) + sqrt(n T / ln n) ln(2/delta) + ln(2/delta) + 1) "
         "with probability 1 - delta for losses in [lower, lower + M], Theorem O5",
         scale_free=True,
-        examples=({}, {"outliers": 3}, {"delta": 0.01}),
+        examples=({}, {"outliers": 3}, {"delta": 0.01}, {"half_life": 40}),
     )
 
     _remedy = "where such losses say nothing about their arms, make it with outliers=k"
@@ -140,6 +144,7 @@ class CostSCBIX(Learner):
         best_reward: float | None = None,
         outliers: SupportsIndex = 0,
         delta: float | None = None,
+        half_life: SupportsIndex | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -149,7 +154,12 @@ class CostSCBIX(Learner):
         if delta is not None:
             delta = checked_constant("delta", delta, below=1.0)
             iota -= math.log(delta)
-        self._start(Params(n_arms, least, outliers + 1, iota), seed)
+        params: Any = Params(n_arms, least, outliers + 1, iota)
+        if half_life is not None:
+            weights = checked_half_life("half_life", half_life, outliers)
+            self.spec = discounted_cost_scb_ix.SPEC
+            params = discounted_cost_scb_ix.Params(n_arms, least, outliers + 1, iota, weights)
+        self._start(params, seed)
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
 

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from unbounded.core import discounting
 from unbounded.core.arrays import ROUNDING, Count, Round, Size, Values, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
-from unbounded.core.scaled import LARGEST, ldexp
+from unbounded.core.scaled import ldexp
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -123,8 +123,7 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
 @kernel
 def scale(params: Params, state: State) -> float:
     """Return C_t: losses are clipped at lower + C_t."""
-    half = 0.5 * state.blocks.at - 0.5 * params.lower
-    return LARGEST if half >= 0.5 * LARGEST else state.blocks.at - params.lower
+    return discounting.height(state.blocks, params.lower)
 
 
 SPEC = BanditSpec.of(

@@ -24,7 +24,7 @@ from unbounded.core.arrays import (
     require,
 )
 from unbounded.core.ceiling import above
-from unbounded.core.scaled import ldexp
+from unbounded.core.scaled import LARGEST, ldexp
 from unbounded.jit.kernel import kernel
 from unbounded.validation import ArgumentValueError, checked_count
 
@@ -64,9 +64,14 @@ class Memory(NamedTuple):
 FIRST = Memory(0, 1.0, 1.0)
 
 
-def checked_half_life(name: str, value: SupportsIndex) -> HalfLife:
-    """Return the weights of a half-life in rounds; or raise a clear error."""
+def checked_half_life(name: str, value: SupportsIndex, outliers: int = 0) -> HalfLife:
+    """Return the weights of a half-life in rounds; or raise a clear error.
+
+    A block must have more losses than the ``outliers`` that are ignored in it.
+    """
     h = checked_count(name, value)
+    if h <= outliers:
+        raise ArgumentValueError(name, f"must exceed the number of outliers, {outliers}, got {h}")
     if h > _MOST_HALF_LIFE:
         raise ArgumentValueError(name, f"must be at most 2**30, got {h}: None never forgets")
     with localcontext() as exact:  # the same on every platform, unlike the C library's exp2
@@ -129,6 +134,13 @@ class Blocks(NamedTuple):
 def new_blocks(lower: float, K: int) -> Blocks:
     """Start with C_1 = 0, for ranks of at most ``K``."""
     return Blocks(lower, 0.0, lower, 0.0, 0, np.full(K, lower), np.full(K, lower))
+
+
+@kernel
+def height(blocks: Blocks, lower: float) -> float:
+    """Return C_t as a float, at most the largest one: at - lower may overflow."""
+    half = 0.5 * blocks.at - 0.5 * lower
+    return LARGEST if half >= 0.5 * LARGEST else blocks.at - lower
 
 
 @kernel

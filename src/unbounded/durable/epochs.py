@@ -15,6 +15,7 @@ from numpy.random import SeedSequence
 
 from unbounded.core.ceiling import Ceiling
 from unbounded.core.clipping import Window
+from unbounded.core.discounting import Blocks
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 
@@ -45,6 +46,10 @@ def next_learner(old: AskTell[Any], n_arms: int, epoch: int) -> Learner:
             state = state._replace(**{field: value})
         elif isinstance(value, Ceiling):
             getattr(state, field).largest[:] = value.largest
+            state = state._replace(**{field: value})
+        elif isinstance(value, Blocks):
+            getattr(state, field).now[:] = value.now
+            getattr(state, field).before[:] = value.before
             state = state._replace(**{field: value})
     new.spec.packing.python.pack(new._buffer, state)
     try:

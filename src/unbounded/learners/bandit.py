@@ -38,8 +38,9 @@ class ScaleWarning(UserWarning):
     """One loss has made the scale of a learner more than ten times what it was.
 
     A learner that clips to what it has seen works at the scale of the largest loss for ever: after
-    an outlier, losses of the usual size hardly count. Said once per learner, and only after a
-    thousand rounds; by `tell`, before the loss is learned, and never by simulations.
+    an outlier, losses of the usual size hardly count; with a ``half_life``, for two half-lives.
+    Said once per learner, and only after a thousand rounds; by `tell`, before the loss is learned,
+    and never by simulations.
     """
 
 
@@ -275,10 +276,11 @@ class Learner(AskTell[Choice]):
             self._watch()  # the scale has grown since
             return
         self._low, self._high = self._least, self._limit
+        lasting = "any more" if self.settings.get("half_life") is None else "for two half-lives"
         said = (
             f"a loss of {loss:g} makes the scale of {self.spec.name}, {self.scale:g} after "
             f"{self.rounds} rounds, more than ten times that, and losses of the usual size will "
-            f"hardly count any more: {self._remedy} (said once)"
+            f"hardly count {lasting}: {self._remedy} (said once)"
         )
         self._warn(said, ScaleWarning, stacklevel=4)
 
