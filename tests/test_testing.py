@@ -2,6 +2,7 @@
 
 # ruff: noqa: N805  # `fill` is a kernel
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -145,16 +146,35 @@ class Overflows(Sound):
         self.L[arm] += loss / probability
 
 
+class Misreports(Exp3):
+    def ask(self):
+        choice = super().ask()
+        choice.probability *= 0.5
+        return choice
+
+
+class MindsThreads(Sound):
+    def update(self, arm, probability, loss):
+        self.L[arm] += threading.current_thread() is threading.main_thread()
+
+
+class MindsCompilers(Exp3):
+    def probabilities(self):
+        q = super().probabilities()
+        return q if unbounded.settings.jit == "never" else q[::-1].copy()
+
+
 FAULTS = [
     (NoSum, "distribution"), (OwnRandom, "same_seed"), (Shared, "same_seed"), (Looks, "looking"),
     (Drops, "save_and_load"), (OneByOne, "delayed_feedback"), (Lenient, "wrong_feedback"),
-    (Overflows, "any_finite_loss"),
+    (Overflows, "any_finite_loss"), (Misreports, "probability"), (MindsThreads, "simulation"),
+    (MindsCompilers, "compiled"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("cls", "name"), FAULTS, ids=lambda x: getattr(x, "__name__", x))
 def test_a_planted_bug_is_found(cls, name):
-    with pytest.raises(AssertionError, match=f"^{cls.__name__}, {name}: .+"):
+    with pytest.raises(AssertionError, match=rf"^{cls.__name__}, {name}: .+\. .+"):  # a remedy
         check_learner(cls)
 
 

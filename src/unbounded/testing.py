@@ -96,7 +96,9 @@ class Check:
             except _FailedError as failed:
                 raise AssertionError(f"{self.of}, {self.name}: {failed}") from None
             except Exception as error:
-                raise AssertionError(f"{self.of}, {self.name}: it raised {error!r}") from error
+                rule = " ".join((self.run.__doc__ or "").split())
+                seen = f"{self.of}, {self.name}: it raised {error!r}. {rule}"
+                raise AssertionError(seen.rstrip()) from error
 
 
 class _FailedError(Exception):

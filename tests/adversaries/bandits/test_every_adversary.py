@@ -13,6 +13,7 @@ from paces import assert_same, each_way
 from unbounded import Uniform, simulate
 from unbounded.adversaries import Phase
 from unbounded.adversaries.bandits import adversaries
+from unbounded.testing import check_adversary
 
 # Settings of those that cannot do without, or would do nothing here.
 NEEDED = {
@@ -40,6 +41,11 @@ def played(adversary, seed=0, order=None, key=KEY):
         type(adversary).fill(params[2:], state, t, last, rng.dirichlet(np.ones(4)), out[t - 1])
         last = int(rng.integers(4))
     return out
+
+
+@pytest.mark.parametrize("name", sorted({*adversaries()} - {"Replay"}))  # that has its own arms
+def test_it_keeps_the_contract(name):
+    check_adversary(adversaries()[name](**NEEDED.get(name, {})))
 
 
 def test_losses_are_finite_and_those_of_the_key(make):

@@ -18,6 +18,7 @@ from unbounded import UniformPolicy, simulate_mdp
 from unbounded import adversaries as for_bandits
 from unbounded.adversaries import mdps
 from unbounded.adversaries.mdps import adversaries
+from unbounded.testing import check_adversary
 
 T, KEY = 40, 2**53 - 11
 MDP = WORLDS["dirichlet"]
@@ -44,6 +45,10 @@ def test_names_can_be_imported():
     assert for_bandits.Switch is not mdps.Switch
     assert set(adversaries()) < set(mdps.__all__)
     assert set(for_bandits.bandits.adversaries()) < set(for_bandits.__all__)
+
+
+def test_it_keeps_the_contract(cls):
+    check_adversary(cls())
 
 
 def test_losses_are_finite_and_bounded(cls):
