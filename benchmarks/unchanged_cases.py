@@ -50,6 +50,10 @@ BANDITS: dict[str, list[Settings]] = {  # all that are not here play with {}
     "HTINF": [{}, {"sigma": 0.5, "order": 1.5}],
     "INF": [T],
     "LogThompson": [{}, {"stream": 3}],
+    "RestartingCostSCB": [
+        {"every": 7}, {"detect": "page-hinkley", "threshold": 1.0, "samples": 3},
+        {"every": 100, "detect": "cusum", "threshold": 1.0, "samples": 3, "lower": -2.0},
+    ],
     "RobustUCB": [{**T, "moment": 1e-4}, {"rounds": 50, "moment": 1e-3, "order": 1.5}],
     "SCB": [
         {}, {"mixing": 1.0}, PAPER, {**PAPER, "clip": "range"}, {**PAPER, "threshold": "largest"},

@@ -39,6 +39,11 @@ FORMULAS = [  # for losses that just fill [0, 1]
         {"window": 1000, "outliers": 1},
         lambda n, T: 5 * (sqrt(2000 * n * (log(1000 * n) + 1.4)) + 2),
     ),
+    (  # 5 times that of 1000 rounds
+        "RestartingCostSCB",
+        {"every": 1000, "outliers": 1},
+        lambda n, T: 5 * (4 * sqrt(n * 1001) + 1 + log(1001) / 2 + 2 + n * log(1 + 1000 / n)),
+    ),
     ("INF", {"rounds": 5000}, lambda n, T: 8 * sqrt(n * T)),
     ("AdaHedge", {}, lambda n, T: sqrt(T * log(n)) + 4 / 3 * log(n) + 2),
     ("AdaFTRL", {}, lambda n, T: (1 + log(n)) * sqrt(1.25 * T)),
@@ -180,6 +185,7 @@ def test_only_where_proved():
     assert bound_of("SCBIX", {"beta_cap": 0.9}) is None
     assert bound_of("Uniform", {}) is None
     assert bound_of("NoSuchLearner", {}) is None
+    assert bound_of("RestartingCostSCB", {"every": 9, "detect": "cusum"}) is None
     for_5000 = bound_of("Exp3", {"rounds": 5000})
     assert math.isnan(for_5000.over_range(4, 4999, UNIT))
     assert math.isnan(bound_of("Exp3", {}).over_range(1, 100, UNIT))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unbounded.bandits.baselines.ht_inf import HTINF
     from unbounded.bandits.baselines.inf import INF
     from unbounded.bandits.baselines.log_thompson import LogThompson
+    from unbounded.bandits.baselines.restarting_cost_scb import RestartingCostSCB
     from unbounded.bandits.baselines.robust_ucb import RobustUCB
     from unbounded.bandits.baselines.sf_mab import SFMAB
     from unbounded.bandits.baselines.sliding_window_ucb import SlidingWindowUCB
@@ -90,6 +91,7 @@ _NAMES = {
     "bandits.baselines.ht_inf": "HTINF",
     "bandits.baselines.inf": "INF",
     "bandits.baselines.log_thompson": "LogThompson",
+    "bandits.baselines.restarting_cost_scb": "RestartingCostSCB",
     "bandits.baselines.robust_ucb": "RobustUCB",
     "bandits.baselines.sf_mab": "SFMAB",
     "bandits.baselines.sliding_window_ucb": "SlidingWindowUCB",
@@ -161,7 +163,7 @@ __all__ = [
     "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "FixedShare",
     "IndependentSCB", "LayeredMDP", "Learner", "LogThompson", "MDPAdversary", "MDPLearner",
     "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner", "PythonMDPLearner",
-    "Recommendation", "RobustUCB", "ScaleWarning", "Simulation", "SlidingWindowUCB",
-    "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare",
-    "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
+    "Recommendation", "RestartingCostSCB", "RobustUCB", "ScaleWarning", "Simulation",
+    "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform",
+    "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
 ]  # fmt: skip

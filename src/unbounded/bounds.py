@@ -16,7 +16,7 @@ from operator import index
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
 from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, scb, scb_ix
-from unbounded.bandits.baselines import exp3_s, fixed_share
+from unbounded.bandits.baselines import exp3_s, fixed_share, restarting_cost_scb
 
 __all__ = ["DELTA", "Bound", "Losses", "bound_of", "discounted_bound_of"]
 
@@ -447,6 +447,20 @@ def _fixed_share(given: dict[str, Any]) -> Bound:
     )
 
 
+def _restarting(given: dict[str, Any]) -> Bound | None:
+    """Bound restarts every so many rounds against the best fixed arm."""
+    loss_range, every, m = _lower(given), given.get("every"), given.get("outliers", 0) + 1
+    if every is None or given.get("detect") is not None:
+        return None
+    return Bound(
+        f"M ⌈T/{every}⌉ (4 √(n ({every} + 1)) + ...)",
+        "docs/theory/forgetting.md, Theorem F6",
+        lambda n, T, delta: restarting_cost_scb.bound(n, T, every, m=m),
+        "above",
+        loss_range=loss_range,
+    )
+
+
 def _exp3_ix(given: dict[str, Any]) -> Bound | None:
     def anytime(n: int, T: int, delta: float) -> float:
         root = 2.0 * math.sqrt(n * T / math.log(n))
@@ -516,6 +530,7 @@ _BOUNDS: Mapping[str, _Make] = {
     "Exp3P": _exp3_p,
     "Exp3S": _exp3_s,
     "FixedShare": _fixed_share,
+    "RestartingCostSCB": _restarting,
     "INF": _simple("INF", "8 √(nT)", "Audibert & Bubeck 2010, Theorem 11"),
     "TsallisINF": _simple("TsallisINF", "4 √(nT) + 1", _ZIMMERT),
     "TsallisINFRV": _simple(

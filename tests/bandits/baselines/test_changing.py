@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from slow import twin_of
 from unbounded import (
     UCB1,
     CostSCB,
@@ -13,6 +14,7 @@ from unbounded import (
     EpsilonGreedy,
     FixedShare,
     LogThompson,
+    RestartingCostSCB,
     SlidingWindowUCB,
     Uniform,
     simulate,
@@ -137,3 +139,78 @@ def test_fixed_share_counts_and_warns_of_losses_below_the_lower_bound():
         learner.tell(learner.ask(), 0.5)
     learner.tell(learner.ask(), 3.0)
     assert (learner.below, learner.scale) == (1, 2.0)
+
+
+RESTARTING = [{"every": 2000}, {"detect": "page-hinkley"}, {"detect": "cusum"}]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_restarts_help_costs_of_any_size(scale):
+    for settings in RESTARTING:
+        assert excess(RestartingCostSCB(N, **settings), scale * coins()) < 0.25
+    assert excess(CostSCB(N), scale * coins()) > 0.5
+
+
+@pytest.mark.parametrize(("detect", "most"), [("page-hinkley", 0), ("cusum", 2)])
+def test_changes_are_found_where_there_are_some(detect, most):
+    learner, rng = RestartingCostSCB(2, detect=detect, seed=0), np.random.default_rng(2)
+    found = []
+    for means in ((0.2, 0.6), (0.9, 0.6)):
+        for losses in rng.uniform(size=(3000, 2)) < means:
+            choice = learner.ask()
+            learner.tell(choice, float(losses[choice.arm]))
+        found.append(learner.restarts)
+    assert found[0] <= most
+    assert found[1] > found[0]
+
+
+@pytest.mark.filterwarnings("ignore:a loss of")
+def test_cusum_agrees_with_the_slow_implementation():
+    settings = {"detect": "cusum", "threshold": 0.5, "samples": 8, "lower": -0.5}
+    losses = np.random.default_rng(3).uniform(-1.0, 1.0, size=(150, 3))
+    losses[75:] *= 16.0
+    learner, slow = (
+        RestartingCostSCB(3, **settings, seed=1),
+        twin_of(RestartingCostSCB)(3, **settings),
+    )
+    expected = next(slow)
+    for row in losses:
+        np.testing.assert_allclose(learner.probabilities(), expected, atol=1e-9)
+        choice = learner.ask()
+        learner.tell(choice, float(row[choice.arm]))
+        expected = slow.send((choice.arm, row))
+    assert learner.restarts > 1
+    assert learner.below > 1
+
+
+def test_after_a_restart_it_is_as_it_was_at_first():
+    """Every number of its state but those that count all rounds; the control is one round less."""
+    learner, rng = RestartingCostSCB(3, every=60, detect="cusum", seed=0), np.random.default_rng(1)
+    packing = learner.spec.packing
+
+    def state():
+        return packing.python.state(learner._buffer.copy())
+
+    first = state()
+    for t in range(60):
+        assert (t == 0) == (learner.scale == 0.0)
+        learner.tell(learner.ask(), float(rng.exponential()))
+    later = state()
+    assert learner.restarts == 1
+    for name in ("e", "low", "high", "plays", "means", "up", "down"):
+        np.testing.assert_array_equal(getattr(later, name), getattr(first, name))
+    assert later.inner[:3] == first.inner[:3] == (1, 0, 0)
+    assert later.inner[4:8] == first.inner[4:8]
+    for part in ("L", "picture", "table"):
+        np.testing.assert_array_equal(
+            getattr(later.inner.arms, part), getattr(first.inner.arms, part)
+        )
+    assert later.inner.arms.anchor == first.inner.arms.anchor
+    np.testing.assert_array_equal(later.inner.arms.law.q, first.inner.arms.law.q)
+    np.testing.assert_array_equal(later.inner.ceiling.largest, first.inner.ceiling.largest)
+    assert later.inner.ceiling[:4] == first.inner.ceiling[:4]
+
+
+def test_when_to_restart_must_be_said():
+    with pytest.raises(TypeError, match="every or detect is needed"):
+        RestartingCostSCB(2)
