@@ -10,7 +10,7 @@ import pytest
 
 import unbounded.settings
 from unbounded import SCB, CostSCBRL, Exp3, PythonLearner, PythonMDPLearner
-from unbounded.adversaries import StochasticGap
+from unbounded.adversaries import MovesAway, StochasticGap
 from unbounded.adversaries.mdps import Punish
 from unbounded.extend import Adversary, MDPAdversary, stream_of, uniform_at
 from unbounded.testing import (
@@ -89,7 +89,7 @@ def test_cost_scb_rl(check):
         check()
 
 
-@pytest.mark.parametrize("adversary", [StochasticGap(), Punish(scale=0.5)])
+@pytest.mark.parametrize("adversary", [StochasticGap(), MovesAway(window=3), Punish(scale=0.5)])
 def test_adversaries(adversary):
     check_adversary(adversary)
 
@@ -251,6 +251,19 @@ class OtherEntry(InTurn):
         return float(k)
 
 
+class NoScale(InTurn):
+    def expected(params, state, t, out):
+        out[:] = 0.5
+        return 0.0
+
+
+class ChangesState(InTurn):
+    def expected(params, state, t, out):
+        out[:] = 0.5
+        state[0] += 1.0
+        return 1.0
+
+
 class UnwrittenMDP(MDPAdversary):
     def fill(params, t, q, lay, out):
         out[1:] = 1.0
@@ -266,6 +279,7 @@ class DrawnMDP(MDPAdversary):
     ("cls", "name"),
     [
         (Unwritten, "finite"), (Drawn, "same_key"), (Sees, "looks"), (OtherEntry, "entry"),
+        (NoScale, "expected"), (ChangesState, "expected"),
         (UnwrittenMDP, "finite"), (DrawnMDP, "same_key"),
     ],
 )  # fmt: skip

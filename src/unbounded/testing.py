@@ -536,6 +536,24 @@ class _Losses:
                 seen = f"entry gives {one} and fill {loss} for arm {k} in round {t}"
                 _require(one == loss, seen, "`entry` must return what `fill` writes")
 
+    def expected(self) -> None:
+        """Expected losses are written and finite, their scale is above 0, and nothing changes."""
+        kernel = type(self._adversary).expected
+        if kernel is None:
+            return
+        (params, state), q = self._begin(5), np.full(5, 0.2)
+        fill, expected = interpreted(type(self._adversary).fill), interpreted(kernel)
+        for t in range(1, _ROUNDS + 1):
+            means = np.full(5, np.nan)
+            fill(params, state, t, -1 if t == 1 else t % 5, q, np.empty(5))
+            before = state.copy()
+            scale = expected(params, state, t, means)
+            seen = f"expected writes {means} and returns {scale} in round {t}"
+            legal = np.isfinite(means).all() and scale is not None and scale > 0.0
+            _require(legal, seen, "It must write every entry, and return the scale, above 0")
+            same = np.array_equal(before, state)
+            _require(same, f"expected changes the state in round {t}", "Leave that to `fill`")
+
     def _begin(self, n: int) -> tuple[Vector, Vector]:
         params, state = self._adversary.begin(n, _ROUNDS, 12345)
         return params[2:], state
