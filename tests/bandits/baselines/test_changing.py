@@ -68,6 +68,11 @@ def test_a_wrong_range_spoils_it(make):
     assert excess(make(), 1e-3 * coins()) > 0.9
 
 
+def test_logarithms_do_not_see_losses_of_zero():
+    assert excess(DiscountedThompson(N, half_life=300), 1.0 * coins()) > 0.8
+    assert excess(DiscountedThompson(N, half_life=300), 0.5 + coins()) < 0.6  # the control
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1e100])
 def test_no_range_is_needed(scale):
     assert excess(DiscountedThompson(N, half_life=300), scale * log_normal()) < 0.5

@@ -121,7 +121,8 @@ class DiscountedThompson(Learner):
 
     Notes
     -----
-    A loss of at most 0 is taken as the least positive one so far, and counted in ``clipped``.
+    A loss of at most 0 is taken as the least positive one so far, and counted in ``clipped``:
+    losses that are 0 or 1 all look alike.
     """
 
     spec = BanditSpec.of(
