@@ -4,7 +4,8 @@
 2. the simulator against the same loop in C (scb_loop.c, gcc -O3);
 3. cost per round against the number of arms;
 4. a fresh process: import and first decision with a warm cache;
-5. AdaINF against SCB, in the simulator and by ask + tell, in time of the processor.
+5. AdaINF against SCB, in the simulator and by ask + tell, in time of the processor;
+6. CostSCB with a half-life against CostSCB, likewise.
 
 Every pair is timed in turns, and each figure is the median over the turns: machines are shared.
 """
@@ -18,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from unbounded import SCB, SCBIX, AdaINF, Exp3, settings, simulate
+from unbounded import SCB, SCBIX, AdaINF, CostSCB, Exp3, settings, simulate
 from unbounded.adversaries import Replay
 
 settings.jit = "always"  # compiled code is what is measured
@@ -175,13 +177,20 @@ def fresh_process(turns: int) -> None:
         print(f"   {name:<14} {statistics.median(values):.2f}")
 
 
-def ada_inf_against_scb(turns: int) -> None:
-    print("\n5. AdaINF / SCB, ns per round of the processor's time (median)")
-    for n, rounds in ((2, 100_000), (10, 100_000), (100, 30_000), (1000, 5000)):
+def one_against_another(
+    number: int,
+    turns: int,
+    makers: dict[str, Callable[..., Any]],
+    sizes: Sequence[tuple[int, int]],
+) -> None:
+    """Print the time of the second learner over that of the first, in ns per round."""
+    first, second = makers
+    print(f"\n{number}. {second} / {first}, ns per round of the processor's time (median)")
+    for n, rounds in sizes:
         losses = some_losses(n)
         simulations: dict[str, Callable[[], object]] = {}
         asks: dict[str, Callable[[], object]] = {}
-        for make in (SCB, AdaINF):
+        for name, make in makers.items():
             learner, rows = make(n, seed=0), losses.tolist()
 
             def in_simulator(make=make, n=n, rounds=rounds, losses=losses):
@@ -196,8 +205,8 @@ def ada_inf_against_scb(turns: int) -> None:
                         choice = learner.ask()
                         learner.tell(choice, row[choice.arm])
 
-            simulations[learner.spec.name] = in_simulator
-            asks[learner.spec.name] = by_asking
+            simulations[name] = in_simulator
+            asks[name] = by_asking
         for what, actions, count in (
             ("simulator", simulations, rounds),
             ("ask + tell", asks, 30 * len(losses)),
@@ -205,9 +214,22 @@ def ada_inf_against_scb(turns: int) -> None:
             times = interleaved(actions, turns, time.process_time)
             ns = {k: 1e9 * statistics.median(v) / count for k, v in times.items()}
             print(
-                f"   n = {n:<5} {what:<11} SCB {ns['SCB']:7.0f}   AdaINF {ns['AdaINF']:7.0f}   "
-                f"ratio {ratio(times, 'AdaINF', 'SCB'):.2f}"
+                f"   n = {n:<6} {what:<11} {first} {ns[first]:7.0f}   {second} {ns[second]:7.0f}   "
+                f"ratio {ratio(times, second, first):.2f}"
             )
+
+
+def ada_inf_against_scb(turns: int) -> None:
+    sizes = ((2, 100_000), (10, 100_000), (100, 30_000), (1000, 5000))
+    one_against_another(5, turns, {"SCB": SCB, "AdaINF": AdaINF}, sizes)
+
+
+def forgetting_against_not(turns: int) -> None:
+    def forgetful(n: int, **given: Any) -> CostSCB:
+        return CostSCB(n, half_life=max(n, 1000), **given)
+
+    sizes = ((10, 100_000), (100, 30_000), (1000, 5000))
+    one_against_another(6, turns, {"CostSCB": CostSCB, "with half_life": forgetful}, sizes)
 
 
 if __name__ == "__main__":
@@ -219,3 +241,4 @@ if __name__ == "__main__":
     cost_against_n(max(3, turns // 3))
     fresh_process(max(3, turns // 2))
     ada_inf_against_scb(turns)
+    forgetting_against_not(turns)
