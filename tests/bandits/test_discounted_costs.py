@@ -12,7 +12,7 @@ from saved_helpers import changed, fields_of
 from slow import twin_of
 from slow.discounted import Clock, top
 from unbounded import CostSCB, CostSCBIX, Uniform, simulate
-from unbounded.adversaries import Changing
+from unbounded.adversaries import Changing, RandomChanges
 from unbounded.durable import Durable
 
 pytestmark = pytest.mark.filterwarnings("ignore::unbounded.ScaleWarning")  # rises are meant
@@ -269,6 +269,23 @@ def test_a_changed_best_arm_is_found():
         for h in (1000, None)
     }
     assert found[1000] < 45.0 < 55.0 < found[None]
+
+
+def random_programs(learner) -> float:
+    """Mean over forty programs of regret against the best arm of the moment, in percent."""
+    paid, uniform = (
+        simulate(
+            player, RandomChanges(), 100_000, 40, 3, checkpoints=[100_000], dynamic=True
+        ).dynamic_pseudo_regret[:, -1]
+        for player in (learner, Uniform(10))
+    )
+    return float(100.0 * (paid / uniform).mean())
+
+
+@pytest.mark.long
+def test_random_programs():
+    assert random_programs(CostSCB(10, half_life=1000)) < 18.0
+    assert random_programs(CostSCB(10)) > 35.0  # the control
 
 
 def test_a_fallen_scale_is_followed():
