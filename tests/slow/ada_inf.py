@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from slow.discounted import Clock, two_blocks
 from slow.formulas import Player, bisect, mixed
 
 
@@ -35,8 +36,16 @@ def gap(L: np.ndarray, S: float, k: int, x: float) -> float:
     return 2.0 * S * min(at_tau, r[k] * z**2 / (1.0 + z))
 
 
-def play(n: int, exploration: float | None = None, robust: bool = True, trim: int = 0) -> Player:
+def play(
+    n: int,
+    exploration: float | None = None,
+    robust: bool = True,
+    trim: int = 0,
+    half_life: int | None = None,
+) -> Player:
     a = exploration or n / (2.0 * (n - 1.0))
+    if half_life is not None:
+        yield from discounted(n, a, robust, trim, half_life)
     L, S, W, B, told, t = np.zeros(n), 0.0, 0.0, 0.0, [], 1
     warm = 8 if robust else 1
     while True:
@@ -62,3 +71,39 @@ def play(n: int, exploration: float | None = None, robust: bool = True, trim: in
         if t == warm:
             B = sorted(told)[(warm - 1) // 2]
         t += 1
+
+
+def discounted(n: int, a: float, robust: bool, trim: int, h: int) -> Player:
+    """The same with a half-life (docs/theory/forgetting.md, section 1)."""
+    clock, warm, h_B = Clock(h), 8 if robust else 1, min(h, max(h / 16.0, 32.0))
+    estimates, gaps, told, up, down = [], [], [], [], []
+    W, B = 0.0, 0.0
+    while True:
+        clock.threshold(1)  # of |v|: time may jump
+        w, t, N = clock.weights(), len(told) + 1, clock.rounds()
+        L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(n))
+        S = sum(v * cost for v, cost in zip(w, gaps, strict=False)) / (4.0 * (math.sqrt(n) - 1.0))
+        p = roots(L, S) ** 2 if S > 0.0 else np.full(n, 1.0 / n)
+        q = mixed(p, a * n / (2.0 * a * n + math.sqrt(n * N)))
+        arm, losses = yield q
+        told.append(losses[arm])
+        v = 0.0
+        if t > warm:
+            v = d = losses[arm] - B
+            if robust:
+                v = min(d, two_blocks(up, h, 1 + math.floor(min(63.0, 0.25 * math.sqrt(N)))))
+            if trim > 0:
+                v = max(v, -two_blocks(down, h, trim + 1))
+            u = max(v, -two_blocks(down, h, min(2, h))) if robust else v
+            weight = p[arm] ** 1.5 / q[arm] ** 2
+            W = 2.0 ** (-2.0 / h_B) * W + weight
+            B += weight / W * u
+            up.append(max(d, 0.0))
+            down.append(max(-d, 0.0))
+        x = v / q[arm]
+        gaps.append(gap(L, S, arm, x))
+        estimates.append(np.eye(n)[arm] * x)
+        clock.tell(abs(v))
+        if t == warm:
+            B = sorted(told)[(warm - 1) // 2]
+            up, down = [max(x - B, 0.0) for x in told], [max(B - x, 0.0) for x in told]

@@ -10,6 +10,13 @@ def top(values: list[float], m: int) -> float:
     return sorted(values, reverse=True)[m - 1] if len(values) >= m else 0.0
 
 
+def two_blocks(told: list[float], h: int, m: int) -> float:
+    """The m-th largest number of this block or of the last one, whichever is larger."""
+    block = len(told) // h
+    now, before = told[block * h :], told[max(0, block - 1) * h :]
+    return max(top(now, m), top(before[:h], m) if block else 0.0)
+
+
 class Clock:
     """Weights 2^(time / h) of rounds, and thresholds of two blocks of raw losses."""
 
@@ -22,9 +29,7 @@ class Clock:
 
     def threshold(self, m: int, follow: bool = True) -> float:
         """C of the next round; time jumps where it has fallen more than 16-fold."""
-        block = len(self.told) // self.h
-        now, before = self.told[block * self.h :], self.told[max(0, block - 1) * self.h :]
-        C = max(top(now, m), top(before[: self.h], m) if block else 0.0)
+        C = two_blocks(self.told, self.h, m)
         if C > self.U:
             self.U = C
         elif follow and 0.0 < C < self.U / 16.0:

@@ -12,19 +12,21 @@ rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, 
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple, SupportsIndex
+from typing import Annotated, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded.bandits import discounted_ada_inf
 from unbounded.core import center
 from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector, require
 from unbounded.core.center import LIFT, ORIGIN, Center
+from unbounded.core.discounting import checked_half_life
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
-from unbounded.validation import checked_count, checked_flag, checked_positive
+from unbounded.validation import ArgumentValueError, checked_count, checked_flag, checked_positive
 
 WARM = 8  # rounds before there is a center; 1 if not ``robust``
 MOST_RANKS = 64
@@ -214,6 +216,11 @@ class AdaINF(Learner):
     trim : int
         How many rare losses far *below* the others are to be ignored for ever; 0 by default,
         because such a loss may as well be a hidden good arm.
+    half_life : int, optional
+        For arms, a scale or an offset that change: the number of tells after which a loss counts
+        half. About a tenth of the rounds between changes, and at least 30 n, is a good choice
+        (docs/guide/changing.md). ``robust`` and ``trim`` then count per half-life. Without it,
+        nothing is forgotten.
 
     Notes
     -----
@@ -239,7 +246,8 @@ class AdaINF(Learner):
         scale_free=True,
         translation_invariant=True,
         bound=bound,
-        examples=({}, {"robust": False}, {"robust": False, "exploration": 1.0}, {"trim": 2}),
+        examples=({}, {"robust": False}, {"robust": False, "exploration": 1.0}, {"trim": 2},
+                  {"half_life": 40}, {"half_life": 100, "robust": False}),
     )
 
     _remedy = "where such losses say nothing about their arms, make the learner with trim=1 or more"
@@ -251,6 +259,7 @@ class AdaINF(Learner):
         exploration: float | None = None,
         robust: bool = True,
         trim: SupportsIndex = 0,
+        half_life: SupportsIndex | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -259,7 +268,14 @@ class AdaINF(Learner):
         robust = checked_flag("robust", robust)
         trim = checked_count("trim", trim, least=0)
         a = usual_exploration(n_arms) if exploration is None else exploration
-        self._start(Params(n_arms, a, robust, trim), seed)
+        params: Any = Params(n_arms, a, robust, trim)
+        if half_life is not None:
+            weights = checked_half_life("half_life", half_life)
+            if weights.h <= trim:
+                raise ArgumentValueError("half_life", f"must exceed trim={trim}, got {weights.h}")
+            self.spec = discounted_ada_inf.SPEC
+            params = discounted_ada_inf.params_for(n_arms, a, robust, trim, weights)
+        self._start(params, seed)
         self._watching = trim > 0
 
     def _tenfold(self) -> tuple[float, float]:

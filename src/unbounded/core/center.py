@@ -13,11 +13,12 @@ import math
 from typing import NamedTuple
 
 from unbounded.core.arrays import require
-from unbounded.core.scaled import ldexp
+from unbounded.core.scaled import LARGEST, ldexp
 from unbounded.jit.kernel import kernel
 
 _HALF = 2.0**1022
-_TINY = 2.0**-600
+_TINY_EXPONENT = -600
+_TINY = 2.0**_TINY_EXPONENT
 LIFT = 1000
 _UNIT = 2.0**LIFT
 
@@ -92,3 +93,26 @@ def towards(center: Center, v: float, share: float) -> Center:
     else:
         moved = 2.0 * (0.5 * B + share * (0.5 * v - 0.5 * B))
     return Center(min(max(moved, min(B, v)), max(B, v)), center.lifted)
+
+
+@kernel
+def apart(center: Center, loss: float) -> tuple[float, int]:
+    """Return loss - B as a mantissa with its sign and an exponent, for any loss as it was told."""
+    if center.lifted and abs(loss) >= _TINY:
+        center = Center(as_told(center), False)
+    v = seen_by(center, loss)
+    A, e = furthest(center, v)
+    return (A if v > center.at else -A), (e if A > 0.0 else 0)
+
+
+@kernel
+def moved(center: Center, size: float, e: int, share: float) -> Center:
+    """Return B + share size 2^e, in the unit that fits."""
+    near = size == 0.0 or e <= _TINY_EXPONENT
+    if center.lifted != (near and abs(center.at) < (_TINY * _UNIT if center.lifted else _TINY)):
+        center = refitted(center)
+    B, e = center.at, e + (LIFT if center.lifted else 0)
+    if max(abs(B), abs(ldexp(size, e))) < _HALF:
+        return Center(B + share * ldexp(size, e), center.lifted)
+    half = 0.5 * B + share * ldexp(size, e - 1)
+    return Center(2.0 * min(max(half, -0.5 * LARGEST), 0.5 * LARGEST), center.lifted)

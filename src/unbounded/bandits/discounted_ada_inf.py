@@ -1,0 +1,210 @@
+"""AdaINF with a half-life: a bandit for losses of either sign that change.
+
+`ada_inf` on losses that are centered first and then weighted by 2^(t / h), so that what it knows of
+the arms and of the scale fades by half in h rounds; the center fades faster. Thresholds are
+distances from the center of their round. Symbols are those of docs/theory/forgetting.md, section 1,
+steps those of docs/theory/ada-inf.md. Estimates and S are in units of 2^e, which falls and rises
+with the losses. This algorithm is the library's own; the reduction of discounting to losses of
+another scale is that of Zhang, Bombara & Yang (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from unbounded.core import center, discounting, distances
+from unbounded.core.arrays import Count, Round, Values, Vector, require
+from unbounded.core.center import ORIGIN, Center
+from unbounded.core.discounting import FIRST, HalfLife, Memory
+from unbounded.core.distances import NEVER, Distance, Largest, Reach, larger, of_rank, smaller
+from unbounded.core.scaled import capped, ldexp
+from unbounded.core.simplex import signed_arms
+from unbounded.core.simplex.signed_arms import Arms
+from unbounded.jit.kernel import kernel
+from unbounded.learners.bandit import BanditSpec
+from unbounded.learners.spec import Ask
+
+WARM = 8  # rounds before there is a center; 1 if not ``robust``
+MOST_RANKS = 64
+_UP = 0.25  # m_t = 1 + floor(up sqrt(N_t)), up to MOST_RANKS
+_FASTER, _SHORTEST = 16, 32  # h_B = min(h, max(h / 16, 32))
+_MOST_WEIGHT = 2.0**500  # more than the sum of weights can be
+
+
+class Params(NamedTuple):
+    n: int
+    a: float  # beta_t = a n / (2 a n + sqrt(n N_t))
+    robust: bool  # whether losses above the m_t-th largest distance are clipped (step 2)
+    trim: int  # r: losses below the (r + 1)-th largest distance are clipped; 0: none are (step 2)
+    half_life: HalfLife
+    fading: float  # 2^(-2 / h_B), of the weights of the center
+
+
+class State(NamedTuple):
+    t: Round
+    clock: Count  # rounds, and h for each halving by which a fall of the scale was followed
+    clipped: Count
+    memory: Memory
+    B: Center  # B_t
+    W: Annotated[float, Values(0.0, _MOST_WEIGHT)]  # the sum of the weights w of the mean B
+    reach: Reach  # the largest |v| of two blocks, and the unit 2^e
+    up: Largest  # distances of losses above the center
+    down: Largest  # of those below
+    first: Vector  # (`warm`,) the losses of the first rounds; then 0
+    arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
+
+    def check(self, params: Params) -> None:
+        t, h, memory, arms = self.t, params.half_life.h, self.memory, self.arms
+        memory.check_for(params.half_life, t)
+        ahead = self.clock - (t - 1)
+        require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
+        require(self.clipped < t, "there are no so many losses")
+        for now, up, down in zip((True, False), self.up.count(), self.down.count(), strict=True):
+            rounds = memory.pos if now else min(h, t - 1 - memory.pos)
+            require(up + down <= rounds, "there were no so many losses")
+        if t > warm(params):
+            require(not np.any(self.first), "the first rounds are over")
+        else:
+            require(not np.any(self.first[t - 1 :]), "there were no so many losses")
+            require(self.B == ORIGIN and self.reach == NEVER, "there is no center yet")
+        for C in (self.reach.now, self.reach.before):
+            require(C.size == 0.0 or params.n > 1, "one arm learns nothing")
+        require(params.n == 1 or (self.reach.peak > 0.0) == (arms.S > 0.0), "no such rate")
+        arms.check_for(exploring(params, memory) if arms.S > 0.0 else 0.0)
+
+
+def params_for(n: int, a: float, robust: bool, trim: int, half_life: HalfLife) -> Params:
+    """Return the parameters, with the pace of the center's forgetting."""
+    h = half_life.h
+    with localcontext() as exact:  # the same on every platform
+        exact.prec = 50
+        h_B = min(Decimal(h), max(Decimal(h) / _FASTER, Decimal(_SHORTEST)))
+        return Params(n, a, robust, trim, half_life, float(Decimal(2) ** (-2 / h_B)))
+
+
+def init(params: Params) -> State:
+    """Start without observations, with uniform q_1."""
+    h = params.half_life.h
+    up = distances.new_largest(min(h, MOST_RANKS) if params.robust else 1)
+    down = distances.new_largest(min(h, max(2, params.trim + 1)))
+    first, arms = np.zeros(warm(params)), signed_arms.new_arms(params.n)
+    return State(1, 0, 0, FIRST, ORIGIN, 0.0, NEVER, up, down, first, arms)
+
+
+@kernel
+def warm(params: Params) -> int:
+    """Return the number of rounds without a center."""
+    return WARM if params.robust else 1
+
+
+@kernel
+def exploring(params: Params, memory: Memory) -> float:
+    """Return beta_t = a n / (2 a n + sqrt(n N_t)), divided by a so that no ``a`` overflows."""
+    n = params.n
+    return n / (2.0 * n + math.sqrt(n * (memory.N / memory.g)) / params.a)
+
+
+@kernel
+def rank(memory: Memory) -> int:
+    """Return m_t, which is at most h."""
+    return 1 + int(min(MOST_RANKS - 1.0, _UP * math.sqrt(memory.N / memory.g)))
+
+
+@kernel
+def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
+    """Learn from the loss of ``arm``; ``ask`` has q_{t,k} and the clock of its ask."""
+    n, half_life, q_k = params.n, params.half_life, ask.info
+    t, clock, clipped, memory, B, W, reach, up, down, first, arms = state
+    after, ended = discounting.advanced(memory, half_life)
+    if t <= warm(params):
+        first[t - 1] = loss
+        if t == warm(params):  # end of step 1's first rounds
+            B = settled(params, up, down, first)
+    elif n > 1:
+        size, e = center.apart(B, loss)  # loss - B
+        sign, d = math.copysign(1.0, size), Distance(abs(size), e)
+        v, u = clip(params, state, sign, d)  # step 2, and u of step 4
+        clipped += distances.exceeds(d, v)
+        weight = memory.g * discounting.decayed(half_life, clock - ask.clock)
+        reach, l, factor = distances.weighed(reach, v, weight)
+        arms = signed_arms.rescale(arms, factor)
+        r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
+        arms, delta = signed_arms.add(arms, arm, sign * l / q_k)  # step 3; step 5: L_k += x
+        S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))  # step 5
+        w = r * r * r / (q_k * q_k)  # step 4
+        W = params.fading * W + w
+        if W > 0.0:
+            B = center.moved(B, sign * u.size, u.e, w / W)
+        if S > 0.0:  # until then q stays uniform
+            arms = signed_arms.solve(arms, S, exploring(params, after))  # step 1 of the next round
+        insert(up, down, (size, e))
+        if ended:
+            distances.turn(up)
+            distances.turn(down)
+    reach, fall, power = distances.followed(reach, ended)
+    arms = signed_arms.rescale(arms, ldexp(1.0, power))  # a half at the end of a block
+    clock += 1 + fall * half_life.h
+    return State(t + 1, clock, clipped, after, B, W, reach, up, down, first, arms)
+
+
+@kernel
+def clip(params: Params, state: State, sign: float, d: Distance) -> tuple[Distance, Distance]:
+    """Return v (step 2) and u (step 4) as distances: the loss as clipped for the estimate and for
+    the center."""
+    if sign > 0.0:
+        v = smaller(d, of_rank(state.up, rank(state.memory))) if params.robust else d
+        return v, v
+    v = smaller(d, of_rank(state.down, params.trim + 1)) if params.trim > 0 else d
+    return v, smaller(v, of_rank(state.down, min(2, params.half_life.h))) if params.robust else v
+
+
+@kernel
+def settled(params: Params, up: Largest, down: Largest, first: Vector) -> Center:
+    """Return the lower median of the first losses; insert their distances from it."""
+    middle = math.inf
+    for loss in first:
+        below = 0
+        for other in first:
+            below += other <= loss
+        if below > (first.size - 1) // 2:
+            middle = min(middle, loss)
+    B = Center(middle, False)
+    for j in range(first.size):
+        insert(up, down, center.apart(B, first[j]))
+        if (j + 1) % params.half_life.h == 0:
+            distances.turn(up)
+            distances.turn(down)
+        first[j] = 0.0
+    return B
+
+
+@kernel
+def insert(up: Largest, down: Largest, d: tuple[float, int]) -> None:
+    """Insert a distance into the list of its side."""
+    if d[0] > 0.0:
+        distances.insert(up, Distance(d[0], d[1]))
+    else:
+        distances.insert(down, Distance(-d[0], d[1]))
+
+
+@kernel
+def scale(params: Params, state: State) -> float:
+    """Return the largest |v| of two blocks."""
+    C = larger(state.reach.now, state.reach.before)
+    return capped(C.size, C.e)
+
+
+SPEC = BanditSpec.of(
+    __name__,
+    name="AdaINF",
+    reference="docs/theory/forgetting.md",
+    guarantee="expected discounted regret of about 8 (max - min) sqrt(n h) with robust=False, as "
+    "long as no fall of the scale is followed, Theorem F7",
+    scale_free=True,
+    translation_invariant=True,
+    clocked=True,
+)
