@@ -79,7 +79,9 @@ def discounted(n: int, a: float, robust: bool, trim: int, h: int) -> Player:
     estimates, gaps, told, up, down = [], [], [], [], []
     W, B = 0.0, 0.0
     while True:
-        clock.threshold(1)  # of |v|: time may jump
+        time = clock.times[-1]
+        clock.threshold(1)  # of |v|: time may jump, and the center forgets with it
+        W *= 4.0 ** ((time - clock.times[-1]) / h)
         w, t, N = clock.weights(), len(told) + 1, clock.rounds()
         L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(n))
         S = sum(v * cost for v, cost in zip(w, gaps, strict=False)) / (4.0 * (math.sqrt(n) - 1.0))

@@ -146,7 +146,10 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
             distances.turn(up)
             distances.turn(down)
     reach, fall, power = distances.followed(reach, ended)
-    arms = signed_arms.rescale(arms, ldexp(1.0, power))  # a half at the end of a block
+    if fall > 0:  # the center forgets with it: else an old B would be the scale for long
+        W = ldexp(W, -2 * fall)
+    if power != 0:  # -1 at the end of a block
+        arms = signed_arms.rescale(arms, ldexp(1.0, power))
     clock += 1 + fall * half_life.h
     return State(t + 1, clock, clipped, after, B, W, reach, up, down, first, arms)
 

@@ -112,7 +112,8 @@ def moved(center: Center, size: float, e: int, share: float) -> Center:
     if center.lifted != (near and abs(center.at) < (_TINY * _UNIT if center.lifted else _TINY)):
         center = refitted(center)
     B, e = center.at, e + (LIFT if center.lifted else 0)
-    if max(abs(B), abs(ldexp(size, e))) < _HALF:
-        return Center(B + share * ldexp(size, e), center.lifted)
+    far = ldexp(size, e)
+    if max(abs(B), abs(far)) < _HALF:
+        return Center(B + share * far, center.lifted)
     half = 0.5 * B + share * ldexp(size, e - 1)
     return Center(2.0 * min(max(half, -0.5 * LARGEST), 0.5 * LARGEST), center.lifted)

@@ -140,8 +140,12 @@ def weighed(reach: Reach, v: Distance, weight: float) -> tuple[Reach, float, flo
     sums to that unit."""
     now, before, top, peak, e = reach
     now = larger(v, now)
-    l, unit = math.frexp(weight * v.size)
-    unit += v.e
+    l, unit = weight * v.size, v.e
+    if l >= 1.0:  # the usual weights are in [1, 2), and frexp takes longer
+        l, unit = 0.5 * l, unit + 1
+    elif l < 0.5:
+        l, more = math.frexp(l)
+        unit += more
     factor = 1.0
     if l > 0.0 and (peak == 0.0 or unit > e):  # the largest so far: it sets the unit
         factor = ldexp(1.0, e - unit) if peak > 0.0 else 1.0
