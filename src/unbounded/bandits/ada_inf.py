@@ -246,8 +246,14 @@ class AdaINF(Learner):
         scale_free=True,
         translation_invariant=True,
         bound=bound,
-        examples=({}, {"robust": False}, {"robust": False, "exploration": 1.0}, {"trim": 2},
-                  {"half_life": 40}, {"half_life": 100, "robust": False}),
+        examples=(
+            {},
+            {"robust": False},
+            {"robust": False, "exploration": 1.0},
+            {"trim": 2},
+            {"half_life": 40},
+            {"half_life": 100, "robust": False},
+        ),
     )
 
     _remedy = "where such losses say nothing about their arms, make the learner with trim=1 or more"
