@@ -224,6 +224,13 @@ def test_illegal_half_lives(settings):
         AdaINF(3, **settings)
 
 
+def test_one_arm():
+    learner = AdaINF(1, half_life=10, seed=0)
+    for loss in gaussian(100, 1)[:, 0].tolist():
+        learner.tell(learner.ask(), loss)
+        assert AdaINF.load(learner.save()).probabilities().tolist() == [1.0]
+
+
 @pytest.mark.parametrize("h", [1, 2, 5, 8, 9])
 def test_half_lives_shorter_than_the_first_rounds(h):
     learner = AdaINF(3, half_life=h, trim=min(1, h - 1), seed=0)

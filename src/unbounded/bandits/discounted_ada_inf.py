@@ -63,7 +63,7 @@ class State(NamedTuple):
         ahead = self.clock - (t - 1)
         require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
         require(self.clipped < t, "there are no so many losses")
-        for now, up, down in zip((True, False), self.up.count(), self.down.count(), strict=True):
+        for now, up, down in zip((True, False), self.up.counts(), self.down.counts(), strict=True):
             rounds = memory.pos if now else min(h, t - 1 - memory.pos)
             require(up + down <= rounds, "there were no so many losses")
         if t > warm(params):
@@ -142,9 +142,9 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
         if S > 0.0:  # until then q stays uniform
             arms = signed_arms.solve(arms, S, exploring(params, after))  # step 1 of the next round
         insert(up, down, (size, e))
-        if ended:
-            distances.turn(up)
-            distances.turn(down)
+    if ended and t > warm(params):
+        distances.turn(up)
+        distances.turn(down)
     reach, fall, power = distances.followed(reach, ended)
     if fall > 0:  # the center forgets with it: else an old B would be the scale for long
         W = ldexp(W, -2 * fall)

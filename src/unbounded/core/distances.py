@@ -59,7 +59,7 @@ class Largest(NamedTuple):
     sizes: Mantissas  # (2 K,); filled up with 0
     exponents: Annotated[Vector, _EXPONENT]  # (2 K,)
 
-    def count(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int]:
         """Return how many there are of this block, and of the one before; reject disorder."""
         K, counts = self.sizes.size // 2, []
         for part in (slice(K), slice(K, None)):
