@@ -11,7 +11,6 @@ from unbounded import AdaINF, Uniform, simulate
 from unbounded.adversaries import changing
 from unbounded.bandits import discounted_ada_inf
 from unbounded.core.simplex import signed_arms
-from unbounded.learners.spec import Ask
 from unbounded.validation import ArgumentValueError
 
 T = 100_000
@@ -79,7 +78,7 @@ def test_delayed_losses_have_the_weight_of_their_ask(of_ask, low, high):
             for ticket, told in due + late.pop(t, []):
                 if not of_ask:
                     arm, p, ask, number = learner._records[ticket.id]
-                    now = Ask(ask.info, int(learner._buffer[clock]))
+                    now = ask[0], int(learner._buffer[clock])
                     learner._records[ticket.id] = arm, p, now, number
                 learner.tell(ticket, told)
         found.append(100.0 * paid / (0.9 * T))
@@ -207,8 +206,7 @@ def test_many_arms_play_as_few_do(monkeypatch):
         np.testing.assert_allclose(dense.probabilities(), q, rtol=0.0, atol=1e-9)
         choice, other = lazy.ask(), dense.ask()
         _, p, ask, number = dense._records[other.id]
-        info = Ask(float(q[choice.arm]), ask.clock)
-        dense._records[other.id] = choice.arm, p, info, number
+        dense._records[other.id] = choice.arm, p, (float(q[choice.arm]), ask[1]), number
         for learner, ticket in ((lazy, choice), (dense, other)):
             learner.tell(ticket, float(row[choice.arm]))
         last = q
@@ -226,7 +224,7 @@ def test_illegal_half_lives(settings):
 
 def test_one_arm():
     learner = AdaINF(1, half_life=10, seed=0)
-    for loss in gaussian(100, 1)[:, 0].tolist():
+    for loss in gaussian(100)[:, 0].tolist():
         learner.tell(learner.ask(), loss)
         assert AdaINF.load(learner.save()).probabilities().tolist() == [1.0]
 
