@@ -58,11 +58,12 @@ def learner_of(nodeid: str) -> str | None:
 
 @pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of one learner on one worker, so that its kernels are compiled once."""
+    """All tests of one learner on one worker, so that its kernels are compiled once; of others,
+    those of one function."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByLearner(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return learner_of(nodeid) or nodeid
+            return learner_of(nodeid) or nodeid.partition("[")[0]
 
     return ByLearner(config, log)
