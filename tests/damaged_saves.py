@@ -260,6 +260,11 @@ def play_on(example, n, learner, rng):
 
 def main(name, first, count):
     warnings.simplefilter("ignore")
+    for one in name.split(","):
+        attack(one, first, count, named="," in name)
+
+
+def attack(name, first, count, *, named):
     chosen = examples(name)
 
     @cache
@@ -272,6 +277,8 @@ def main(name, first, count):
         which = int(rng.integers(len(chosen)))
         example, n = chosen[which]
         kind, bad = damaged(*save(which, int(rng.integers(_SAVES))), case, rng)
+        if named:
+            print(name, flush=True)
         print(case, kind, flush=True, end=" ")
         what = verdict(example, n, bad, rng).replace("\n", " ")
         if kind == "nothing" and what != "plays":
@@ -318,6 +325,21 @@ def attacked(name, count, *, interpreted, first=0):
             done += 1
         first = max(done, first + 1)
     return counts, bad
+
+
+def attacked_together(names, count):
+    """What was bad of ``count`` damaged saves of each learner, interpreted in one process."""
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+    done = subprocess.run(
+        [sys.executable, __file__, ",".join(names), "0", str(count)], check=False,
+        capture_output=True, text=True, env=env | {"NUMBA_DISABLE_JIT": "1"}, timeout=600,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    bad = [f"{name}: {line}" for name, line in zip(lines[::2], lines[1::2], strict=False)
+           if " BAD" in line]  # fmt: skip
+    if done.returncode != 0 or len(lines) != 2 * count * len(names):
+        bad.append(f"ended with {done.returncode} after {lines[-2:]}: {done.stderr[-800:]}")
+    return bad
 
 
 if __name__ == "__main__":

@@ -27,10 +27,13 @@ def path(tmp_path):
     return tmp_path / "arms.db"
 
 
-@pytest.mark.parametrize("how", ["close", "exit", "kill"])
-@pytest.mark.parametrize(
-    ("fork", "who"), [("python", "parent"), ("python", "child"), ("c", "child")]
-)
+FORKS = [("python", "parent"), ("python", "child"), ("c", "child")]
+SHORT = [(*FORKS[0], "close"), (*FORKS[1], "kill"), (*FORKS[2], "exit")]
+LONG = [(*fork, how) for fork in FORKS for how in ("close", "exit", "kill")]
+LONG = [pytest.param(*case, marks=pytest.mark.long) for case in LONG if case not in SHORT]
+
+
+@pytest.mark.parametrize(("fork", "who", "how"), [*SHORT, *LONG])
 def test_one_ends_and_the_other_goes_on(path, fork, who, how):
     notes = path.with_name("notes.txt")
     done = subprocess.run(

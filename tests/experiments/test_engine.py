@@ -149,6 +149,7 @@ def test_a_cluster_gives_the_same_and_a_killed_worker_loses_nothing(
     assert result.frame.drop(experiments.TIMING).equals(reference)
 
 
+@pytest.mark.long
 def test_a_lost_scheduler_is_a_sentence_and_the_run_resumes(
     cluster: Cluster, reference: pl.DataFrame, tmp_path: Path
 ) -> None:

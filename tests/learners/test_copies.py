@@ -164,7 +164,12 @@ def run(script):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize(
-    "made", ["SCB(10, seed=0)", "AHB(3, seed=0)", "UniformPolicy([1], 5, seed=0)"]
+    "made",
+    [
+        "SCB(10, seed=0)",
+        pytest.param("AHB(3, seed=0)", marks=pytest.mark.long),
+        "UniformPolicy([1], 5, seed=0)",
+    ],
 )
 def test_a_fork_is_noticed(made):
     """The child's learner refuses to play, can be saved and spawned; the parent's goes on."""

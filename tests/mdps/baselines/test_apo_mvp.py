@@ -268,6 +268,7 @@ def test_regret_is_far_below_that_of_the_uniform_policy():
     assert regret["small bonus, no restart"] < regret["small bonus"]
 
 
+@pytest.mark.long
 def test_the_bonus_leads_to_what_is_not_known():
     """In a lock the right way costs, and pays at its end; the control has the bonus' opposite."""
     lock = worlds.combination_lock(5, 3, np.random.default_rng(3))
