@@ -196,6 +196,7 @@ def experiments(directory: Path) -> Path:
     return directory
 
 
+@pytest.mark.long
 def test_from_toml_on_two_workers_to_a_page(tmp_path: Path) -> None:
     environment = offered(tmp_path / "site") | {"UNBOUNDED_JIT": "never"}
     files, out = experiments(tmp_path / "files"), tmp_path / "out"

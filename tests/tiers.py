@@ -6,7 +6,7 @@ The other shared tests play the first example of each profile; `make test-all` p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -27,3 +27,9 @@ def tiered(examples: list[Any]) -> list[Any]:
 def chosen(examples: list[Any], condition: Callable[[Any], Any]) -> list[Any]:
     """Select at collection those that a test is about."""
     return [parameter for parameter in examples if condition(*parameter.values)]
+
+
+def first_only(cases: Iterable[Any]) -> list[Any]:
+    """Mark as long all but the first of some cases of the same kind, which take seconds each."""
+    first, *others = cases
+    return [first, *(pytest.param(case, marks=pytest.mark.long) for case in others)]

@@ -18,6 +18,7 @@ import polars as pl
 import psutil
 
 import experiment_helpers as helpers
+from tiers import first_only
 from unbounded import experiments
 from unbounded.experiments import config, engine, grid
 from unbounded.experiments.engine import EngineError, open_engine
@@ -188,6 +189,7 @@ def test_a_wrong_scheduler_file_is_a_sentence(
         open_engine(f"dask-file:{file}")
 
 
+@pytest.mark.long
 def test_a_cluster_of_its_own(reference: pl.DataFrame) -> None:
     assert (
         experiments.run(EXPERIMENT, engine="dask", workers=2)
@@ -211,7 +213,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("name", ["local", "dask"])
+@pytest.mark.parametrize("name", first_only(["local", "dask"]))
 def test_workers_import_nothing_from_the_current_directory(tmp_path: Path, name: str) -> None:
     here, there, ran = tmp_path / "here", tmp_path / "there", tmp_path / "ran"
     here.mkdir()

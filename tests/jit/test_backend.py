@@ -16,6 +16,7 @@ import pytest
 from numba.core.lowering import Lower
 
 from occupancy_facades import OccupancyFTRL
+from tiers import first_only
 from unbounded.core.occupancy.layout import Layers
 from unbounded.jit import backend
 from unbounded.jit.backend import Uncounted
@@ -275,13 +276,7 @@ def second_run(cache, change):
     return path, hits, len(messages), len(warned)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if i == 0 else pytest.param(name, marks=pytest.mark.long)
-        for i, name in enumerate(REMOVED)
-    ],
-)
+@pytest.mark.parametrize("name", first_only(REMOVED))
 def test_without_a_private_name_it_plays_and_says_so_once(tmp_path, name):
     module = name.rpartition(".")[0]
     if module.rpartition(".")[2][0].isupper():
@@ -291,7 +286,7 @@ def test_without_a_private_name_it_plays_and_says_so_once(tmp_path, name):
     assert second_run(tmp_path, change) == REMOVED[name]
 
 
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", first_only(CHANGED))
 def test_with_a_changed_private_name_it_plays_and_says_so_once(tmp_path, name):
     change, expected = CHANGED[name]
     change = f"import numba.core.caching, numba.core.compiler\n{textwrap.dedent(change)}"

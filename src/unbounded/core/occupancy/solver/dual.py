@@ -226,7 +226,7 @@ def _search(
 def project(
     m: int, n: int, lo: Vector, hi: Vector, start: int, P: Vector, c: Vector, scratch: Vector
 ) -> None:
-    """Project every P(.|i) of a layer, in place, on its box with sum one.
+    """Project every P(.|i) of a layer, with entries in [-1, 2], in place, on its box with sum one.
 
     ``c`` (m + n) and ``scratch`` (4 m) hold nothing.
     """
