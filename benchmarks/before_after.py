@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-SECONDS = 0.5
 SIZES, ACTIONS, EPISODES = [5] * 5, 4, 4000
 STUDENT = 2.0  # 97.5% quantile, 60 degrees of freedom
 
@@ -63,9 +62,9 @@ def episodes(name: str, n: int = EPISODES, **settings: Any) -> Any:
         settings["transitions"] = mdp.P
     learner = make(all_mdp_learners()[name], SIZES, ACTIONS, n, seed=0, **settings)
     run = {"seed": 1, "checkpoints": [n], "workers": 1}
-    return lambda: unbounded.simulate_mdp(
-        learner, mdp, mdp_adversary("stochastic"), n, **run
-    ).pseudo_regret
+    return lambda: (
+        unbounded.simulate_mdp(learner, mdp, mdp_adversary("stochastic"), n, **run).pseudo_regret
+    )
 
 
 def solves(size: tuple[int, int, int], regime: str, n: int, cold: bool = False) -> Any:
@@ -89,9 +88,7 @@ CASES: dict[str, Any] = {
     "AdaINF n=10": lambda: bandit("AdaINF", 10, 1_000_000),
     "SCBRL practical": lambda: episodes("SCBRL"),
     "SCBRL paper": lambda: episodes("SCBRL", profile="theory"),
-    "SCBRL paper, playing": lambda: episodes(
-        "SCBRL", 2000, profile="theory", explorer="oracle"
-    ),
+    "SCBRL paper, playing": lambda: episodes("SCBRL", 2000, profile="theory", explorer="oracle"),
     "UOB-REPS": lambda: episodes("UOBREPS"),
     "O-REPS": lambda: episodes("OREPS"),
     "solves 5,5,4 loose": lambda: solves((5, 5, 4), "loose", 300),
@@ -139,14 +136,14 @@ class Checkout:
         self.process.wait()
 
 
-def compare(case: str, before: Path, now: Path, pairs: int) -> str:
+def compare(case: str, before: Path, now: Path, pairs: int, seconds: float) -> str:
     """Return the row of a case."""
     logs, spent = [], 0.0
     for _ in range(4):
         both = [Checkout(before, case), Checkout(now, case)]
         if both[0].digest != both[1].digest:
             return f"| {case} | plays differ: {both[0].digest}, {both[1].digest} |"
-        plays = max(1, round(SECONDS / min(both[0].seconds(1) for _ in range(3))))
+        plays = max(1, round(seconds / min(both[0].seconds(1) for _ in range(3))))
         both[1].seconds(plays)
         for _ in range(pairs // 4):
             taken = {k: both[k].seconds(plays) for k in random.sample((0, 1), 2)}
@@ -170,6 +167,7 @@ def main() -> None:
     parser.add_argument("before", type=Path, nargs="?")
     parser.add_argument("now", type=Path, nargs="?")
     parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
     parser.add_argument("--only", nargs="*", default=list(CASES))
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -178,7 +176,7 @@ def main() -> None:
         return
     print("| case | pairs | s | median now/before | mean |\n|---|---|---|---|---|", flush=True)
     for case in given.only:
-        print(compare(case, given.before, given.now, given.pairs), flush=True)
+        print(compare(case, given.before, given.now, given.pairs, given.seconds), flush=True)
 
 
 if __name__ == "__main__":

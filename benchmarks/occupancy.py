@@ -38,8 +38,8 @@ from occupancy_reference import (  # noqa: E402
 )
 from unbounded import worlds  # noqa: E402
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, Layers, horizon  # noqa: E402
+from unbounded.core.occupancy.solver import FALLBACK, SOLVED  # noqa: E402
 from unbounded.core.occupancy.solver.ftrl import EMPTY, KIND, new_memory, solve  # noqa: E402
-from unbounded.core.occupancy.solver.outcome import FALLBACK, SOLVED  # noqa: E402
 from unbounded.core.occupancy.solver.work import work_size  # noqa: E402
 from unbounded.core.occupancy.upper import scratch, spare_mass  # noqa: E402
 from unbounded.jit.kernel import counting_kernel as kernel  # noqa: E402

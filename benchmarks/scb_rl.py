@@ -39,8 +39,12 @@ from unbounded.core.occupancy.layout import (  # noqa: E402
     TRIPLE,
     condition,
 )
-from unbounded.core.occupancy.solver import programs  # noqa: E402
-from unbounded.core.occupancy.solver.outcome import SOLVED, WARM, Outcome  # noqa: E402
+from unbounded.core.occupancy.solver import (  # noqa: E402
+    SOLVED,
+    WARM,
+    Outcome,
+    ftrl,
+)
 from unbounded.jit.kernel import counting_kernel as kernel  # noqa: E402
 from unbounded.jit.kernel import pointer  # noqa: E402
 from unbounded.mdps.baselines.uniform_policy import UniformPolicy  # noqa: E402
@@ -60,7 +64,7 @@ def at_once(lay, lo, hi, boxes, L, w, tol, memory, buffer, q, pi):
 class WithoutSolver(SCBRL):
     """SCB-RL whose solver returns at once."""
 
-    spec = replace(SCBRL.spec, solver=cache(lambda: pointer(at_once, programs.FTRL_TYPE)))
+    spec = replace(SCBRL.spec, solver=cache(lambda: pointer(at_once, ftrl.TYPE)))
 
 
 class CvxpySolver:

@@ -38,9 +38,9 @@ from unbounded.core.occupancy.layout import (
 )
 from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture, occupancy
 from unbounded.core.occupancy.reach import mark
+from unbounded.core.occupancy.solver import METHODS, SOLVED, STATUSES, Outcome
 from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, new_memory, solve
 from unbounded.core.occupancy.solver.kl import kl_step, uniform_base
-from unbounded.core.occupancy.solver.outcome import METHODS, SOLVED, STATUSES, Outcome
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import descending, scratch, spare_mass, u_state
 from unbounded.jit.kernel import subroutine

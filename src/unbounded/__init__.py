@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from unbounded.bandits.scb import SCB
     from unbounded.bandits.scb_ix import SCBIX
     from unbounded.core.occupancy.mdp import LayeredMDP
-    from unbounded.core.occupancy.solver.outcome import SolverWarning
+    from unbounded.core.occupancy.solver import SolverWarning
     from unbounded.jit.files import CacheWarning
     from unbounded.learners.bandit import Choice, Learner, ScaleWarning
     from unbounded.learners.episodes import Plan
@@ -108,7 +108,7 @@ _NAMES = {
     "bandits.scb": "SCB",
     "bandits.scb_ix": "SCBIX",
     "core.occupancy.mdp": "LayeredMDP",
-    "core.occupancy.solver.outcome": "SolverWarning",
+    "core.occupancy.solver": "SolverWarning",
     "jit.files": "CacheWarning",
     "learners.bandit": "Choice, Learner, ScaleWarning",
     "learners.episodes": "Plan",

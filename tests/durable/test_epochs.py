@@ -6,8 +6,8 @@ import pytest
 import unbounded
 from unbounded import AHB, SCB, SCBIX, AdaHedge, CostSCB, CostSCBIX, Exp3, bandits
 from unbounded.durable import Durable, learner
-from unbounded.durable.epochs import next_learner
 from unbounded.durable.feedback import Feedback
+from unbounded.durable.replica import next_learner
 
 
 def played(learner, rounds=50, size=3e6):

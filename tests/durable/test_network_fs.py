@@ -4,7 +4,7 @@ import pytest
 
 from unbounded import SCB
 from unbounded.durable import Durable, DurableError
-from unbounded.durable import network_fs as places
+from unbounded.durable import files as places
 
 MOUNTS = """\
 22 1 253:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

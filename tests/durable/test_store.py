@@ -13,7 +13,7 @@ import pytest
 
 from unbounded import SCB
 from unbounded.durable import Durable, DurableError
-from unbounded.durable.journal import ASK, Row
+from unbounded.durable.store import ASK, Row
 
 SCRIPT = """
 import sys

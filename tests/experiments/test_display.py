@@ -13,8 +13,7 @@ from rich.console import Console
 
 import experiment_helpers as helpers
 from unbounded.experiments import config, grid, task
-from unbounded.experiments.display import Display, headline, render, span_of
-from unbounded.experiments.progress import Progress
+from unbounded.experiments.progress import Display, Progress, headline, render, span_of
 from unbounded.experiments.task import Span, Warmed
 
 PLAN = grid.cells(config.experiment(helpers.PAIR))

@@ -358,7 +358,7 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
         for file in (copy / "experiments").glob("*.py")
         if file.stem not in task._COLUMNS
     ]
-    assert {"experiments/display.py", "experiments/store.py", "experiments/runner.py"} <= set(
+    assert {"experiments/progress.py", "experiments/store.py", "experiments/runner.py"} <= set(
         silent
     )
     assert edited(*silent) == first

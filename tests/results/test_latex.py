@@ -7,7 +7,7 @@ import re
 import pytest
 
 from unbounded import Uniform, compare, simulate
-from unbounded.results import latex
+from unbounded.results import summary
 
 EVIL = r"50% of a_b & {c} $d$ #e ~f ^g \h <i> | √(nT)"
 
@@ -23,9 +23,9 @@ def unescaped(text: str) -> list[str]:
 
 
 def test_what_is_special_is_escaped():
-    assert unescaped(latex.escaped(EVIL)) == []
+    assert unescaped(summary.escaped(EVIL)) == []
     assert unescaped(EVIL)  # the control: as it is, it would not compile
-    assert latex.escaped("two\nlines") == "two lines"
+    assert summary.escaped("two\nlines") == "two lines"
 
 
 @pytest.mark.parametrize("several", [True, False])

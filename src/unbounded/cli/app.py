@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbounded.experiments import Job
-    from unbounded.experiments.display import Display
+    from unbounded.experiments.progress import Display
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -179,7 +179,7 @@ def _run(
     from rich.console import Console
 
     from unbounded import experiments
-    from unbounded.experiments.display import Display
+    from unbounded.experiments.progress import Display
     from unbounded.experiments.runner import compile_ahead
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -243,7 +243,7 @@ def _say_missing(console: Console, job: Job) -> None:
 
 def _run_job(console: Console, display: Display, job: Job, engine: str, workers: int | None) -> int:
     """Run one experiment and say what came of it; 1 if something failed."""
-    from unbounded.experiments.display import span_of
+    from unbounded.experiments.progress import span_of
 
     try:
         result = job.run(engine=engine, workers=workers, watcher=display)
@@ -325,7 +325,7 @@ def _warm(*names: str, simulate: bool = False, status: bool = False, clear: bool
     """
     from unbounded import warm
     from unbounded._warm import compilation_status
-    from unbounded.experiments.display import span_of
+    from unbounded.experiments.progress import span_of
     from unbounded.jit.files import clear_cache
 
     if clear:

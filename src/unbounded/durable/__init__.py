@@ -2,10 +2,9 @@
 
 `Durable` keeps a learner in one SQLite file: ``database`` opens it, ``store`` has its tables,
 ``replica`` is the learner in memory, into which the journal is replayed (``feedback`` is what it is
-told, ``epochs`` what happens when arms change), ``session`` gives turns to threads and processes,
-``learner`` is what people use.
-``log`` reads the journal as a table, ``offpolicy`` estimates from it what another policy would have
-lost, ``exports`` writes it for other programs.
+told), ``session`` gives turns to threads and processes, ``learner`` is what people use.
+``log`` reads the journal as a table and writes it for other programs, ``offpolicy`` estimates from
+it what another policy would have lost.
 """
 
 from importlib import import_module
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unbounded.durable.errors import BusyError, DurableError
-    from unbounded.durable.exports import open_bandit_feedback, vw_lines
     from unbounded.durable.learner import Durable
+    from unbounded.durable.log import open_bandit_feedback, vw_lines
     from unbounded.durable.offpolicy import Estimate, FewSamplesWarning, estimate
     from unbounded.durable.replica import Choice
 
@@ -27,8 +26,8 @@ _PLACES = {
     "Estimate": "offpolicy",
     "FewSamplesWarning": "offpolicy",
     "estimate": "offpolicy",
-    "open_bandit_feedback": "exports",
-    "vw_lines": "exports",
+    "open_bandit_feedback": "log",
+    "vw_lines": "log",
 }
 
 

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, SupportsIndex
 
-from unbounded.durable.journal import ASK
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.session import now
-from unbounded.durable.store import Store
+from unbounded.durable.store import ASK, Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan

@@ -4,6 +4,9 @@ SQLite holds the file by POSIX locks, which a process loses when it closes any o
 the file: it is enough to read it. Then another process may remove the write-ahead log, and what is
 written to it is lost. So a second lock, which belongs to one descriptor, holds the same bytes (on
 Linux), and after each commit the three files must still be those that were opened.
+
+The write-ahead log needs locks that work and memory that all processes share; a file system of the
+network has neither, and a file there is damaged sooner or later (`network_file_system`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 OFD = sys.platform == "linux" and sys.maxsize > 2**32
 if OFD:
@@ -33,6 +37,17 @@ MOVED = (
 _SECOND = "has a second name (a hard link), and so a second -wal: remove one of the names"
 _MARKED = MARK.to_bytes(4)[:1]
 Identity = tuple[int, int]  # device and inode
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_NETWORK = {
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "drvfs", "gfs2", "glusterfs", "gpfs",
+    "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "osxfs", "panfs", "prl_fs", "pvfs2",
+    "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "wekafs",
+    "fuse.blobfuse", "fuse.blobfuse2", "fuse.ceph", "fuse.davfs2", "fuse.gcsfuse", "fuse.glusterfs",
+    "fuse.goofys", "fuse.grpcfuse", "fuse.gvfsd-fuse", "fuse.juicefs", "fuse.mfs", "fuse.moosefs",
+    "fuse.mount-s3", "fuse.osxfs", "fuse.prl_fsd", "fuse.rclone", "fuse.s3fs", "fuse.seaweedfs",
+    "fuse.sshfs", "fuse.vmhgfs-fuse",
+}  # fmt: skip
 
 
 def _flock(kind: str, place: tuple[int, int]) -> bytes:
@@ -150,3 +165,41 @@ def _identity(path: str) -> Identity | None:
 def _state(path: str) -> tuple[int, int, int, int]:
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def network_file_system(path: str | os.PathLike[str]) -> str | None:
+    """Return the kind of network file system that ``path`` is on, as far as the system tells.
+
+    Linux does; elsewhere only a path like ``\\\\server\\share`` is recognized. A file that is
+    mounted alone is reported too: the files beside it are not those that others see.
+
+    Examples
+    --------
+    >>> from unbounded.durable.files import network_file_system
+    >>> network_file_system("/proc")
+    """
+    if os.name == "nt":
+        return "a network share" if os.path.realpath(path).startswith("\\\\") else None
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    place = Path(os.path.realpath(path))
+    best, found = -1, ""
+    for line in lines:  # 36 35 98:0 /root /where options ... - kind source options
+        before, _, after = line.partition(" - ")
+        fields = before.split()
+        if len(fields) < 5 or not after:
+            continue
+        where = Path(_unescaped(fields[4]))
+        if place.is_relative_to(where) and len(where.parts) >= best:  # the last one mounted counts
+            best, found = len(where.parts), after.split()[0]
+    if best == len(place.parts) and not place.is_dir():
+        return "a mount of its own"
+    return found if found in _NETWORK else None
+
+
+def _unescaped(field: str) -> str:
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, character)
+    return field

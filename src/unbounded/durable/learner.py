@@ -16,12 +16,9 @@ from numpy.typing import ArrayLike
 from unbounded.durable import checks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
-from unbounded.durable.journal import EXPIRE, TELL
-from unbounded.durable.replica import Choice, Replica, number_of
-from unbounded.durable.session import Session, now, verified, versions
-from unbounded.durable.status import Status, status_of
-from unbounded.durable.store import Store
-from unbounded.durable.worker import Worker
+from unbounded.durable.replica import Choice, Replica, Status, number_of
+from unbounded.durable.session import Session, Worker, now, verified, versions
+from unbounded.durable.store import EXPIRE, TELL, Store
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
 from unbounded.validation import checked_flag, checked_loss, checked_option, checked_positive, shown
@@ -270,8 +267,8 @@ class Durable:
         """Begin an epoch with one more arm.
 
         The rule of epochs: all arms begin again equal, at the scale that was learned
-        (`unbounded.durable.epochs`). What is outstanding can still be told: it is written down, and
-        nothing is learned from it.
+        (`unbounded.durable.replica.next_learner`). What is outstanding can still be told: it is
+        written down, and nothing is learned from it.
         """
         self._change_arms(lambda names: checks.distinct([*names, name]), name, retired=False)
 
@@ -300,7 +297,7 @@ class Durable:
 
     def status(self) -> Status:
         """Return the learner after the last row."""
-        return self._session.read(status_of)
+        return self._session.read(Replica.status)
 
     def outstanding(self) -> list[int]:
         """Return the ids that have not been told, oldest first."""

@@ -7,18 +7,20 @@ So every process has the same learner after the same row, bit for bit.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import SeedSequence
 
-from unbounded.durable.epochs import next_learner
+from unbounded.core.ceiling import Ceiling
+from unbounded.core.clipping import Window
+from unbounded.core.discounting import Blocks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import Feedback, tell
-from unbounded.durable.journal import ARMS, ASK, Row, Snapshot
-from unbounded.durable.store import Store
+from unbounded.durable.store import ARMS, ASK, Row, Snapshot, Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
@@ -59,6 +61,22 @@ class Choice:
         if self.arm is None:
             raise IndexError(f"arm {self.name!r} was retired after this choice: use choice.name")
         return self.arm
+
+
+@dataclass(frozen=True)
+class Status:
+    """A snapshot of a durable learner: what `Durable.status` returns."""
+
+    algorithm: str
+    settings: Mapping[str, Any]
+    epoch: int  # how often arms were added or retired
+    arms: tuple[str, ...]  # empty for MDPs
+    probabilities: tuple[float, ...]  # of the next ask; empty for MDPs
+    scale: float | None  # None for MDPs
+    rounds: int  # told in this epoch
+    clipped: int  # ... and clipped
+    outstanding: int
+    rows: int  # of the journal, all epochs
 
 
 class Waiting(NamedTuple):
@@ -231,6 +249,25 @@ class Replica:
         self.sizes.append(len(names))
         self.epoch += 1
 
+    # ------------------------------------------------------------------ looking
+
+    def status(self) -> Status:
+        """Return what there is to see of the learner."""
+        learner = self.learner
+        bandit = isinstance(learner, Learner)
+        return Status(
+            algorithm=learner.spec.name,
+            settings=learner.settings,
+            epoch=self.epoch,
+            arms=tuple(self.names),
+            probabilities=tuple(learner.probabilities().tolist()) if bandit else (),
+            scale=learner.scale if bandit else None,
+            rounds=int(learner._scalar("t")) - 1,
+            clipped=learner.clipped,
+            outstanding=len(self.waiting),
+            rows=self.n,
+        )
+
     # ------------------------------------------------------------------ tickets
 
     def ticket(self, row: Row) -> Choice | Plan:
@@ -266,3 +303,55 @@ def _plan(learner: Any, row: Row) -> Plan:
     pi = np.frombuffer(row.payload, "<f8", offset=words.nbytes).astype(np.float64)
     pi.flags.writeable = False
     return Plan(learner.layers, pi, -1, words, id_of(row), "")
+
+
+def next_learner(old: AskTell[Any], n_arms: int, epoch: int) -> Learner:
+    """Return the learner of the next epoch, or a ValueError if the algorithm cannot keep its scale.
+
+    It is a fresh one of the same settings, with the new number of arms. It keeps the clipping
+    window (or the ceiling of one-sided losses) that the old one had, and nothing else: all arms are
+    equal again, and its random numbers follow from those of the old one. What is proved of a fresh
+    learner holds for it, with the larger of the old scale and the new losses for the scale. An
+    algorithm that has a scale of another kind, and learns it, cannot do that.
+
+    Examples
+    --------
+    >>> from unbounded import SCB
+    >>> from unbounded.durable.replica import next_learner
+    >>> learner = SCB(n_arms=2, seed=0)
+    >>> learner.tell(learner.ask(), 3e6)
+    >>> after = next_learner(learner, n_arms=3, epoch=1)
+    >>> after.scale == learner.scale, after.rounds, after.n_arms
+    (True, 0, 3)
+    """
+    if not isinstance(old, Learner):
+        raise ValueError(f"{old.spec.name} has no arms to add or to retire")
+    stream = old._bits.state["state"]
+    seed = SeedSequence([stream["state"], stream["inc"], epoch])
+    new = type(old)(**{**old.settings, "n_arms": n_arms}, seed=seed)
+    if new.scale == old.scale:  # it was given the range, or has seen nothing
+        return new
+    state = new._state()
+    for field, value in old._state()._asdict().items():
+        if isinstance(value, Window):
+            state = state._replace(**{field: value})
+        elif isinstance(value, Ceiling):
+            getattr(state, field).largest[:] = value.largest
+            state = state._replace(**{field: value})
+        elif isinstance(value, Blocks):
+            getattr(state, field).now[:] = value.now
+            getattr(state, field).before[:] = value.before
+            state = state._replace(**{field: value})
+    new.spec.packing.python.pack(new._buffer, state)
+    try:
+        new = type(old).load(new.save())  # which lets no state in that cannot be
+    except ValueError:
+        kept = False
+    else:
+        kept = new.scale == old.scale
+    if not kept:
+        raise ValueError(
+            f"{old.spec.name} with these settings cannot begin again at the scale of {old.scale:g} "
+            "that it has learned: begin a new file with the new arms, or use SCB or SCBIX"
+        )
+    return new

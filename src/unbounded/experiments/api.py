@@ -181,7 +181,7 @@ def _checked(
 def _display(wanted: bool) -> AbstractContextManager[Watcher | None]:
     if not wanted:
         return nullcontext()
-    from unbounded.experiments.display import Display
+    from unbounded.experiments.progress import Display
 
     return Display()
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.core.occupancy.mdp import Markov, Mixture
-from unbounded.core.occupancy.solver.outcome import SolverWarning
+from unbounded.core.occupancy.solver import SolverWarning
 from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents

@@ -36,7 +36,7 @@ from unbounded.core.discounting import checked_half_life
 from unbounded.core.occupancy.confidence import JIN, Bernstein, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.reach import within_reach
-from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.ftrl import PROGRAM
 from unbounded.core.scaled import widths
 from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
@@ -214,7 +214,7 @@ class CostSCBRL(MDPLearner):
         reference="docs/theory/one-sided-mdp.md",
         policy=attrgetter("solver.pi"),
         solves="solver.solves",
-        solver=programs.ftrl,
+        solver=PROGRAM,
         infinite=("estimates.L_hat",),
         scale_free=True,
         examples=(

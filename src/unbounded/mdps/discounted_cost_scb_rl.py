@@ -23,7 +23,7 @@ from unbounded.core import discounting
 from unbounded.core.arrays import Count, Integers, Scratch, Sizes, Vector, require
 from unbounded.core.discounting import HalfLife, Memory
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.ftrl import PROGRAM
 from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import MDPSpec
 from unbounded.mdps.steps import boxes as confidence_set
@@ -118,7 +118,7 @@ SPEC = MDPSpec.of(
     reference="docs/theory/one-sided-mdp.md, section 8",
     policy=attrgetter("solver.pi"),
     solves="solver.solves",
-    solver=programs.ftrl,
+    solver=PROGRAM,
     infinite=("estimates.L_hat",),
     scale_free=True,
 )

@@ -24,7 +24,7 @@ import numpy as np
 from unbounded.core.arrays import Count, Counts, Integers, Scratch, Sizes, Vector, require
 from unbounded.core.clipping import Windows, clip_each, empty_windows
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.ftrl import PROGRAM
 from unbounded.jit.kernel import assign, kernel, subroutine
 from unbounded.learners.spec import Cache, MDPSpec
 from unbounded.mdps import rf_elp, uob_reps_ex
@@ -90,7 +90,7 @@ def init(layers: Layers, params: Params) -> State:
     if params.P.size:
         search = rf_elp.finished(search, explorers.oracle(layers, params.P))
         play = uob_reps_ex.begin(
-            layers.table, params.play, rates.play, play, programs.ftrl(), windows,
+            layers.table, params.play, rates.play, play, PROGRAM(), windows,
             not params.literal,
         )  # fmt: skip
     means = Means(np.zeros(H), np.zeros(H), np.zeros(H))
@@ -236,7 +236,7 @@ CLAIMS: dict[str, Any] = {  # of `scb_rl`, too
     "reference": "Chen & Zhang 2024, Algorithms 3-6",
     "policy": attrgetter("play.solver.pi"),
     "solves": "play.solver.solves",
-    "solver": programs.ftrl,
+    "solver": PROGRAM,
     "room": room,
     "grown": grown,
     "infinite": ("play.estimates.L_hat", "search.model.N_all"),

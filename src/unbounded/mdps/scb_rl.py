@@ -20,7 +20,7 @@ from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
 from unbounded.core.occupancy.confidence import PAPER, Bernstein, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import Mixture
-from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.ftrl import PROGRAM
 from unbounded.core.occupancy.solver.sparse import told_lists
 from unbounded.core.scaled import widths
 from unbounded.jit.interpreter import interpreted
@@ -67,7 +67,7 @@ def init(layers: Layers, params: Params) -> State:
     if params.P.size:
         search = rf_elp.finished(search, explorers.oracle(layers, params.P))
         play = uob_reps_ex.begin(
-            layers.table, params.play, params.rates, play, programs.ftrl(), windows,
+            layers.table, params.play, params.rates, play, PROGRAM(), windows,
             not params.literal,
         )  # fmt: skip
     return State(1, 0, 0, params.P.size == 0, windows, search, play)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from unbounded.experiments.store import write_whole, writing
 from unbounded.report.model import Chart, Panel, Report
-from unbounded.results.latex import escaped, table
+from unbounded.results.summary import escaped, latex_table
 
 MOST_PANELS = 6  # tables of a chart; the page has the others
 
@@ -40,7 +40,7 @@ def _tables(learners: Sequence[str], chart: Chart, title: str, stem: str) -> Ite
             "l" if column.kind in ("learner", "text") else "r" for column in chart.columns
         )
         rows = _rows(learners, chart, panel)
-        yield table(rows, caption, f"tab:{stem}" + (f"-{k + 1}" if k else ""), kinds)
+        yield latex_table(rows, caption, f"tab:{stem}" + (f"-{k + 1}" if k else ""), kinds)
 
 
 def _rows(learners: Sequence[str], chart: Chart, panel: Panel) -> list[list[str]]:

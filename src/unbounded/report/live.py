@@ -15,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from unbounded.durable import Durable
-from unbounded.durable.status import Status
+from unbounded.durable.replica import Status
 from unbounded.experiments.grid import versions
 from unbounded.report.model import Axis, Chart, Column, Panel, Report, Section, Series, numbers
 

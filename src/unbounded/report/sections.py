@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from unbounded.experiments import experiment
-from unbounded.experiments.display import span_of
+from unbounded.experiments.progress import span_of
 from unbounded.report import comparisons, curves
 from unbounded.report.comparisons import answer, ranking
 from unbounded.report.data import Data, prepared

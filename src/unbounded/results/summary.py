@@ -1,9 +1,9 @@
-"""Results in words: one line, and a table of what was reached at the end."""
+"""Results in words: one line, and a table of what was reached at the end, also for LaTeX."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from unbounded.io import printable
 from unbounded.results import Played
 from unbounded.results.intervals import mean_interval, standard_error
-from unbounded.results.latex import escaped, table
 
 NEGATIVE = (
     "Negative regret: the learner paid less than the best fixed arm or policy, as it can where the "
     "best one changes over time."
 )
 _MOST = 4  # learners that one line names
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "√": r"$\surd$", "·": r"$\cdot$", "×": r"$\times$", "±": r"$\pm$", "−": r"$-$", "–": "--",
+    "δ": r"$\delta$", "Σ": r"$\Sigma$", "ℓ": r"$\ell$", "∞": r"$\infty$", "≤": r"$\le$",
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+}  # fmt: skip
 _CAPTION = "caption-side: top; text-align: left; white-space: nowrap; padding: 0.2em 0.8em"
 
 
@@ -117,7 +123,7 @@ class Summary:
                 f"; the difference to {self.lines[0].learner} replicate by replicate with its 95% "
                 "interval, and the replicates in which it is below 0"
             )
-        return table(self._texts(), caption or f"{escaped(columns)}.", label)
+        return latex_table(self._texts(), caption or f"{escaped(columns)}.", label)
 
     def _texts(self) -> list[list[str]]:
         head = ["learner", self.name, f"{self.name} / {self.unit}", "± s.e."]
@@ -222,3 +228,31 @@ def _flat(text: str) -> str:
 
 def _short(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.4g}"
+
+
+def escaped(text: str) -> str:
+    r"""Escape text for LaTeX: what is special there, and the symbols of our tables.
+
+    Examples
+    --------
+    >>> from unbounded.results.summary import escaped
+    >>> print(escaped("my_arm & 50%"))
+    my\_arm \& 50\%
+    """
+    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+
+
+def latex_table(rows: Sequence[Sequence[str]], caption: str, label: str, columns: str = "") -> str:
+    """Return a ``table`` environment; ``rows`` are plain text, the first of them the head.
+
+    ``caption`` is LaTeX. ``columns`` are those of ``tabular``: by default the first is aligned at
+    the left and the others at the right.
+    """
+    head, *body = [" & ".join(map(escaped, row)) + r" \\" for row in rows]
+    lines = [
+        r"\begin{table}", r"  \centering", rf"  \caption{{{caption}}}", rf"  \label{{{label}}}",
+        rf"  \begin{{tabular}}{{{columns or 'l' + 'r' * (len(rows[0]) - 1)}}}",
+        r"    \toprule", f"    {head}", r"    \midrule", *(f"    {row}" for row in body),
+        r"    \bottomrule", r"  \end{tabular}", r"\end{table}",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"

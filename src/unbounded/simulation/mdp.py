@@ -19,7 +19,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.core.occupancy.solver.outcome import SolverWarning
+from unbounded.core.occupancy.solver import SolverWarning
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.mdp import MDPLearner, unsolved

@@ -1,6 +1,6 @@
 """The tally of solves."""
 
-from unbounded.core.occupancy.solver.outcome import (
+from unbounded.core.occupancy.solver import (
     COLD,
     FALLBACK,
     ROUGH,

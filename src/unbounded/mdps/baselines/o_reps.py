@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
-from unbounded.core.occupancy.solver import programs
+from unbounded.core.occupancy.solver.ftrl import PROGRAM
 from unbounded.core.scaled import ldexp
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
@@ -71,7 +71,7 @@ def init(layers: Layers, params: Params) -> State:
     estimates, _ = ftrl.weigh(
         estimates, solver.memory, params.unit, halves, 0.5 * params.eta, _KAPPA
     )
-    program = programs.ftrl()
+    program = PROGRAM()
     solver = ftrl.solve(layers.table, boxes, 1, estimates, solver, program, params.tolerance)
     return State(1, 0, 1, boxes, estimates, solver)
 
@@ -140,7 +140,7 @@ class OREPS(MDPLearner):
         reference="Zimin & Neu 2013",
         policy=attrgetter("solver.pi"),
         solves="solver.solves",
-        solver=programs.ftrl,
+        solver=PROGRAM,
         infinite=("estimates.L_hat",),
     )
 

@@ -19,8 +19,7 @@ from unbounded.core.arrays import ROUNDING, Integers, Scratch, Vector, require
 from unbounded.core.occupancy.confidence import JIN, Bernstein, log_term, told_support
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, Layers, horizon
 from unbounded.core.occupancy.mdp import Markov
-from unbounded.core.occupancy.solver import programs
-from unbounded.core.occupancy.solver.kl import LEAST, uniform_base
+from unbounded.core.occupancy.solver.kl import LEAST, PROGRAM, uniform_base
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import ldexp
 from unbounded.jit.kernel import kernel, subroutine
@@ -150,7 +149,7 @@ class UOBREPS(MDPLearner):
         __name__,
         reference="Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2",
         solves="solves",
-        solver=programs.mirror,
+        solver=PROGRAM,
         infinite=("l_hat",),
         examples=({}, {"loss_range": [-2.0, 3.0], "rate": 2.0, "implicit": 0.3, "width": 0.4}),
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from unbounded.core.arrays import ROUNDING, Exponent, Integers, Scratch, Sizes, Values, Vector
 from unbounded.core.occupancy.layout import PAIR, Layers
+from unbounded.core.occupancy.solver import FALLBACK, UNSOLVED, Outcome
 from unbounded.core.occupancy.solver.ftrl import (
     EXPONENT,
     WarmStart,
@@ -22,7 +23,6 @@ from unbounded.core.occupancy.solver.ftrl import (
     floor_weights,
     new_memory,
 )
-from unbounded.core.occupancy.solver.outcome import FALLBACK, UNSOLVED, Outcome
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.scaled import shift_each
 from unbounded.jit.kernel import assign, kernel

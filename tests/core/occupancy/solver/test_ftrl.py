@@ -18,6 +18,7 @@ from occupancy_reference import (
 from unbounded import worlds
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import LayeredMDP, Markov, occupancy
+from unbounded.core.occupancy.solver import COLD, SOLVED, UNSOLVED, WARM
 from unbounded.core.occupancy.solver.ftrl import (
     BOXES,
     EXPONENT,
@@ -28,7 +29,6 @@ from unbounded.core.occupancy.solver.ftrl import (
     new_memory,
     solve,
 )
-from unbounded.core.occupancy.solver.outcome import COLD, SOLVED, UNSOLVED, WARM
 from unbounded.core.occupancy.solver.work import work_size
 
 SCALES = [-900, -101, -60, -7, 13, 101, 900]

@@ -11,11 +11,11 @@ from unbounded.adversaries.mdps import Stochastic
 from unbounded.core.occupancy.confidence import count
 from unbounded.core.occupancy.layout import PAIR
 from unbounded.core.occupancy.reach import reachable
+from unbounded.core.occupancy.solver import COLD
 from unbounded.core.occupancy.solver import sparse as successors
 from unbounded.core.occupancy.solver.certificate import bounds, certify
 from unbounded.core.occupancy.solver.ftrl import even_play, new_memory, solve
 from unbounded.core.occupancy.solver.interior_point import interior_point
-from unbounded.core.occupancy.solver.outcome import COLD
 from unbounded.core.occupancy.solver.work import work_size
 from unbounded.jit.interpreter import interpreted
 

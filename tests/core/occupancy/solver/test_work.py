@@ -8,7 +8,7 @@ import pytest
 
 from occupancy_facades import certificate
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.solver.outcome import COLD, ROUGH, SOLVED, UNSOLVED
+from unbounded.core.occupancy.solver import COLD, ROUGH, SOLVED, UNSOLVED
 from unbounded.core.occupancy.solver.work import (
     Units,
     carve,

@@ -24,6 +24,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.occupancy.confidence import interior
@@ -38,15 +39,18 @@ from unbounded.core.occupancy.layout import (
 )
 from unbounded.core.occupancy.mdp import Markov
 from unbounded.core.occupancy.reach import mark, spread
+from unbounded.core.occupancy.solver import CLOSED_FORM, COLD, FALLBACK, WARM, Outcome
 from unbounded.core.occupancy.solver.certificate import bounds, offer, offer_kept
 from unbounded.core.occupancy.solver.dual import project
 from unbounded.core.occupancy.solver.interior_point import interior_point
 from unbounded.core.occupancy.solver.newton import PACE, newton
-from unbounded.core.occupancy.solver.outcome import CLOSED_FORM, COLD, FALLBACK, WARM, Outcome
 from unbounded.core.occupancy.solver.sparse import gather, listed, scatter, sparse
 from unbounded.core.occupancy.solver.work import (
     KL,
+    OUTCOME,
     SLACK,
+    TABLE,
+    VECTOR,
     Units,
     Work,
     carve,
@@ -55,7 +59,7 @@ from unbounded.core.occupancy.solver.work import (
     normalize,
     wanted_gap,
 )
-from unbounded.jit.kernel import assign, borrowed, subroutine
+from unbounded.jit.kernel import Pointer, assign, borrowed, kernel, subroutine
 
 KIND, EXPONENT, BOXES = range(3)  # of WarmStart.head
 EMPTY, REAL, PLACEHOLDER = range(3)  # kinds: a placeholder's duals have no unit (E16)
@@ -164,7 +168,7 @@ def solve(
     )
 
 
-@subroutine
+@kernel
 def _are_simplices(lo: Vector, hi: Vector) -> bool:
     """Test whether all boxes are the whole simplex."""
     whole = True
@@ -175,7 +179,7 @@ def _are_simplices(lo: Vector, hi: Vector) -> bool:
     return whole
 
 
-@subroutine
+@kernel
 def _store(start: WarmStart, q: Vector, pi: Vector, W: Work) -> None:
     """Copy the best point to the warm start and to q, pi."""
     assign(start.v, W.best_v)
@@ -210,7 +214,7 @@ def _closed_form(lay: Integers, W: Work) -> Progress:
     return Progress(gap, CLOSED_FORM, 0, 1, 0)
 
 
-@subroutine
+@kernel
 def _prepare(
     lay: Integers, lo: Vector, hi: Vector, boxes: int, few: bool, units: Units, start: WarmStart,
     W: Work,
@@ -234,7 +238,7 @@ def _prepare(
     return True
 
 
-@subroutine
+@kernel
 def _newton(
     lay: Integers, lo: Vector, hi: Vector, goal: float, few: bool, start: WarmStart, W: Work
 ) -> Progress:
@@ -348,3 +352,10 @@ def _last_resort(
             assign(W.best_q, q)
             assign(W.best_pi, pi)
     return Progress(best, found.method, found.steps, found.certificates, iterations)
+
+
+_WARM_START = types.NamedTuple([types.int64[::1], *[VECTOR] * 4], WarmStart)
+TYPE = OUTCOME(
+    TABLE, VECTOR, VECTOR, types.int64, VECTOR, VECTOR, types.float64, _WARM_START, *[VECTOR] * 3
+)
+PROGRAM = Pointer(solve, TYPE)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import types
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import (
@@ -38,12 +39,22 @@ from unbounded.core.occupancy.layout import (
     horizon,
 )
 from unbounded.core.occupancy.reach import mark, spread
+from unbounded.core.occupancy.solver import WARM, Outcome
 from unbounded.core.occupancy.solver.certificate import offer, offer_kept
 from unbounded.core.occupancy.solver.linear_algebra import add_gram, mass_to_move, slope_along
 from unbounded.core.occupancy.solver.newton import couple, direction, good_step, imbalance, step_to
-from unbounded.core.occupancy.solver.outcome import WARM, Outcome
-from unbounded.core.occupancy.solver.work import Units, Work, carve, conclude, normalize, wanted_gap
-from unbounded.jit.kernel import assign, borrowed, kernel, section, subroutine
+from unbounded.core.occupancy.solver.work import (
+    OUTCOME,
+    TABLE,
+    VECTOR,
+    Units,
+    Work,
+    carve,
+    conclude,
+    normalize,
+    wanted_gap,
+)
+from unbounded.jit.kernel import Pointer, assign, borrowed, kernel, section, subroutine
 
 MAX_STEPS = 60
 BALANCE = 1e-6
@@ -449,3 +460,6 @@ def kl_step(
         if excluded:
             spread(lay, L, W.L, pi)
     return conclude(units, tol, best, steps, certificates, 0, WARM, W)
+
+
+PROGRAM = Pointer(kl_step, OUTCOME(TABLE, *[VECTOR] * 4, types.float64, *[VECTOR] * 6))

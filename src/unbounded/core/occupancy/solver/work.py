@@ -7,17 +7,24 @@ them by a power of two changes no bit of a solution.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
+
+from numba import types
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, horizon
-from unbounded.core.occupancy.solver.outcome import ROUGH, SOLVED, UNSOLVED, Outcome
+from unbounded.core.occupancy.solver import ROUGH, SOLVED, UNSOLVED, Outcome
 from unbounded.jit.kernel import integers, kernel, section, subroutine
 
 KL, SLACK = range(2)  # of Work.parts
 FEW = 8  # there are lists if at most one transition in so many is possible
 _ITERATE = 10, 10  # vectors over triples and over pairs of the interior point method
 _ROUNDING = 1e-13  # no gap below this, relative to the largest weight, is asked for
+VECTOR, TABLE = types.float64[::1], types.int64[:, ::1]
+OUTCOME = types.NamedTuple(
+    [{float: types.float64, int: types.int64}[kind] for kind in get_type_hints(Outcome).values()],
+    Outcome,
+)
 
 
 class Work(NamedTuple):
