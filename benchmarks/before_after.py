@@ -1,12 +1,11 @@
-"""Whether another checkout is slower: the same plays, in turn, in one process of each.
+"""Whether a checkout is slower than another: the same plays, in turn, in one process of each.
 
     taskset -c 0 python benchmarks/before_after.py BEFORE NOW [--pairs 60] [--only "SCB n=10"]
 
-BEFORE and NOW are checkouts. Each plays a case for about half a second of CPU time, garbage
-collection disabled, compiled code loaded; the order within a pair is random, and each quarter of
-the pairs has new processes, since where code and arrays lie in memory makes a difference of its
-own. The median of the ratios NOW/BEFORE is printed with its 95% interval (of order statistics), and
-the mean of their logarithms with Student's. Both must play the same: their losses are compared.
+Turns are measured in CPU time, garbage collection disabled, compiled code loaded, the order within
+a pair random. Each quarter of the pairs has new processes, as addresses in memory make a difference
+of their own. Prints the median of the ratios NOW/BEFORE with its 95% interval (order
+statistics). Both must play the same.
 """
 
 from __future__ import annotations
@@ -25,24 +24,21 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-SIZES, ACTIONS, EPISODES = [5] * 5, 4, 4000
-STUDENT = 2.0  # 97.5% quantile, 60 degrees of freedom
 
 
-def bandit(name: str, arms: int, rounds: int, **settings: Any) -> Any:
-    """Simulate a bandit learner; return its losses."""
+def bandit(name: str, arms: int, rounds: int) -> Any:
     from unchanged import adversaries, unbounded
 
-    learner = getattr(unbounded, name)(arms, seed=0, **settings)
-    run = {"rounds": rounds, "seed": 1, "checkpoints": [rounds], "workers": 1, "comparators": [0]}
-    run["pseudo_regret"] = False
-    return lambda: unbounded.simulate(learner, adversaries.StochasticGap(), **run).regret
+    learner, losses = getattr(unbounded, name)(arms, seed=0), adversaries.StochasticGap()
+    options = {"seed": 1, "checkpoints": [rounds], "workers": 1, "comparators": [0]}
+    options["pseudo_regret"] = False
+    return lambda: unbounded.simulate(learner, losses, rounds, **options).regret
 
 
 def ask_and_tell(rounds: int = 20_000) -> Any:
     from unchanged import unbounded
 
-    def play() -> Any:
+    def play() -> int:
         learner, total = unbounded.SCB(10, seed=0), 0
         for _ in range(rounds):
             choice = learner.ask()
@@ -53,22 +49,18 @@ def ask_and_tell(rounds: int = 20_000) -> Any:
     return play
 
 
-def episodes(name: str, n: int = EPISODES, **settings: Any) -> Any:
-    """Simulate a learner for MDPs; return its regret."""
+def episodes(name: str, n: int = 4000, **settings: Any) -> Any:
     from unchanged import all_mdp_learners, make, mdp_adversary, unbounded, worlds
 
-    mdp = worlds.dirichlet(SIZES, ACTIONS, np.random.default_rng(505))
-    if name == "OREPS" or settings.get("explorer") == "oracle":
+    mdp = worlds.dirichlet([5] * 5, 4, np.random.default_rng(505))
+    if name == "OREPS" or "explorer" in settings:
         settings["transitions"] = mdp.P
-    learner = make(all_mdp_learners()[name], SIZES, ACTIONS, n, seed=0, **settings)
-    run = {"seed": 1, "checkpoints": [n], "workers": 1}
-    return lambda: (
-        unbounded.simulate_mdp(learner, mdp, mdp_adversary("stochastic"), n, **run).pseudo_regret
-    )
+    learner = make(all_mdp_learners()[name], [5] * 5, 4, n, seed=0, **settings)
+    losses, options = mdp_adversary("stochastic"), {"seed": 1, "checkpoints": [n], "workers": 1}
+    return lambda: unbounded.simulate_mdp(learner, mdp, losses, n, **options).pseudo_regret
 
 
 def solves(size: tuple[int, int, int], regime: str, n: int, cold: bool = False) -> Any:
-    """Replay recorded programs over occupancy measures; return their certificates."""
     import unbounded
 
     sys.path.insert(0, str(Path(unbounded.__file__).parents[2] / "benchmarks"))
@@ -79,18 +71,18 @@ def solves(size: tuple[int, int, int], regime: str, n: int, cold: bool = False) 
 
 
 CASES: dict[str, Any] = {
-    "CostSCBRL": lambda: episodes("CostSCBRL"),
-    "SCB 1e5 arms": lambda: bandit("SCB", 100_000, 1_000_000),
-    "AdaINF 1e5 arms": lambda: bandit("AdaINF", 100_000, 400_000),
     "SCB n=10": lambda: bandit("SCB", 10, 1_000_000),
     "SCB ask+tell": ask_and_tell,
     "CostSCB n=10": lambda: bandit("CostSCB", 10, 1_000_000),
     "AdaINF n=10": lambda: bandit("AdaINF", 10, 1_000_000),
+    "SCB 1e5 arms": lambda: bandit("SCB", 100_000, 1_000_000),
+    "AdaINF 1e5 arms": lambda: bandit("AdaINF", 100_000, 400_000),
     "SCBRL practical": lambda: episodes("SCBRL"),
     "SCBRL paper": lambda: episodes("SCBRL", profile="theory"),
     "SCBRL paper, playing": lambda: episodes("SCBRL", 2000, profile="theory", explorer="oracle"),
     "UOB-REPS": lambda: episodes("UOBREPS"),
     "O-REPS": lambda: episodes("OREPS"),
+    "CostSCBRL": lambda: episodes("CostSCBRL"),
     "solves 5,5,4 loose": lambda: solves((5, 5, 4), "loose", 300),
     "solves 5,10,4 tight x10": lambda: solves((5, 10, 4), "tight x10", 150),
     "solves 3,5,4 cold": lambda: solves((3, 5, 4), "tight", 60, cold=True),
@@ -98,11 +90,10 @@ CASES: dict[str, Any] = {
 
 
 def worker(case: str) -> None:
-    """Play whenever a line with a number comes: so many plays; answer with CPU seconds."""
+    """Say what a play comes to; then, for each number that comes, play so often: CPU seconds."""
     play = CASES[case]()
-    digest = np.asarray(play()).sum()  # loads or compiles
+    print(float(np.sum(play())), flush=True)  # loads or compiles
     gc.disable()
-    print(repr(float(digest)), flush=True)
     for line in sys.stdin:
         start = time.process_time()
         for _ in range(int(line)):
@@ -111,61 +102,39 @@ def worker(case: str) -> None:
         gc.collect()
 
 
-class Checkout:
-    """A process that plays a case with one checkout."""
-
-    def __init__(self, root: Path, case: str) -> None:
-        paths = [root / "src", HERE, root / "tests"]
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", case], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)),
-                              "PYTHONSAFEPATH": "1", "UNBOUNDED_JIT": "always"},
-        )  # fmt: skip
-        self.digest = self.answer()
-
-    def answer(self) -> str:
-        return self.process.stdout.readline().strip()  # type: ignore[union-attr]
-
-    def seconds(self, plays: int) -> float:
-        print(plays, file=self.process.stdin, flush=True)
-        return float(self.answer())
-
-    def close(self) -> None:
-        self.process.stdin.close()  # type: ignore[union-attr]
-        self.process.wait()
+def begun(root: Path, case: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join(map(str, (root / "src", HERE, root / "tests")))
+    env = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "UNBOUNDED_JIT": "always"}
+    command, pipe = [sys.executable, __file__, "--worker", case], subprocess.PIPE
+    return subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, env=env)
 
 
-def compare(case: str, before: Path, now: Path, pairs: int, seconds: float) -> str:
-    """Return the row of a case."""
-    logs, spent = [], 0.0
+def seconds(process: Any, plays: int) -> float:
+    print(plays, file=process.stdin, flush=True)
+    return float(process.stdout.readline())
+
+
+def compare(case: str, roots: list[Path], pairs: int, turn: float) -> str:
+    logs: list[float] = []
     for _ in range(4):
-        both = [Checkout(before, case), Checkout(now, case)]
-        if both[0].digest != both[1].digest:
-            return f"| {case} | plays differ: {both[0].digest}, {both[1].digest} |"
-        plays = max(1, round(seconds / min(both[0].seconds(1) for _ in range(3))))
-        both[1].seconds(plays)
+        both: list[Any] = [begun(root, case) for root in roots]
+        plays_to = {one.stdout.readline() for one in both}
+        assert len(plays_to) == 1, f"{case}: plays differ, {plays_to}"
+        plays = max(1, round(turn / min(seconds(both[0], 1) for _ in range(3))))
         for _ in range(pairs // 4):
-            taken = {k: both[k].seconds(plays) for k in random.sample((0, 1), 2)}
+            taken = {k: seconds(both[k], plays) for k in random.sample((0, 1), 2)}
             logs.append(math.log(taken[1] / taken[0]))
-            spent += taken[0]
         for one in both:
-            one.close()
+            one.communicate()
     logs.sort()
-    n = len(logs)
-    k = max(0, int(n / 2 - 0.98 * math.sqrt(n)) - 1)  # of the binomial distribution
-    median = [math.exp(x) for x in (float(np.median(logs)), logs[k], logs[n - 1 - k])]
-    m, e = np.mean(logs), STUDENT * np.std(logs, ddof=1) / math.sqrt(n)
-    mean = [math.exp(x) for x in (m, m - e, m + e)]
-    return f"| {case} | {n} | {spent / n:.2f} | " + " | ".join(
-        f"{a:.3f} [{b:.3f}, {c:.3f}]" for a, b, c in (median, mean)
-    )
+    k = max(0, int(len(logs) / 2 - 0.98 * math.sqrt(len(logs))) - 1)  # of the binomial distribution
+    low, middle, high = np.exp([logs[k], np.median(logs), logs[-1 - k]])
+    return f"| {case} | {len(logs)} | {middle:.3f} [{low:.3f}, {high:.3f}] |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("before", type=Path, nargs="?")
-    parser.add_argument("now", type=Path, nargs="?")
+    parser.add_argument("roots", type=Path, nargs="*", metavar="BEFORE NOW")
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
     parser.add_argument("--only", nargs="*", default=list(CASES))
@@ -174,9 +143,9 @@ def main() -> None:
     if given.worker:
         worker(given.worker)
         return
-    print("| case | pairs | s | median now/before | mean |\n|---|---|---|---|---|", flush=True)
+    print("| case | pairs | now/before |\n|---|---|---|", flush=True)
     for case in given.only:
-        print(compare(case, given.before, given.now, given.pairs, given.seconds), flush=True)
+        print(compare(case, given.roots, given.pairs, given.seconds), flush=True)
 
 
 if __name__ == "__main__":

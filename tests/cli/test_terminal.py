@@ -15,8 +15,8 @@ import unbounded
 from unbounded import SCB, Simulation, experiments, simulate
 from unbounded.cli.app import main
 from unbounded.durable import Durable
-from unbounded.experiments import config, display, grid
-from unbounded.experiments.progress import Progress
+from unbounded.experiments import config, grid
+from unbounded.experiments.progress import Progress, render
 from unbounded.experiments.task import Span
 from unbounded.io import printable
 from unbounded.report import pivot
@@ -113,7 +113,7 @@ def test_tables_and_the_display() -> None:
     console.print(pivot.cell_table(e, [evil], {}))
     progress = Progress([evil], [Span(0, 0, 2)], [Span(0, 0, 2)])
     progress.running[0], progress.latest, progress.compiling = 1, 0, [EVIL]
-    console.print(display.render(progress))
+    console.print(render(progress))
     text = file.getvalue()
     assert harmless(text), repr(text)
     assert "\nforged" not in text
