@@ -229,3 +229,14 @@ def clip_each(windows: Windows, clip: int, rule: int, losses: Vector) -> int:
         windows.high[h] = after.high
         count += clipped
     return count
+
+
+@kernel
+def narrow(windows: Windows, low: Vector, high: Vector) -> None:
+    """Let the windows be [low, high], in place, for range clipping."""
+    for h in range(low.size):
+        W, e = _width(low[h], high[h])
+        windows.W[h] = W
+        windows.e[h] = e
+        windows.low[h] = low[h]
+        windows.high[h] = high[h]

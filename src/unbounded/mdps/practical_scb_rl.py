@@ -255,5 +255,6 @@ SPEC = MDPSpec.of(
         {"explorer": "oracle"},
         {"constants": {"renewal": "lazy", "few": False, "center": 0.0}},
         {"episodes": None},
+        {"half_life": 20},
     ),
 )

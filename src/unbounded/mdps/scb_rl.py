@@ -10,6 +10,7 @@ This is the algorithm as published, for a given number of episodes; `SCBRL` play
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from unbounded.core.arrays import Integers, Vector, require
 from unbounded.core.clipping import RANGE, Windows, clip_each, empty_windows
+from unbounded.core.discounting import checked_half_life
 from unbounded.core.occupancy.confidence import PAPER, Bernstein, told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import Mixture
@@ -26,11 +28,17 @@ from unbounded.core.scaled import widths
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.mdp import Cache, MDPLearner, MDPSpec, Seed, checked_layers
-from unbounded.mdps import practical_scb_rl, rf_elp, uob_reps_ex
+from unbounded.mdps import discounted_scb_rl, practical_scb_rl, rf_elp, uob_reps_ex
 from unbounded.mdps.steps import explorers, profiles
 from unbounded.mdps.steps.boxes import count_episode
 from unbounded.mdps.steps.profiles import Constants, Known, Reading
-from unbounded.validation import checked_ablation, checked_constant, checked_count, checked_option
+from unbounded.validation import (
+    ArgumentValueError,
+    checked_ablation,
+    checked_constant,
+    checked_count,
+    checked_option,
+)
 
 __all__ = ["SCBRL", "Constants", "Known", "Reading"]
 
@@ -159,6 +167,11 @@ class SCBRL(MDPLearner):
         tests.
     known : Known or mapping, optional
         What is known of the MDP: transitions, support, allowed, ends.
+    half_life : int, optional
+        For losses whose best policy changes: the number of episodes after which a loss counts half.
+        What was learned of the transitions is not forgotten; they must not change. Measured only
+        (docs/guide/scb-rl.md): no regret bound is known. For the practical profile with
+        ``clip="range"``. Without it, nothing is forgotten.
 
     Notes
     -----
@@ -197,6 +210,7 @@ class SCBRL(MDPLearner):
         reading: Reading | Mapping[str, Any] | None = None,
         explorer: Literal["mvp", "ucbvi", "oracle"] = "mvp",
         known: Known | Mapping[str, Any] | None = None,
+        half_life: SupportsIndex | None = None,
         tolerance: float = 1e-8,
         seed: Seed = None,
     ) -> None:
@@ -225,7 +239,12 @@ class SCBRL(MDPLearner):
             )
         few, lazy = c.few and P.size == 0, c.renewal == "lazy"
         spans = profiles.spans_of(T, delta, S, few)
-        self._rates = [profiles.rates(shape, span, c, how.tight, S) for span in spans]
+        weights = None if half_life is None else checked_half_life("half_life", half_life)
+        most = np.inf if weights is None else math.ceil(weights.h / math.log(2.0))
+        self._rates = [
+            profiles.rates(shape, span._replace(T=min(span.T, most)), c, how.tight, S)
+            for span in spans
+        ]
         every = [
             profiles.block_rates(shape, span, rates, c, explorer, S)
             for span, rates in zip(spans, self._rates, strict=True)
@@ -244,7 +263,12 @@ class SCBRL(MDPLearner):
         clip = checked_option("clip", how.clip, ("scale", "range"))
         rule = checked_option("threshold", how.threshold, ("lazy", "largest"))
         params: Any
-        if profile == "paper" and T is not None and not (few or lazy or c.center):
+        published = profile == "paper" and T is not None and not (few or lazy or c.center)
+        if weights is not None and (published or how.clip != "range" or how.literal):
+            raise ArgumentValueError(
+                "half_life", "is for the practical profile with clip='range': leave it out"
+            )
+        if published:
             self.spec = self._published
             params = Params(clip, rule, how.literal, search, play, every[0].play, P)
         else:
@@ -252,6 +276,10 @@ class SCBRL(MDPLearner):
             params = practical_scb_rl.Params(
                 clip, rule, how.literal, few, c.center, search, play, P, blocks
             )
+        if weights is not None:
+            self.spec = discounted_scb_rl.SPEC
+            params = discounted_scb_rl.Params(params, weights)
+        self._clip, self._few = clip, few
         settings = {
             "episodes": T, "delta": delta, "profile": profile, "explorer": explorer,
             "tolerance": tolerance, **chosen.settings,
@@ -293,7 +321,7 @@ class SCBRL(MDPLearner):
     def thresholds(self) -> Vector:
         """Clipping threshold C_h of each layer, or the observed range."""
         windows = self._state().windows
-        W = windows.W if self._params.clip == RANGE else 0.5 * windows.W
+        W = windows.W if self._clip == RANGE else 0.5 * windows.W
         return widths(W, windows.e)
 
     def occupancy(self) -> Vector:
@@ -303,8 +331,7 @@ class SCBRL(MDPLearner):
     def explorers(self) -> dict[tuple[int, int], Mixture]:
         """Return the policies found for each state ``(h, s)``, h = 0 .. H - 1, that is done."""
         state = self._state()
-        few = self.spec is not self._published and self._params.few
-        search, serves = state.search, state.few.serves if few else None
+        search, serves = state.search, state.few.serves if self._few else None
         return interpreted(explorers.mixtures)(
             self.layers, search.library, search.progress.target, serves
         )

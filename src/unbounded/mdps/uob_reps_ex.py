@@ -132,7 +132,7 @@ def update(
         due = True
     if due or moved:  # line 10
         solver = ftrl.solve(lay, state.boxes, epoch, estimates, solver, program, params.tolerance)
-    return _with(state, epoch, estimates, solver)
+    return with_(state, epoch, estimates, solver)
 
 
 @kernel
@@ -149,11 +149,12 @@ def begin(
         new_epoch(lay, params, rates, state)
     estimates, _ = weigh(params, rates, state, windows)
     solver = ftrl.solve(lay, state.boxes, epoch, estimates, state.solver, program, params.tolerance)
-    return _with(state, epoch, estimates, solver)
+    return with_(state, epoch, estimates, solver)
 
 
 @kernel
-def _with(state: State, epoch: int, estimates: Estimates, solver: Solver) -> State:
+def with_(state: State, epoch: int, estimates: Estimates, solver: Solver) -> State:
+    """Return the state with other boxes, estimates and solution."""
     return State(
         epoch, state.boxes, estimates, solver, state.C, state.u_explorers, state.c, state.bounds
     )
