@@ -1,14 +1,16 @@
 """Learners for MDPs with a half-life: units, blocks, saving, and what forgetting is for."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from mdp_play import play, state_of
-from unbounded import CostSCBRL, simulate_mdp, worlds
+from mdp_play import params_of, play, state_of
+from unbounded import SCBRL, CostSCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import MDPReplay
 from unbounded.core.occupancy.mdp import best_policy
+from unbounded.mdps import discounted_scb_rl
 from unbounded.mdps.steps.costs import rounded_up
 
 MDP = worlds.dirichlet([2, 3, 2], 2, np.random.default_rng(0))
@@ -19,6 +21,13 @@ def make(seed=1, **settings):
     return CostSCBRL(LAYERS.sizes, LAYERS.n_actions, seed=seed, **settings)
 
 
+def signed(seed=1, episodes=200, **settings):
+    return SCBRL(LAYERS.sizes, LAYERS.n_actions, episodes, seed=seed, **settings)
+
+
+BOTH = pytest.mark.parametrize("make", [make, signed], ids=["CostSCBRL", "SCBRL"])
+
+
 def losses_of(T, seed, exponents=()):
     """Costs in [0, 1), multiplied by 2^k from episode t on for each (t, k)."""
     rows = np.random.default_rng(seed).random((T, LAYERS.n_pairs))
@@ -27,8 +36,9 @@ def losses_of(T, seed, exponents=()):
     return rows
 
 
+@BOTH
 @pytest.mark.parametrize("k", [-900, 900])
-def test_a_power_of_two_changes_nothing_where_the_scale_falls_and_rises(k):
+def test_a_power_of_two_changes_nothing_where_the_scale_falls_and_rises(k, make):
     rows = losses_of(90, 2, ((30, -30), (60, 40)))
     rows[20:26] = 0.0
     plain, scaled, other = (
@@ -46,13 +56,21 @@ def test_a_scale_that_falls_is_followed():
         other = np.where(rows < 1.0, 1.0 - rows, rows)
         ours, theirs = (play(make(half_life=h), MDP, some, seed=3)[0] for some in (rows, other))
         assert (np.abs(ours - theirs).max() > 0.01) == (h is not None)
+    for h, followed in ((8, True), (40, False)):  # not before a block has ended
+        learner = signed(half_life=h)
+        play(learner, MDP, rows, seed=3)
+        assert np.abs(state_of(learner).play.estimates.L_hat).max() < 2.0**10
+        assert (state_of(learner).play.estimates.unit < 2) == followed
 
 
 def test_any_finite_losses_and_long_silence():
+    """Of either sign, too."""
     rows = losses_of(140, 5)
     for t, k in ((0, 1000), (20, -1060), (40, 1020), (60, -1000), (130, 0)):
         rows[t:] = np.ldexp(losses_of(140, 5)[t:], k)
     rows[80:130] = 0.0
+    policies, _ = play(signed(half_life=3), MDP, rows * np.tile([1.0, -1.0], 70)[:, None], seed=6)
+    assert np.all(np.isfinite(policies))
     learner = make(half_life=3)
     policies, _ = play(learner, MDP, rows, seed=6)
     assert np.all(np.isfinite(policies))
@@ -67,14 +85,20 @@ def test_any_finite_losses_and_long_silence():
     assert state_of(learner).estimates.w.min() > 1e-6
 
 
+@BOTH
 @pytest.mark.parametrize("told", [26, 30])
-def test_saved_in_the_middle_of_a_block_and_at_its_end(told):
+def test_saved_in_the_middle_of_a_block_and_at_its_end(told, make):
     rows = losses_of(60, 7, ((20, -20),))
     learner = make(half_life=10)
     play(learner, MDP, rows[:told], seed=8)
-    again = CostSCBRL.load(learner.save())
+    again = type(learner).load(learner.save())
     ours, theirs = (play(one, MDP, rows[told:], seed=9)[0] for one in (learner, again))
     assert np.array_equal(ours, theirs)
+
+
+def test_forged_weights_are_rejected():
+    learner = make(half_life=10)
+    play(learner, MDP, losses_of(26, 7), seed=8)
     fading = state_of(learner).fading
     for wrong in (fading.memory._replace(pos=1), fading.memory._replace(N=100.0)):
         broken = CostSCBRL.load(learner.save())
@@ -107,6 +131,38 @@ def test_weights_after_many_half_lives_are_those_after_few():
 def test_wrong_half_lives(settings, error):
     with pytest.raises(ValueError, match=error):
         make(**settings)
+
+
+def test_half_lives_are_for_the_practical_scb_rl():
+    for settings in ({"profile": "paper"}, {"reading": {"clip": "scale"}}):
+        with pytest.raises(ValueError, match="half_life is for the practical profile"):
+            signed(half_life=10, **settings)
+
+
+def test_scb_rl_with_a_long_half_life_plays_as_without():
+    """Up to what is forgotten; 20 episodes are another half-life."""
+    rows = losses_of(80, 3) - 0.5
+    plain, long, short = (
+        play(signed(half_life=h), MDP, rows, seed=4)[0] for h in (None, 2**30, 20)
+    )
+    assert np.abs(plain - long).max() < 1e-4
+    assert np.abs(plain - short).max() > 0.05
+
+
+def test_scb_rl_has_the_range_of_two_blocks_and_fades():
+    learner, h = signed(half_life=20), 20
+    _, told = play(learner, MDP, losses_of(50, 3, ((20, -2),)), seed=4)
+    seen = np.array([episode[3] for episode in told])
+    assert learner.thresholds == pytest.approx(np.ptp(seen[20:], axis=0), rel=1e-12)
+    assert np.all(np.ptp(seen, axis=0) > 1.01 * learner.thresholds)  # the control
+    params, state = params_of(learner), state_of(learner)
+    plain = discounted_scb_rl.practical_scb_rl.State(*state[:11])
+    before = state.play.estimates.L_hat.copy()
+    for _ in range(h):
+        plain = plain._replace(play=discounted_scb_rl.forget(params, plain, state.fading)[0])
+    assert plain.play.estimates.L_hat == pytest.approx(0.5 * before, rel=1e-12)
+    least = plain.play.C / plain.rates.play.eta
+    assert plain.play.estimates.w == pytest.approx(np.maximum(least, 1e-3 * least.mean()))
 
 
 def test_repr_and_settings():
@@ -168,14 +224,18 @@ def dynamic_regret(learner, switches, T, seed):
     return paid - best
 
 
-def test_forgetting_follows_a_best_policy_that_changes():
-    with_it, without = (
-        np.mean([dynamic_regret(make(half_life=h), 2, 6000, seed) for seed in range(3)])
+@pytest.mark.parametrize(
+    ("make", "figures"),
+    [(make, (633, 1425, 420, 223)), (partial(signed, episodes=6000), (717, 1321, 587, 363))],
+    ids=["CostSCBRL", "SCBRL"],
+)
+def test_forgetting_follows_a_best_policy_that_changes(make, figures):
+    """The price is paid where nothing changes."""
+    with_it, without, price, none = (
+        np.mean([dynamic_regret(make(half_life=h), changes, 6000, seed) for seed in range(3)])
+        for changes in (2, 0)
         for h in (200, None)
     )
-    assert with_it < 0.6 * without  # 633, 1425
-    price, none = (
-        np.mean([dynamic_regret(make(half_life=h), 0, 6000, seed) for seed in range(3)])
-        for h in (200, None)
-    )
-    assert none < price < 2.5 * none  # 223, 420: what it costs where nothing changes
+    assert with_it < 0.6 * without
+    assert none < price < 2.5 * none
+    assert [with_it, without, price, none] == pytest.approx(figures, rel=0.05)

@@ -7,9 +7,9 @@ is known. After every episode,
 
 which is FTRL on losses weighted by 2^(t/tau), with weights that do not fall. Windows are the range
 of the losses of this block of tau episodes and of the one before. Where the largest of them has
-fallen more than 16-fold, all sums fall with it. Rates are for 1/ln 2 half-lives, or all episodes,
-if that is less, and centers begin anew with every block. Counts, boxes and explorers forget
-nothing.
+fallen more than 16-fold, all sums fall with it. eta and gamma are for tau/ln 2 episodes, or all, if
+that is less; the share of the explorers is for all. Centers begin anew with every block. Counts,
+boxes and explorers forget nothing.
 """
 
 from __future__ import annotations

@@ -240,11 +240,8 @@ class SCBRL(MDPLearner):
         few, lazy = c.few and P.size == 0, c.renewal == "lazy"
         spans = profiles.spans_of(T, delta, S, few)
         weights = None if half_life is None else checked_half_life("half_life", half_life)
-        most = np.inf if weights is None else math.ceil(weights.h / math.log(2.0))
-        self._rates = [
-            profiles.rates(shape, span._replace(T=min(span.T, most)), c, how.tight, S)
-            for span in spans
-        ]
+        most = math.inf if weights is None else math.ceil(weights.h / math.log(2.0))
+        self._rates = [profiles.rates(shape, span, c, how.tight, S, most) for span in spans]
         every = [
             profiles.block_rates(shape, span, rates, c, explorer, S)
             for span, rates in zip(spans, self._rates, strict=True)

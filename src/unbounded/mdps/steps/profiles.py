@@ -259,14 +259,18 @@ class Rates(NamedTuple):
     budget: int  # episodes of exploration in all, if there are few policies
 
 
-def rates(layers: Layers, span: Span, constants: Any, tight: bool, S: int) -> Rates:
+def rates(
+    layers: Layers, span: Span, constants: Any, tight: bool, S: int, most: float = math.inf
+) -> Rates:
     """Return the paper's rates times the profile's factors, for ``S`` states that may be reached.
 
-    ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T).
+    ``tight`` is the variant of erratum E24: xi = sqrt(max_h |S_h| A/T). With a half-life, eta and
+    gamma are for the ``most`` episodes that are not forgotten; exploration is for all of them.
     """
     A, H = layers.n_actions, layers.horizon
     last, new, T, delta = span
-    eta = math.sqrt(H * math.log(S * A * T / delta) / (S * A * T))
+    lasting = min(T, most)
+    eta = math.sqrt(H * math.log(S * A * lasting / delta) / (S * A * lasting))
     beta = min(0.5, constants.mixing * math.sqrt(S * A / T))
     states = min(max(layers.sizes), S) if tight else S
     wanted = math.ceil(constants.exploration * math.sqrt(states * A / last) * last)
