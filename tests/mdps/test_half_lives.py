@@ -157,12 +157,13 @@ def test_scb_rl_has_the_range_of_two_blocks_and_fades():
     assert np.all(np.ptp(seen, axis=0) > 1.01 * learner.thresholds)  # the control
     params, state = params_of(learner), state_of(learner)
     plain = discounted_scb_rl.practical_scb_rl.State(*state[:11])
-    before = state.play.estimates.L_hat.copy()
+    before, w = state.play.estimates.L_hat.copy(), state.play.estimates.w.copy()
     for _ in range(h):
         plain = plain._replace(play=discounted_scb_rl.forget(params, plain, state.fading)[0])
     assert plain.play.estimates.L_hat == pytest.approx(0.5 * before, rel=1e-12)
     least = plain.play.C / plain.rates.play.eta
-    assert plain.play.estimates.w == pytest.approx(np.maximum(least, 1e-3 * least.mean()))
+    assert plain.play.estimates.w == pytest.approx(np.maximum(least, 0.5 * w), rel=1e-12)
+    assert np.any(plain.play.estimates.w > 1.1 * least)
 
 
 def test_repr_and_settings():
