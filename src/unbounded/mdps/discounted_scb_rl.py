@@ -74,14 +74,14 @@ def init(layers: Layers, params: Params) -> State:
 
 
 @kernel
-def act(lay: Integers, params: Params, state: State, word: int, pi: Vector) -> int:
+def act(lay: Integers, params: Params, state: Any, word: int, pi: Vector) -> int:
     """Return the policy of the next episode."""
     return practical_scb_rl.act(lay, params.plain, state, word, pi)
 
 
 @kernel
 def distribution(
-    lay: Integers, params: Params, state: State, P: Vector, cache: Cache, q: Vector
+    lay: Integers, params: Params, state: Any, P: Vector, cache: Cache, q: Vector
 ) -> None:
     """Occupancy under ``P`` of what `act` plays."""
     practical_scb_rl.distribution(lay, params.plain, state, P, cache, q)
