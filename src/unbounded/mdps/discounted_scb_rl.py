@@ -50,7 +50,7 @@ class State(NamedTuple):
     play: uob_reps_ex.State
     means: Means
     fading: Fading  # of which only the largest window is used
-    low: Vector  # layers: the least loss of this block of tau episodes
+    low: Vector  # layers: the smallest loss of this block of tau episodes
     high: Vector  # layers: the largest one
 
     def check(self, params: Params) -> None:
