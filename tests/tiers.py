@@ -33,3 +33,8 @@ def first_only(cases: Iterable[Any]) -> list[Any]:
     """Mark as long all but the first of some cases of the same kind, which take seconds each."""
     first, *others = cases
     return [first, *(pytest.param(case, marks=pytest.mark.long) for case in others)]
+
+
+def selected(examples: list[Any], every: bool) -> list[Any]:
+    """Select all examples, or those that are not long: for programs, which pytest does not run."""
+    return examples if every else [one for one in tiered(examples) if not one.marks]

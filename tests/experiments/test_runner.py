@@ -144,6 +144,7 @@ def test_failures_are_recorded_and_never_results(
     assert plain(repaired.frame).equals(reference)
 
 
+@pytest.mark.long
 def test_a_task_that_kills_its_worker_fails_alone(
     reference: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -295,6 +295,7 @@ with ThreadPoolExecutor(2) as pool:
 """
 
 
+@pytest.mark.long
 def test_a_fake_sbatch_runs_the_printed_script(
     reference: pl.DataFrame, file: Path, tmp_path: Path
 ) -> None:
@@ -391,6 +392,7 @@ def killed_and_restarted(
     return sum(one.killed for one in running), sum(one.progressed for one in running)
 
 
+@pytest.mark.long
 def test_three_shards_at_once_killed_and_restarted(
     reference: pl.DataFrame, file: Path, tmp_path: Path
 ) -> None:

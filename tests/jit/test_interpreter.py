@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tiers import first_only, selected
+
 LARGEST = np.finfo(float).max
 SIZES = [0.0, 5e-324, 1e-310, 1e-200, 1e-3, 1.0, 1e100, 1e300, LARGEST]
 
@@ -35,11 +37,11 @@ def streams(rows: int, columns: int) -> Iterator[np.ndarray]:
     yield np.outer(np.ldexp(1.0, np.arange(rows) * 2000 // rows - 1000), rng.random(columns))
 
 
-def bandits() -> None:
+def bandits(every: bool) -> None:
     from bandit_examples import EXAMPLES
     from unbounded import adversaries, simulate
 
-    for parameters in EXAMPLES:
+    for parameters in selected(EXAMPLES, every):
         example = parameters.values[0]
         many = 130 if example.spec.name == "AdaINF" else 70  # those keep a picture of the arms
         for n in (1, 2, 10, many):
@@ -54,16 +56,16 @@ def bandits() -> None:
         assert np.isfinite(result.threshold).all()
 
 
-def mdps() -> None:
+def mdps(every: bool) -> None:
     from mdp_examples import EXAMPLES, MDP, SEEKERS
     from mdp_play import play
     from unbounded import simulate_mdp
     from unbounded.adversaries.mdps import Negative
 
-    for parameters in EXAMPLES:
+    for parameters in selected(EXAMPLES, every):
         example = parameters.values[0]
-        every = list(streams(40, MDP.layers.n_pairs)) if example.spec.name not in SEEKERS else []
-        for losses in [example.losses(episodes=40), *every]:
+        hostile = list(streams(40, MDP.layers.n_pairs)) if example.spec.name not in SEEKERS else []
+        for losses in [example.losses(episodes=40), *hostile]:
             learner = example.make()
             policies, _ = play(learner, MDP, losses, seed=3)
             assert np.isfinite(policies).all(), parameters.id
@@ -72,15 +74,16 @@ def mdps() -> None:
         simulate_mdp(example.make(), MDP, Negative(scale=0.25), 40, seed=1)
 
 
+@pytest.mark.parametrize("every", first_only([False, True]))
 @pytest.mark.parametrize("which", ["bandits", "mdps"])
-def test_interpreted_learners_neither_warn_nor_raise(which: str) -> None:
+def test_interpreted_learners_neither_warn_nor_raise(which: str, every: bool) -> None:
     here = Path(__file__)
     paths = [str(here.parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-W", "error::RuntimeWarning", str(here), which]
+    command = [sys.executable, "-W", "error::RuntimeWarning", str(here), which, str(int(every))]
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]
 
 
 if __name__ == "__main__":
-    {"bandits": bandits, "mdps": mdps}[sys.argv[1]]()
+    {"bandits": bandits, "mdps": mdps}[sys.argv[1]](sys.argv[2] == "1")
