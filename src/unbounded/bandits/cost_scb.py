@@ -197,6 +197,10 @@ class CostSCB(Learner):
         For arms, or a scale, that change: the number of tells after which a loss counts half. About
         a tenth of the rounds between changes, and at least 30 n, is a good choice
         (docs/guide/changing.md). Without it, nothing is forgotten.
+    cap : float, optional
+        With a ``half_life``: a loss counts at most this many times the usual one, the median of the
+        last 64 losses above ``lower``. 100 lets time-outs matter and keeps them from setting the
+        scale.
 
     Notes
     -----
@@ -249,6 +253,7 @@ class CostSCB(Learner):
         implicit: float = 1.0,
         delayed: Literal["unadjusted", "adaptive"] = "unadjusted",
         half_life: SupportsIndex | None = None,
+        cap: float | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -279,9 +284,12 @@ class CostSCB(Learner):
             most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)
             K = min(K, weights.h, most) if growing else K
             self.spec = discounted_cost_scb.SPEC
+            most = math.inf if cap is None else checked_constant("cap", cap)
             params = discounted_cost_scb.Params(
-                n_arms, least, K, growing, tuning, rate, implicit, weights
+                n_arms, least, K, growing, tuning, rate, implicit, weights, most
             )
+        elif cap is not None:
+            raise ArgumentValueError("cap", "is for learners with a half_life: set that as well")
         self._counts = counts
         self._start(params, seed)
         self._least = self._low = least

@@ -17,6 +17,7 @@ from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
 from unbounded.core.scaled import ldexp
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.core.usual import Usual, cut, new_usual
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
 from unbounded.learners.spec import Ask
@@ -34,6 +35,7 @@ class Params(NamedTuple):
     rate: float  # c
     nu: float  # gamma_t = nu / (n + N_t / g_t)
     half_life: HalfLife
+    cap: float  # the largest loss that counts, in units of the usual one; inf: any
 
 
 class State(NamedTuple):
@@ -44,6 +46,7 @@ class State(NamedTuple):
     m: Count  # the rank of C_t
     N: Size  # the sum of the weights since a fall was followed, the next round's included
     memory: Memory
+    usual: Usual  # what ``cap`` is in units of
     blocks: Blocks  # what losses are clipped at, and the unit 2^e
     V: Squares  # the weighted sum of (g C)^2 (SCALE; else 0)
     Z: Squares  # the weighted sum of l^2 / sqrt(n (p + gamma)) (PAID; else 0)
@@ -53,6 +56,7 @@ class State(NamedTuple):
         t, h, memory = self.t, params.half_life.h, self.memory
         memory.check_for(params.half_life, t)
         require(self.m == params.K or (params.growing and 1 <= self.m < params.K), "no such rank")
+        self.usual.check_for(params.lower, t)
         self.blocks.check_for(params.lower, self.m)
         ahead = self.clock - (t - 1)
         require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
@@ -68,7 +72,8 @@ def init(params: Params) -> State:
     """Start with C_1 = 0 and uniform p_1."""
     return State(
         t=1, clock=0, clipped=0, below=0, m=1 if params.growing else params.K, N=1.0,
-        memory=FIRST, blocks=discounting.new_blocks(params.lower, params.K), V=0.0, Z=0.0,
+        memory=FIRST, usual=new_usual(params.cap < math.inf),
+        blocks=discounting.new_blocks(params.lower, params.K), V=0.0, Z=0.0,
         arms=tsallis_arms.new_arms(params.n),
     )  # fmt: skip
 
@@ -85,13 +90,16 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
     """Learn from the loss of ``arm``; ``ask`` has p_{t,k} + gamma_t and the clock of its ask."""
     n, lower, half_life = params.n, params.lower, params.half_life
-    x, clipped = discounting.clipped_at(state.blocks, lower, loss)  # min(x, C)
+    below = state.below + (loss < lower)
+    counted = cut(state.usual, lower, params.cap, state.t, loss)
+    x, clipped = discounting.clipped_at(state.blocks, lower, counted)  # min(x, C)
+    clipped = clipped or counted < loss
     l = state.memory.g * discounting.decayed(half_life, state.clock - ask.clock) * x
     arms = tsallis_arms.add(state.arms, arm, l / ask.info)  # L_hat += l_hat, in the old unit
     Z = state.Z + l * l / math.sqrt(n * ask.info) if params.tuning == PAID else 0.0
     # The next round: its weight, its rank m and its threshold C.
     memory, ended = discounting.advanced(state.memory, half_life)
-    discounting.inserted(state.blocks, loss, ended, lower)
+    discounting.inserted(state.blocks, counted, ended, lower)
     m = state.m
     if params.growing:
         m = max(m, min(params.K, math.ceil(math.sqrt(n * (memory.N / memory.g)))))
@@ -114,10 +122,10 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
         arms = tsallis_arms.rescale(arms, factor)
         arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)
     clock = state.clock + 1 + d * half_life.h
-    below = state.below + (loss < lower)
     return State(
-        state.t + 1, clock, state.clipped + clipped, below, m, N, memory, blocks, V, Z, arms
-    )
+        state.t + 1, clock, state.clipped + clipped, below, m, N, memory, state.usual, blocks,
+        V, Z, arms,
+    )  # fmt: skip
 
 
 @kernel
