@@ -19,10 +19,11 @@ def play(
     rate: float = 2.0,
     implicit: float = 1.0,
     half_life: int | None = None,
+    cap: float = math.inf,
 ) -> Player:
     b = lower if best_reward is None else -best_reward
     if half_life is not None:
-        yield from discounted(n, b, outliers, tune, rate, implicit, half_life)
+        yield from discounted(n, b, outliers, tune, rate, implicit, half_life, cap)
     L, told, thresholds, Z, t = np.zeros(n), [], [], 0.0, 1
     while True:
         m = outliers + 1 if outliers != "sqrt" else min(2048, math.ceil(math.sqrt(n * t)))
@@ -42,10 +43,11 @@ def play(
 
 
 def discounted(
-    n: int, b: float, outliers: int | str, tune: str, rate: float, implicit: float, h: int
-) -> Player:
+    n: int, b: float, outliers: int | str, tune: str, rate: float, implicit: float, h: int,
+    cap: float,
+) -> Player:  # fmt: skip
     """The same with a half-life (docs/theory/forgetting.md, section 1)."""
-    clock, C, squares, estimates = Clock(h), [], [], []
+    clock, C, squares, estimates, raw = Clock(h), [], [], [], []
     while True:
         ranks = min(2048, h, math.ceil(math.sqrt(n * clock.rounds())))
         C.append(clock.threshold(ranks if outliers == "sqrt" else outliers + 1))
@@ -58,7 +60,10 @@ def discounted(
             W += sum(v * v * z for v, z in zip(w, squares, strict=False))
         p = tsallis(L, rate / math.sqrt(W)) if W > 0.0 else np.full(n, 1.0 / n)
         arm, losses = yield p
-        x = max(losses[arm], b) - b
+        x, recent = max(losses[arm], b) - b, sorted(raw[-64:])
+        raw.append(x)
+        if recent and recent[len(recent) // 2] > 0.0:
+            x = min(x, cap * recent[len(recent) // 2])
         clock.tell(x)
         q = p[arm] + implicit / (n + sum(w))
         estimates.append(np.eye(n)[arm] * min(x, C[-1]) / q)

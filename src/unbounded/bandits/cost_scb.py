@@ -234,6 +234,7 @@ class CostSCB(Learner):
             {"outliers": "sqrt", "tune": "scale", "rate": 1.0},
             {"half_life": 40},
             {"half_life": 100, "outliers": "sqrt", "tune": "scale"},
+            {"half_life": 60, "cap": 3.0},
         ),
     )
 
