@@ -53,6 +53,30 @@ def test_every_bandit_recommended_can_do_what_is_asked_of_it(known: dict) -> Non
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
+@pytest.mark.parametrize("changing", [True, 1, 20_000])
+def test_what_is_recommended_for_changes_forgets_or_says_that_it_does_not(known, changing) -> None:
+    for flags in product((False, True), repeat=len(FLAGS)):
+        asked = dict(zip(FLAGS, flags, strict=True))
+        for n_arms in (None, 2, 10):
+            found = recommend(**known, **asked, n_arms=n_arms, changing=changing)
+            learner = found.learner(n_arms=n_arms or 4, seed=0)
+            assert "loss_range" not in found.settings  # it would have to be right for ever
+            if "half_life" in found.settings:
+                assert learner.settings["half_life"] >= 30 * (n_arms or 1)
+            else:
+                assert any("does not forget" in caveat for caveat in found.caveats)
+    assert "half_life" not in recommend(**known).settings  # control
+
+
+def test_the_half_life_follows_the_rule_of_the_theory() -> None:
+    by = {T: recommend(changing=T, n_arms=10).settings["half_life"] for T in (5000, 40_000)}
+    assert by[5000] == round((10 * 5000**2) ** (1 / 3))
+    assert by[40_000] == pytest.approx(4.0 * by[5000], rel=1e-2)
+    with pytest.raises(ValueError, match="changing"):
+        recommend(changing=0)
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
 def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
     for outliers, delayed in product((False, True), repeat=2):
         found = recommend(mdp=True, **known, outliers=outliers, delayed=delayed)

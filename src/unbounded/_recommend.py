@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from unbounded import bandits, mdps
 from unbounded.learners.bandit import Learner
@@ -17,6 +17,7 @@ COUNTED = "outliers must be their number: add outliers=3, if three are to be exp
 SLOW = "dozens of states take very many episodes: try PolicyOptimization, which has no theorem"
 UNPROVED = "the theorem is for profile='paper': no regret bound is known for the default"
 ONE_BY_ONE = "an episode is told before the next one is asked for"
+FORGET = ("AdaINF", "CostSCB", "CostSCBIX", "CostSCBRL")  # learners with a half_life
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
 
@@ -75,6 +76,7 @@ def recommend(
     all_losses: bool = False,
     n_arms: int | None = None,
     mdp: bool = False,
+    changing: SupportsIndex | bool = False,
 ) -> Recommendation:
     """Say which learner to take, and why, from what is known of the losses.
 
@@ -101,6 +103,9 @@ def recommend(
         How many arms there are.
     mdp : bool
         Whether choices change a state: an episodic MDP in layers, with unknown transitions.
+    changing : bool or int
+        Whether the best arm, or the scale of the losses, changes: True, or the number of rounds
+        between changes (episodes for MDPs), if it is about known.
 
     Returns
     -------
@@ -123,6 +128,8 @@ def recommend(
     >>> learner = unbounded.recommend(range=(0.0, 1.0)).learner(n_arms=4, seed=0)
     >>> type(learner).__name__
     'TsallisINFRV'
+    >>> dict(unbounded.recommend(lower=0.0, changing=20_000, n_arms=10).settings)
+    {'lower': 0.0, 'half_life': 3174, 'cap': 100.0}
     """
     flags = {
         "outliers": outliers, "delayed": delayed, "high_probability": high_probability,
@@ -130,6 +137,8 @@ def recommend(
     }  # fmt: skip
     for name, flag in flags.items():
         checked_flag(name, flag)
+    if not isinstance(changing, bool):
+        changing = checked_count("changing", changing)
     known: dict[str, float] = {}
     if lower is not None:
         known["lower"] = checked_loss("lower", lower)
@@ -148,9 +157,13 @@ def recommend(
                 "mdp=True is for layers of states, where n_arms means nothing: leave it out"
             )
         chosen = _for_all_losses_of_mdps if all_losses else _for_mdps
-        return _unsure(chosen(known or least, outliers, delayed), high_probability)
+        found = _unsure(chosen(known or least, outliers, delayed), high_probability)
+        return _forgetting(found, changing, None) if changing else found
     if all_losses and not delayed:
-        return _unsure(_for_all_losses(outliers), high_probability)
+        found = _unsure(_for_all_losses(outliers), high_probability)
+        return _forgetting(found, changing, None) if changing else found
+    if changing:  # which learners with a known range cannot follow
+        known, range = known or least, None
     if high_probability or outliers:
         known = known or least
     delayed_too = (
@@ -166,7 +179,30 @@ def recommend(
         found = _for_anything(outliers)
     if all_losses:
         delayed_too = (*delayed_too, "what takes the losses of all arms takes none of them delayed")
-    return Recommendation(found.name, found.settings, found.why, found.caveats + delayed_too)
+    found = Recommendation(found.name, found.settings, found.why, found.caveats + delayed_too)
+    return _forgetting(found, changing, n_arms) if changing else found
+
+
+def _forgetting(found: Recommendation, changing: int, n_arms: int | None) -> Recommendation:
+    """Add a half-life, where the learner takes one; ``changing`` is 1 if no number is known."""
+    if found.name not in FORGET:
+        caveat = "it does not forget: no learner that does is known for these settings"
+        return replace(found, caveats=(*found.caveats, caveat))
+    settings, n = dict(found.settings), 10 if n_arms is None else n_arms
+    h = 1000 if changing is True else round((n * changing * changing) ** (1.0 / 3.0))
+    twice = found.name.startswith("CostSCB") and changing is not True
+    settings["half_life"] = max(2 * h if twice else h, 30 * n, 1)
+    why = (*found.why, "it forgets: half_life is about a tenth of the time between changes")
+    caveats = found.caveats
+    if changing is True:
+        caveats += ("half_life=1000 is a guess: say changing=the number of rounds between changes",)
+    if found.name == "CostSCB" and "outliers" not in settings:
+        settings["cap"] = 100.0
+        why = (*why, "cap=100 lets time-outs count, as a hundred usual losses at the most")
+    if found.name == "CostSCBRL":
+        caveats += ("only losses are forgotten: transitions must stay as they are",)
+    price = "while nothing changes, forgetting costs: docs/guide/changing.md has figures"
+    return Recommendation(found.name, settings, why, (*caveats, price))
 
 
 def _take(
