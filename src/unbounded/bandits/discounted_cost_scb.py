@@ -139,7 +139,7 @@ SPEC = BanditSpec.of(
     name="CostSCB",
     reference="docs/theory/forgetting.md",
     guarantee="expected discounted regret 4 M sqrt(n (0.73 h + 1.7)) + O(n M log h) for losses in "
-    "[lower, lower + M], at most three times that where a fall of the scale is followed, Theorem F4",
+    "[lower, lower + M], at most three times that where a falling scale is followed, Theorem F4",
     scale_free=True,
     clocked=True,
 )
