@@ -53,11 +53,11 @@ def test_every_bandit_recommended_can_do_what_is_asked_of_it(known: dict) -> Non
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
-@pytest.mark.parametrize("changing", [True, 1, 20_000])
+@pytest.mark.parametrize("changing", [True, 20_000])
 def test_what_is_recommended_for_changes_forgets_or_says_that_it_does_not(known, changing) -> None:
     for flags in product((False, True), repeat=len(FLAGS)):
         asked = dict(zip(FLAGS, flags, strict=True))
-        for n_arms in (None, 2, 10):
+        for n_arms in (None, 10):
             found = recommend(**known, **asked, n_arms=n_arms, changing=changing)
             learner = found.learner(n_arms=n_arms or 4, seed=0)
             assert "loss_range" not in found.settings  # it would have to be right for ever
