@@ -285,9 +285,9 @@ class CostSCB(Learner):
             most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)
             K = min(K, weights.h, most) if growing else K
             self.spec = discounted_cost_scb.SPEC
-            most = math.inf if cap is None else checked_constant("cap", cap)
+            largest = math.inf if cap is None else checked_constant("cap", cap)
             params = discounted_cost_scb.Params(
-                n_arms, least, K, growing, tuning, rate, implicit, weights, most
+                n_arms, least, K, growing, tuning, rate, implicit, weights, largest
             )
         elif cap is not None:
             raise ArgumentValueError("cap", "is for learners with a half_life: set that as well")

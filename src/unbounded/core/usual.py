@@ -25,7 +25,7 @@ class Usual(NamedTuple):
 
     def check_for(self, lower: float, t: int) -> None:
         """Reject losses that no ``t - 1`` rounds can have had."""
-        if self.recent is not None:
+        if self.recent is not None and self.ordered is not None:
             seen = min(t - 1, RECENT)
             require(np.array_equal(np.sort(self.recent), self.ordered), "no such recent losses")
             require(np.all(np.isfinite(self.recent[:seen])), "there were no so many losses")
