@@ -151,7 +151,8 @@ def weighed(reach: Reach, v: Distance, weight: float) -> tuple[Reach, float, flo
         factor = ldexp(1.0, e - unit) if peak > 0.0 else 1.0
         peak, e = l, unit
     else:
-        l = ldexp(l, unit - e)
+        if unit < e:
+            l = ldexp(l, unit - e)
         peak = max(peak, l)
     return Reach(now, before, top, peak, e), l, factor
 
