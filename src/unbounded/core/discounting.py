@@ -73,7 +73,7 @@ def checked_half_life(name: str, value: SupportsIndex, outliers: int = 0) -> Hal
     if h <= outliers:
         raise ArgumentValueError(name, f"must exceed the number of outliers, {outliers}, got {h}")
     if h > _MOST_HALF_LIFE:
-        raise ArgumentValueError(name, f"must be at most 2**30, got {h}: None never forgets")
+        raise ArgumentValueError(name, f"must be at most 2**30, got {h}")
     with localcontext() as exact:  # the same on every platform, unlike the C library's exp2
         exact.prec = 50
         ratio = Decimal(2) ** (Decimal(1) / h)
