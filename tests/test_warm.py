@@ -133,9 +133,9 @@ def test_every_learner_has_examples():
 
 
 def test_all_variants_are_compiled():
-    """SCBRL plays one algorithm by default and the published one by ``profile="paper"``."""
+    """SCBRL has the default algorithm, the published one, and one with a half-life."""
     names = [code.name for code in _warm._codes_of(unbounded.SCBRL, simulate=False)()]
-    assert len(names) == 2
+    assert len(names) == 3
     for cls in unbounded.mdps.algorithms().values():
         specs = {_warm._example(cls, given).spec for given in cls.spec.examples}
         assert len(_warm._codes_of(cls, simulate=False)()) == len(specs)

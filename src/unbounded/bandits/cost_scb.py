@@ -277,6 +277,7 @@ class CostSCB(Learner):
                 "='adaptive' has a regret bound for tune='scale', implicit=0 and a number of "
                 "outliers: set these, or delayed='unadjusted'",
             )
+        largest = math.inf if cap is None else checked_constant("cap", cap)
         params: Any = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         if half_life is not None:
             weights = checked_half_life("half_life", half_life, 0 if growing else K - 1)
@@ -285,7 +286,6 @@ class CostSCB(Learner):
             most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)
             K = min(K, weights.h, most) if growing else K
             self.spec = discounted_cost_scb.SPEC
-            largest = math.inf if cap is None else checked_constant("cap", cap)
             params = discounted_cost_scb.Params(
                 n_arms, least, K, growing, tuning, rate, implicit, weights, largest
             )
