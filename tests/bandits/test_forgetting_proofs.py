@@ -186,7 +186,7 @@ def test_sums_of_weights(h):
             log = 1.39 * math.log1p(0.72 * min(rounds, h) / n)
             assert bias <= (max(2.0, log) if rounds > h else log) * (1.0 + ROUNDING)
             if h >= 100 and rounds == h and n < 100:
-                assert bias > 0.6 * log  # the control
+                assert bias > 0.4 * log  # the control: less than 0.4 of it is no bound
 
 
 # --------------------------------------------------------------------------------------- Lemma 8

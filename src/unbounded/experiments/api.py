@@ -137,7 +137,7 @@ def run(
     ...     "checkpoints": [100, 1000],
     ... }, engine="serial")
     >>> frame.shape
-    (24, 29)
+    (24, 36)
     """
     e = _checked(experiment, quick=quick)
     part = None if shard is None else shard_of(shard)
