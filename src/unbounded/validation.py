@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields
@@ -25,6 +28,17 @@ _NOT_REAL = (bool, np.timedelta64)  # although they are registered as such
 _LARGE = 2**1000  # well inside the range of floats
 _MOST_LAYERS = 1_000_000  # each takes some hundred bytes beside its numbers
 _CONSTANTS = 1e-50, 1e50  # of learners
+
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn of the line of the user's program that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 class Nested(NamedTuple):

@@ -62,6 +62,13 @@ def turns(t, last_arm, q, rng, *, every=10):
     return np.arange(len(q)) == t // every % len(q)
 
 
+class Planned(Still):
+    def __init__(self, layers, n_actions, *, episodes=None, seed=None):
+        if episodes != 10:
+            raise ValueError("nobody said how many episodes there are: {{}}".format(episodes))
+        super().__init__(layers, n_actions, seed=seed)
+
+
 def lane(length=2):
     return LayeredMDP([1.0], [np.ones((1, 2, 1))] * (length - 1), n_actions=2)
 
@@ -140,6 +147,21 @@ def test_an_experiment_runs_with_them_and_frames_are_the_same_everywhere(module:
     assert ours["regret"].equals(theirs["regret"])
 
 
+def test_an_optional_number_of_episodes_is_that_of_the_experiment(module: str) -> None:
+    from unbounded import experiments
+
+    e = {
+        "learners": [{"name": f"{module}:Planned"}],
+        "adversaries": [{"name": "Stochastic"}],
+        "worlds": [{"name": f"{module}:lane", "length": 2}],
+        "episodes": 10,
+        "replicates": 1,
+    }
+    assert experiments.run(e, engine="serial")["regret"].len() > 0
+    with pytest.raises(ConfigError, match="nobody said .*: 9"):  # the control
+        experiments.run({**e, "episodes": 9}, engine="serial")
+
+
 def test_results_are_stored_under_a_hash_of_the_sources(module: str) -> None:
     def keys() -> dict[str, str]:
         cells = grid.cells(config.experiment(experiment(module)))
@@ -192,7 +214,7 @@ def test_code_that_was_edited_before_its_first_use_is_rejected(module: str) -> N
     [
         ("no_such_module_here:Mine", "there is no module no_such_module_here: install its package"),
         ("MODULE.part:Mine", "there is no module MODULE.part"),
-        ("MODULE:Nope", "MODULE has no 'Nope'; it has Mine, Still, turns, lane, nothing"),
+        ("MODULE:Nope", "MODULE has no 'Nope'; it has Mine, Still, Planned, turns, lane, nothing"),
         ("MODULE:np", "MODULE:np is not one of the learners: it must be a class below Python"),
         ("MODULE:turns", "MODULE:turns is not one of the learners"),
         ("MODULE:Still", "MODULE:Still is for MDPs, which need worlds and episodes"),

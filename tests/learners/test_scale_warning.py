@@ -93,8 +93,21 @@ def test_rewards_and_numbers_of_other_types(learner):
 def test_a_great_reward_spoils_it_as_well(cls):
     learner = cls(3, seed=0)
     play(learner, 1100)
-    with pytest.warns(ScaleWarning, match="a loss of -1e.06"):
+    with pytest.warns(ScaleWarning, match="a reward of 1e.06") as said:
         learner.tell(learner.ask(), reward=1e6)
+    assert "Cost" not in str(said[0].message)  # a learner with a bound would take it as the bound
+
+
+@pytest.mark.parametrize("cls", [SCB, SCBIX])
+@pytest.mark.parametrize(
+    ("told", "bound"), [({"loss": 1e6}, "lower="), ({"reward": -1e6}, "best_reward=")]
+)
+def test_the_remedy_is_in_the_words_in_which_it_was_told(cls, told, bound):
+    learner = cls(3, seed=0)
+    play(learner, 1100)
+    with pytest.warns(ScaleWarning, match=rf"Cost{cls.__name__}\(n_arms, {bound}") as said:
+        learner.tell(learner.ask(), **told)
+    assert ("loss" in str(said[0].message)) == ("loss" in told)
 
 
 def test_as_an_error_it_comes_before_anything_changes_and_the_choice_can_be_told_again(learner):

@@ -256,7 +256,7 @@ class AdaINF(Learner):
         ),
     )
 
-    _remedy = "where such losses say nothing about their arms, make the learner with trim=1 or more"
+    _remedy = "where such {} say nothing about their arms, make the learner with trim=1 or more"
 
     def __init__(
         self,

@@ -238,9 +238,7 @@ class CostSCB(Learner):
         ),
     )
 
-    _remedy = (
-        "where such losses say nothing about their arms, make the learner with outliers='sqrt'"
-    )
+    _remedy = "where such {} say nothing about their arms, make the learner with outliers='sqrt'"
 
     def __init__(
         self,

@@ -134,7 +134,7 @@ class CostSCBIX(Learner):
         examples=({}, {"outliers": 3}, {"delta": 0.01}, {"half_life": 40}),
     )
 
-    _remedy = "where such losses say nothing about their arms, make it with outliers=k"
+    _remedy = "where such {} say nothing about their arms, make it with outliers=k"
 
     def __init__(
         self,

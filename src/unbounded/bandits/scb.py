@@ -161,10 +161,8 @@ class SCB(Learner):
         ),
     )
 
-    _remedy = (
-        "where a lower bound on the losses is known, CostSCB(n_arms, outliers='sqrt') ignores "
-        "such losses; else clip those that say nothing about their arm before you tell them"
-    )
+    _remedy = "clip those that say nothing about their arm before you tell them"
+    _instead = "CostSCB", "outliers='sqrt'"
 
     def __init__(
         self,

@@ -153,10 +153,8 @@ class SCBIX(Learner):
         ),
     )
 
-    _remedy = (
-        "where a lower bound on the losses is known, CostSCBIX(n_arms, outliers=k) ignores such "
-        "losses; else clip those that say nothing about their arm before you tell them"
-    )
+    _remedy = "clip those that say nothing about their arm before you tell them"
+    _instead = "CostSCBIX", "outliers=k"
 
     def __init__(
         self,

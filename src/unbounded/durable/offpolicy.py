@@ -29,7 +29,6 @@ losses that drift, this is the average over other rounds, and no interval for th
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -38,7 +37,7 @@ import numpy as np
 
 from unbounded.core.arrays import Vector
 from unbounded.results.intervals import student
-from unbounded.validation import checked_option, checked_within, shown
+from unbounded.validation import checked_option, checked_within, shown, warn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -158,11 +157,10 @@ def estimate(
     squares = float(weight @ weight)
     effective = float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
     if effective < _FEW:
-        warnings.warn(
+        warn(
             f"the log amounts to {effective:.0f} rounds of {shown(policy)}: the interval is not to "
             "be trusted; let it play more of it, or ask for a policy nearer to what was played",
             FewSamplesWarning,
-            stacklevel=2,
         )
     half = student(max(effective - 1.0, 1.0), level) * error
     low, high = (value - half) * unit, (value + half) * unit

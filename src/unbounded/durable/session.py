@@ -7,7 +7,6 @@ import os
 import platform
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from functools import cache
@@ -21,6 +20,7 @@ from unbounded.durable.replica import Replica
 from unbounded.durable.store import Row, Store
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
+from unbounded.validation import warn
 
 R = TypeVar("R")
 
@@ -91,7 +91,7 @@ class Session:
 
         result = self._turn(transaction)
         for text, category in heard:  # now, as who hears it may call again
-            warnings.warn(text, category, stacklevel=4)
+            warn(text, category)
         return result
 
     def read(self, work: Callable[[Replica], R]) -> R:

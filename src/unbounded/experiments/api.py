@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -20,6 +19,7 @@ from unbounded.experiments.shards import Shard, missing, of_share, rows_of_share
 from unbounded.experiments.store import Store, in_order
 from unbounded.experiments.task import Span
 from unbounded.io import printable
+from unbounded.validation import warn
 
 
 class Job(NamedTuple):
@@ -154,16 +154,13 @@ def run(
             aside = job.store.set_aside
     for path, reason in aside:
         text = printable(f"{path} was set aside: {reason}")
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        warn(text, RuntimeWarning)
     if result.failures:
         first = result.failures[0]
         count = sum(failure.count for failure in result.failures)
         text = printable(f"the first is {first.label}: {first.error}")
-        warnings.warn(
-            f"{count} replicates failed and are not in the frame; {text}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        said = f"{count} replicates failed and are not in the frame; {text}"
+        warn(said, RuntimeWarning)
     return result.frame
 
 

@@ -81,7 +81,7 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
     spec = getattr(cls, "spec", cls)
     signature = inspect.signature(cls).parameters
     optional = "episodes" in signature and signature["episodes"].default is not REQUIRED
-    optional = optional and not getattr(spec, "told_episodes", False)
+    optional = optional and not getattr(spec, "told_episodes", True)
     # Those for a state, or what rates may be tuned for: not those of the run.
     own = ("episodes",) if getattr(spec, "per_state", False) or optional else ()
     parameters = {}

@@ -19,7 +19,7 @@ from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.bandit_steps import entries
-from unbounded.learners.base import BELOW, EMPTY, AskTell
+from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.seeds import Seed
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
 from unbounded.learners.tickets import Choice
@@ -77,7 +77,8 @@ class Learner(AskTell[Choice]):
         "loss_range": "(float, float)\n"
         "    Losses outside of it are clipped to it, and counted in ``clipped``.",
     }  # fmt: skip
-    _remedy = ""  # where one huge loss spoils the scale: what to do about it
+    _remedy = ""  # where one huge loss spoils the scale: what to do about such {}
+    _instead: ClassVar[tuple[str, str] | None] = None  # who ignores them, given a lower bound
 
     @classmethod
     def _played_example(cls) -> str:
@@ -262,14 +263,14 @@ class Learner(AskTell[Choice]):
         else:
             value = -self._checked("reward", reward)
         if not self._low <= value <= self._high:
-            self._look_twice(value)
+            self._look_twice(value, reward=reward is not None)
         return value
 
-    def _look_twice(self, loss: float) -> None:
+    def _look_twice(self, loss: float, *, reward: bool) -> None:
         """Warn of a loss below the lower bound, and of one that spoils the scale."""
         if loss < self._least:
             if self._scalar("below") == 0.0:
-                self._warn(BELOW.format(loss, self._least), UserWarning, stacklevel=4)
+                self._warn_below(loss, self._least, reward=reward)
             return
         low, high = self._tenfold()
         if self.rounds < SETTLED or self.scale == 0.0 or low <= loss <= high:
@@ -277,12 +278,19 @@ class Learner(AskTell[Choice]):
             return
         self._low, self._high = self._least, self._limit
         lasting = "any more" if self.settings.get("half_life") is None else "for two half-lives"
+        one, many = ("reward", "rewards") if reward else ("loss", "losses")
+        remedy = self._remedy.format(many)
+        if self._instead is not None and loss > 0.0:  # a bound excludes those of the other sign
+            (name, option), bound = self._instead, "best_reward" if reward else "lower"
+            known = "the largest possible reward" if reward else "a lower bound on the losses"
+            better = f"{name}(n_arms, {bound}=..., {option}) ignores such {many}"
+            remedy = f"where {known} is known, {better}; else {remedy}"
         said = (
-            f"a loss of {loss:g} makes the scale of {self.spec.name}, {self.scale:g} after "
-            f"{self.rounds} rounds, more than ten times that, and losses of the usual size will "
-            f"hardly count {lasting}: {self._remedy} (said once)"
+            f"a {one} of {-loss if reward else loss:g} makes the scale of {self.spec.name}, "
+            f"{self.scale:g} after {self.rounds} rounds, more than ten times that, and {many} of "
+            f"the usual size will hardly count {lasting}: {remedy} (said once)"
         )
-        self._warn(said, ScaleWarning, stacklevel=4)
+        self._warn(said, ScaleWarning)
 
     def _watch(self) -> None:
         """Look twice at losses that would make the scale more than ten times what it is now."""

@@ -7,7 +7,6 @@ import re
 import secrets
 import threading
 import time
-import warnings
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -24,14 +23,10 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments, with_sections
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.tickets import Outstanding, T
-from unbounded.validation import check_settings, checked_count, shown
+from unbounded.validation import check_settings, checked_count, shown, warn
 
 _MOST = 2**53  # counts are kept in floats
 EMPTY: Mapping[str, Any] = MappingProxyType({})
-BELOW = (
-    "a loss of {:g} is below the lower bound, {:g}, and is taken as that: make the learner with a "
-    "smaller one (said once; learner.below counts)"
-)
 
 
 class AskTell(Repeatable, Generic[T]):
@@ -179,11 +174,22 @@ class AskTell(Repeatable, Generic[T]):
                 "or forget() it first"
             )
 
-    def _warn(self, text: str, category: type[Warning], stacklevel: int) -> None:
+    def _warn(self, text: str, category: type[Warning]) -> None:
         if self._heard is None:
-            warnings.warn(text, category, stacklevel=stacklevel + 1)
+            warn(text, category)
         else:
             self._heard.append((text, category))
+
+    def _warn_below(self, loss: float, least: float, *, reward: bool) -> None:
+        """Warn of a loss below the lower bound, in the words in which it was told."""
+        if reward:
+            said = f"a reward of {-loss:g} is above the largest possible, {0.0 - least:g}, "
+            remedy = "larger best_reward="
+        else:
+            said = f"a loss of {loss:g} is below the lower bound, {least:g}, "
+            remedy = "smaller lower="
+        more = f"and is taken as that: make the learner with a {remedy} (said once; "
+        self._warn(f"{said}{more}learner.below counts)", UserWarning)
 
     @property
     def outstanding(self) -> Mapping[int, T]:

@@ -18,7 +18,7 @@ from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import arguments_for
-from unbounded.learners.base import BELOW, EMPTY, AskTell
+from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.episodes import Plan, all_losses, check_end, completed, is_tables
 from unbounded.learners.mdp_steps import entries
 from unbounded.learners.seeds import Seed
@@ -145,7 +145,7 @@ class MDPLearner(AskTell[Plan]):
         T = None if self.spec.per_state else self.made_for  # RF-ELP may go on for ever
         if T is not None and episodes > T:
             said = f"{self.spec.name} was made for {T} episodes: it goes on, but its rates and its "
-            self._warn(said + "guarantee are for that many", UserWarning, stacklevel=3)
+            self._warn(said + "guarantee are for that many", UserWarning)
 
     def _planned(self, words: Any) -> tuple[Any, ...]:
         """Return the record of a plan: ask_info, policy, random words, and its episode."""
@@ -209,7 +209,7 @@ class MDPLearner(AskTell[Plan]):
         if self.layers.ends:
             check_end(self.layers, s, np.zeros(s.size) if full else values)
         if self._least is not None:
-            self._warn_if_below(values, self._least)
+            self._warn_if_below(values, self._least, reward=losses is None)
         with self._lock:
             self._reject_fork()
             self._settle()
@@ -221,12 +221,11 @@ class MDPLearner(AskTell[Plan]):
             del self._records[number]
         self._warn_if_unsolved()
 
-    def _warn_if_below(self, losses: Vector, least: Vector) -> None:
+    def _warn_if_below(self, losses: Vector, least: Vector, *, reward: bool) -> None:
         """Warn once, when a loss is below the lower bound."""
         low = np.flatnonzero(losses < least)
         if low.size and self._scalar("below") == 0.0:
-            loss, bound = losses[low[0]], least[low[0]]
-            self._warn(BELOW.format(loss, bound), UserWarning, stacklevel=3)
+            self._warn_below(losses[low[0]], least[low[0]], reward=reward)
 
     def _warn_if_unsolved(self) -> None:
         """Once, when a solve has failed."""
@@ -236,7 +235,7 @@ class MDPLearner(AskTell[Plan]):
         self._said_unsolved = True
         tally = self.certificate
         said = unsolved(self.spec.name, tally.unsolved, tally.solves)
-        self._warn(said, SolverWarning, stacklevel=3)
+        self._warn(said, SolverWarning)
 
     def _learn(self, ask_info: int, states: Integers, actions: Integers, losses: Vector) -> bool:
         """Run the algorithm's update; False if there is no room for it."""

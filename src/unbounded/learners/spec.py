@@ -240,7 +240,7 @@ class MDPSpec(Spec):
     room: Callable[[Any], bool] = _always  # kernel: one more ``update`` fits into the state
     grown: Callable[[Any], Any] | None = None  # from a state without room to one with more
     per_state: bool = False  # whether ``episodes`` are those for one state, not those of the run
-    told_episodes: bool = False  # experiments tell their episodes, though it need not know them
+    told_episodes: bool = True  # experiments tell theirs, where ``episodes`` is optional
     infinite: tuple[str, ...] = ()  # vectors that are infinite where an action is not allowed
 
     @classmethod

@@ -216,6 +216,7 @@ class CostSCBRL(MDPLearner):
         solves="solver.solves",
         solver=PROGRAM,
         infinite=("estimates.L_hat",),
+        told_episodes=False,  # they are for rates, which are for any number without them
         scale_free=True,
         examples=(
             {},

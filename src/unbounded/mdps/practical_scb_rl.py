@@ -240,7 +240,6 @@ CLAIMS: dict[str, Any] = {  # of `scb_rl`, too
     "room": room,
     "grown": grown,
     "infinite": ("play.estimates.L_hat", "search.model.N_all"),
-    "told_episodes": True,
     "scale_free": True,
 }
 SPEC = MDPSpec.of(

@@ -23,7 +23,13 @@ from unbounded.simulation.adversary import Adversary
 from unbounded.simulation.bandit_loops import PythonAdversary
 from unbounded.simulation.dynamic import ROWS, checked_switches
 from unbounded.simulation.errors import adversary_errors
-from unbounded.validation import checked_count, checked_flag, checked_function, recorded_rounds
+from unbounded.validation import (
+    checked_count,
+    checked_flag,
+    checked_function,
+    recorded_rounds,
+    warn,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -265,7 +271,8 @@ def simulate(
         play, pool_size = bandit_loops.play_compiled, min(cores, replicates)
     else:
         play, pool_size = bandit_loops.play_python, 1
-    common = bandit_loops.Play(rounds, points, root, pseudo_regret, followed, sequence)
+    heard: list[tuple[str, type[Warning]]] = []
+    common = bandit_loops.Play(rounds, points, root, pseudo_regret, followed, sequence, heard)
     table = np.empty((8 + ROWS * watched, replicates, points.size))
     play = adversary_errors()(play)
     with ThreadPoolExecutor(pool_size) as pool:
@@ -280,6 +287,8 @@ def simulate(
                     progress(done, replicates)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+    for text, category in heard[:1]:  # every replicate says the same
+        warn(text, category)
     played, best, expected, unit, low, high, clipped, threshold = table[:8]
     if not pseudo_regret:
         expected = np.full_like(expected, np.nan)

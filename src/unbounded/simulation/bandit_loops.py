@@ -125,6 +125,7 @@ class Play(NamedTuple):
     pseudo_regret: bool
     followed: NDArray[np.int64] | None  # the comparators, if only some arms are followed
     switches: int | None = None  # of the best sequence, -1 for none; None without dynamic regret
+    heard: list[tuple[str, type[Warning]]] | None = None  # the warnings of learners that are told
 
 
 def _zeros(params: Any, state: Any, t: int, last_arm: int, q: Any, out: Any) -> None:
@@ -193,7 +194,7 @@ def play_compiled(
     learner: Learner, adversary: Adversary, play: Play, replicate: int, pace: Pace, table: Vector
 ) -> None:
     """Play one replicate against an adversary of kernels, and record it in ``table``."""
-    _, points, root, pseudo_regret, followed, switches = play
+    _, points, root, pseudo_regret, followed, switches, _ = play
     n, spec, buffer = learner.n_arms, learner._variant, learner._fresh()
     bits = bit_generator(replicate_seed(root, replicate, CHOICES))
     params, state = _begun(adversary, n, play, replicate)
@@ -328,6 +329,7 @@ def play_python(
     n, points, root = learner.n_arms, play.points, play.root
     player = type(learner)(**learner.settings, seed=replicate_seed(root, replicate, CHOICES))
     player._watching = True  # who made the losses need not be warned of them
+    player._heard = play.heard
     if isinstance(player, PythonLearner):
         player._careful = False  # an error ends the play
     rng = np.random.Generator(PCG64(replicate_seed(root, replicate, OUTSIDE)))

@@ -8,7 +8,6 @@ included. Regret has the losses that were paid instead of <q_tau, l_tau>.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from unbounded.results import MDPS, Played, Shown, name_of
 from unbounded.simulation.adversary import MDPAdversary, PythonMDPAdversary
 from unbounded.simulation.errors import adversary_errors
 from unbounded.simulation.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
-from unbounded.validation import checked_count, checked_function, recorded_rounds
+from unbounded.validation import checked_count, checked_function, recorded_rounds, warn
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -219,7 +218,7 @@ def simulate_mdp(
     certificates = [end.certificate for end in ends]
     failed, solves = sum(c.unsolved for c in certificates), sum(c.solves for c in certificates)
     if failed:
-        warnings.warn(unsolved(learner.spec.name, failed, solves), SolverWarning, stacklevel=2)
+        warn(unsolved(learner.spec.name, failed, solves), SolverWarning)
     return MDPSimulation(
         learner=learner.spec.name, adversary=name_of(adversary), checkpoints=points,
         low=extremes[0], high=extremes[1], clipped=clipped.astype(np.int64),
