@@ -158,7 +158,7 @@ def test_an_optional_number_of_episodes_is_that_of_the_experiment(module: str) -
         "replicates": 1,
     }
     assert experiments.run(e, engine="serial")["regret"].len() > 0
-    with pytest.raises(ConfigError, match="nobody said .*: 9"):  # the control
+    with pytest.raises(ConfigError, match=r"nobody said .*: 9"):  # the control
         experiments.run({**e, "episodes": 9}, engine="serial")
 
 
