@@ -31,8 +31,14 @@ def chosen(examples: list[Any], condition: Callable[[Any], Any]) -> list[Any]:
 
 def first_only(cases: Iterable[Any]) -> list[Any]:
     """Mark as long all but the first of some cases of the same kind, which take seconds each."""
-    first, *others = cases
-    return [first, *(pytest.param(case, marks=pytest.mark.long) for case in others)]
+    cases = list(cases)
+    return only(cases, cases[0])
+
+
+def only(cases: Iterable[Any], *played: Any) -> list[Any]:
+    """Mark as long all cases of the same kind but some."""
+    long = pytest.mark.long
+    return [case if case in played else pytest.param(case, marks=long) for case in cases]
 
 
 def selected(examples: list[Any], every: bool) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bandit_examples import EXAMPLES, Example
-from tiers import chosen, tiered
+from tiers import chosen, first_only, tiered
 from unbounded import simulate
 from unbounded.adversaries import SpikeLeastLikely, StochasticGap
 from unbounded.bounds import bound_of
@@ -42,48 +42,6 @@ def test_every_example_keeps_the_contract(every_example):
     check_learner(every_example.cls, **every_example.settings)
 
 
-def test_probabilities_are_a_distribution(example):
-    learner = example.make()
-    _, qs = example.play(learner, some_losses())
-    assert np.isfinite(qs).all()
-    assert (qs >= 0.0).all()
-    np.testing.assert_allclose(qs.sum(axis=1), 1.0, atol=1e-12)
-    assert learner.rounds == ROUNDS
-
-
-def test_same_seed_same_play(example):
-    first = example.play(example.make(seed=3), some_losses())
-    again = example.play(example.make(seed=3), some_losses())
-    assert first[0] == again[0]
-    assert np.array_equal(first[1], again[1])
-
-
-def test_looking_and_forgetting_change_nothing_that_is_learned(example):
-    losses = some_losses()
-    plain, looked = example.make(), example.make()
-    for row in losses[:100]:
-        choice = plain.ask()
-        example.tell(plain, choice, row)
-        for _ in range(3):
-            looked.probabilities()
-        _ = looked.scale
-        choice = looked.ask()
-        example.tell(looked, choice, row)
-    before = looked.probabilities()
-    looked.forget(looked.ask())
-    assert np.array_equal(looked.probabilities(), before)
-    assert np.array_equal(plain.probabilities(), before)
-
-
-def test_the_probability_of_a_choice_is_that_of_its_arm(example):
-    learner = example.make()
-    for row in some_losses(rounds=50):
-        q = learner.probabilities()
-        choice = learner.ask()
-        assert choice.probability == q[choice.arm] > 0.0
-        example.tell(learner, choice, row)
-
-
 @pytest.mark.parametrize(
     ("adversary", "n"),
     [
@@ -93,30 +51,29 @@ def test_the_probability_of_a_choice_is_that_of_its_arm(example):
     ],
 )  # fmt: skip
 def test_a_replicate_is_repeated_by_ask_and_tell_bit_for_bit(example, adversary, n):
-    rounds = 200
+    rounds = 60
     result = simulate(
         example.make(n), adversary, rounds, replicates=2, seed=5, checkpoints=range(1, rounds + 1)
     )
-    for r in range(2):
-        learner = example.make(n, seed=result.seed(r))
-        params, state = adversary.begin(n, rounds, replicate_key(root_of(5), r))
-        book, cumulative = new_book(), np.zeros(n)
-        row, arm = np.empty(n), -1
-        for t in range(1, rounds + 1):
-            q = learner.probabilities()
-            type(adversary).fill(params[2:], state, t, arm, q, row)
-            losses = params[0] * row + params[1]
-            choice = learner.ask()
-            arm = choice.arm
-            tally(book, cumulative, losses[None])
-            tally_expected(book, q, losses)
-            tally_played(book, losses[arm])
-            example.tell(learner, choice, losses)
-            best, unit = cumulative.min(), book[UNIT]
-            assert (book[PLAYED] - best) / unit == result.regret[r, t - 1]
-            assert (2.0 * book[EXPECTED] - best) / unit == result.pseudo_regret[r, t - 1]
-            assert learner.scale == result.threshold[r, t - 1]
-            assert learner.clipped == result.clipped[r, t - 1]
+    learner = example.make(n, seed=result.seed(1))
+    params, state = adversary.begin(n, rounds, replicate_key(root_of(5), 1))
+    book, cumulative = new_book(), np.zeros(n)
+    row, arm = np.empty(n), -1
+    for t in range(1, rounds + 1):
+        q = learner.probabilities()
+        type(adversary).fill(params[2:], state, t, arm, q, row)
+        losses = params[0] * row + params[1]
+        choice = learner.ask()
+        arm = choice.arm
+        tally(book, cumulative, losses[None])
+        tally_expected(book, q, losses)
+        tally_played(book, losses[arm])
+        example.tell(learner, choice, losses)
+        best, unit = cumulative.min(), book[UNIT]
+        assert (book[PLAYED] - best) / unit == result.regret[1, t - 1]
+        assert (2.0 * book[EXPECTED] - best) / unit == result.pseudo_regret[1, t - 1]
+        assert learner.scale == result.threshold[1, t - 1]
+        assert learner.clipped == result.clipped[1, t - 1]
 
 
 def test_blocks_and_workers_do_not_matter(example):
@@ -156,7 +113,7 @@ def test_powers_of_two_change_nothing_where_scale_freeness_is_claimed(example):
 ROUNDS_TINY_LOSSES = {"AdaFTRL", "AdaHedge", "EpsilonGreedy", "SOLOFTRL", "UMABNN"}
 
 
-@pytest.mark.parametrize("n", [5, 150])
+@pytest.mark.parametrize("n", first_only([5, 150]))
 @pytest.mark.parametrize("example", SCALE_FREE)
 def test_powers_of_two_change_nothing_among_the_least_floats_either(example, n):
     """Losses that are a few times 5e-324, and the same losses times 2^k."""
@@ -165,7 +122,7 @@ def test_powers_of_two_change_nothing_among_the_least_floats_either(example, n):
     losses[60:] = np.ldexp(losses[60:], 200)  # from the least ones to others that are small
     losses[75:, : n // 2] = np.ldexp(losses[75:, : n // 2], -150)
     arms, qs = example.play(example.make(n), losses)
-    for k in (7, 300, 1000, 1800):
+    for k in (7, 1000, 1800):
         large = np.ldexp(losses, k)
         assert np.array_equal(np.ldexp(large, -k), losses)
         scaled_arms, scaled_qs = example.play(example.make(n), large)

@@ -13,6 +13,7 @@ import pytest
 
 import unbounded.jit.interpreter as _interpret
 from slow import twin_of
+from tiers import first_only
 from unbounded import SCB, SCBIX, AdaINF, CostSCB, CostSCBIX, Exp3IX, TsallisINF, simulate
 from unbounded.adversaries import Growth, LowerBound, StochasticGap, Switch
 from unbounded.core.simplex import shannon_arms, signed_arms, tsallis_arms
@@ -126,9 +127,11 @@ def test_save_and_load_between_anchors_equals_uninterrupted(make, at):
     assert np.array_equal(restored.probabilities(), whole.probabilities())
 
 
-@pytest.mark.parametrize("adversary", [StochasticGap(0.3), Switch(scale=3.0, shift=-1.0), Growth()])
+@pytest.mark.parametrize(
+    "adversary", first_only([Switch(scale=3.0, shift=-1.0), StochasticGap(0.3), Growth()])
+)
 def test_following_a_few_arms_is_the_same_play_and_that_of_ask_and_tell(make, adversary):
-    n, rounds, followed = 70, 400, [0, 1, 5]
+    n, rounds, followed = 70, 100, [0, 1, 5]
     points = range(1, rounds + 1)
     settings = {"rounds": rounds, "replicates": 2, "seed": 3, "checkpoints": points}
     every = simulate(make(n), adversary, **settings)

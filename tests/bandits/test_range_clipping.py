@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from slow.formulas import softmax, tsallis
+from tiers import only
 from unbounded import SCB, SCBIX, Uniform, simulate
 from unbounded.adversaries import (
     Chaser,
@@ -55,6 +56,8 @@ WIDE = {
     "outside the window, adaptive": OutsideWindow(),
     "far outside the window, adaptive": OutsideWindow(margin=5.0),
 }
+
+KEPT = "drift", "outside the window, adaptive"  # in `make test`
 
 
 def upper(values: np.ndarray) -> float:
@@ -226,7 +229,7 @@ def play(adversary, n: int, rounds: int, seed: int) -> tuple[float, float, float
     return error, mu, b - a, high - low
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize("name", only(ADVERSARIES, *KEPT))
 def test_lemma_4_by_monte_carlo(name):
     """E sum mu = E R_{T+1}, and E sum (e+ + e-) <= (n / beta_T) E (max - min)."""
     n, rounds, replicates = 4, 300, 40
@@ -329,7 +332,7 @@ def played(learner, name, rounds, replicates):
     return simulate(learner, WIDE[name], rounds, replicates, 5, checkpoints=[rounds])
 
 
-@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("name", only(WIDE, *KEPT))
 def test_theorem_1(name):
     """On losses with which the uniform learner, the control, is above the largest bound."""
     n, rounds = 2, 100_000
@@ -344,7 +347,7 @@ def test_theorem_1(name):
         assert upper(excess) <= 0.0
 
 
-@pytest.mark.parametrize("name", ADVERSARIES)
+@pytest.mark.parametrize("name", only(ADVERSARIES, *KEPT))
 def test_theorem_1_with_more_arms(name):
     """On losses that are harder; here most bounds are too wide to find out a uniform learner."""
     n, rounds = 10, 5000
@@ -354,7 +357,7 @@ def test_theorem_1_with_more_arms(name):
 
 
 @pytest.mark.parametrize("delta_aware", [False, True])
-@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("name", only(WIDE, *KEPT))
 def test_theorem_2(name, delta_aware):
     """For delta = 0.01: one replicate in a hundred may exceed the bound, and none of 8 does.
 

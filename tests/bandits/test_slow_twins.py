@@ -8,7 +8,7 @@ import pytest
 from slow import twin_of
 from unbounded import AdaFTRL, AdaHedge
 
-ROUNDS = 300
+ROUNDS = 150
 
 
 def losses_of(kind: str, n: int, seed: int = 12) -> np.ndarray:
@@ -50,15 +50,9 @@ def test_probabilities_agree_with_the_slow_implementation(every_example, kind, n
     np.testing.assert_allclose(learner.probabilities(), expected, rtol=0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("kind", "seed"),
-    [
-        ("of both signs", 3),
-        pytest.param("in [0, 1]", 3, marks=pytest.mark.long),
-        pytest.param("in [0, 1]", 5, marks=pytest.mark.long),
-        pytest.param("of both signs", 5, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [3, 5])
+@pytest.mark.parametrize("kind", ["in [0, 1]", "of both signs"])
 def test_probabilities_agree_as_well_as_the_recursion_allows(example, kind, seed):
     """Losses that were not chosen: some of them amplify rounding beyond 1e-9.
 

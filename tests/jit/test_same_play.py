@@ -11,13 +11,13 @@ import unbounded
 from bandit_examples import EXAMPLES as BANDITS
 from mdp_play import told_of, walk
 from paces import assert_same, each_way
-from tiers import tiered
+from tiers import first_only, tiered
 from unbounded import SCB, CostSCBRL, UniformPolicy, simulate, simulate_mdp
 from unbounded.adversaries import Growth, StochasticGap
 from unbounded.adversaries.mdps import Negative
 
-ROUNDS, EPISODES = 200, 60
-SIZES = (2, 10, 70)
+ROUNDS, EPISODES = 80, 20
+SIZES = (3, 70)
 
 
 def losses_of(n):
@@ -142,7 +142,7 @@ def _is_number(node):
 # ------------------------------------------------------------------ simulations
 
 
-@pytest.mark.parametrize("n", [3, 70])
+@pytest.mark.parametrize("n", first_only([70, 3]))
 @pytest.mark.parametrize("bandit", tiered(BANDITS))
 def test_a_simulation_of_a_bandit(bandit, n, monkeypatch):
     learner = bandit.make(n)
@@ -174,7 +174,7 @@ def test_against_python(monkeypatch):
 def test_a_simulation_of_an_mdp(player, monkeypatch):
     learner, mdp = player.make(), mdp_examples.MDP
     results = each_way(
-        monkeypatch, lambda: simulate_mdp(learner, mdp, Negative(scale=0.25), 60, 2, 1)
+        monkeypatch, lambda: simulate_mdp(learner, mdp, Negative(scale=0.25), EPISODES, 2, 1)
     )
     assert_same(results)
 

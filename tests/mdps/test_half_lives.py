@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mdp_play import params_of, play, state_of
+from tiers import first_only
 from unbounded import SCBRL, CostSCBRL, simulate_mdp, worlds
 from unbounded.adversaries.mdps import MDPReplay
 from unbounded.core.occupancy.mdp import best_policy
@@ -37,7 +38,7 @@ def losses_of(T, seed, exponents=()):
 
 
 @BOTH
-@pytest.mark.parametrize("k", [-900, 900])
+@pytest.mark.parametrize("k", first_only([-900, 900]))
 def test_a_power_of_two_changes_nothing_where_the_scale_falls_and_rises(k, make):
     rows = losses_of(90, 2, ((30, -30), (60, 40)))
     rows[20:26] = 0.0
@@ -225,6 +226,7 @@ def dynamic_regret(learner, switches, T, seed):
     return paid - best
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "figures"),
     [(make, (633, 1425, 420, 223)), (partial(signed, episodes=6000), (717, 1321, 587, 363))],
