@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from unbounded.jit import cache as _jit_cache
 from unbounded.jit import files as _jit_files
 from unbounded.jit.files import CacheWarning, cache_directory, distrust, read, write
+from unbounded.jit.kernel import kernel
 
 SOMEBODY = 12345  # a user who is neither the current one nor root
 
@@ -22,6 +25,10 @@ as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
 )
 with_owners = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+
+
+class AlarmError(Exception):
+    """What a program's signal handler may raise, whatever is being done."""
 
 
 @pytest.fixture
@@ -46,6 +53,37 @@ def test_what_is_written_is_read(root):
     keep()
     assert kept() == b"machine code"
     assert read("kernel.2.nbc") is None
+
+
+@pytest.mark.parametrize("alarm", [TimeoutError("too late"), AlarmError()])
+def test_a_signal_handlers_error_does_not_pass_for_a_missing_file(root, monkeypatch, alarm):
+    keep()
+    raised = iter([OSError(errno.EIO, "broken disk"), alarm])
+
+    def broken(path):
+        raise next(raised)
+
+    monkeypatch.setattr(_jit_files, "_read", broken)
+    assert kept() is None
+    with pytest.raises(type(alarm)):
+        kept()
+
+
+def test_nor_for_a_file_that_cannot_be_used(root, monkeypatch):
+    def plus_one(x):
+        return x + 1.0
+
+    assert kernel(plus_one)(1.0) == 2.0  # writes the file
+    raised = AttributeError("it is gone")
+
+    def broken(data):
+        raise raised
+
+    monkeypatch.setattr(_jit_cache.pickle, "loads", broken)
+    assert kernel(plus_one)(1.0) == 2.0  # compiled again
+    raised = AlarmError()
+    with pytest.raises(AlarmError):
+        kernel(plus_one)(1.0)
 
 
 def test_damage_of_any_kind_is_noticed(root):

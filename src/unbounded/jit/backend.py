@@ -52,7 +52,14 @@ from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import _Intrinsic, intrinsic
 
 import unbounded.settings as settings
-from unbounded.jit.cache import Cached, NotCachedError, Source, dispatcher, is_cached_only
+from unbounded.jit.cache import (
+    FAILURES,
+    Cached,
+    NotCachedError,
+    Source,
+    dispatcher,
+    is_cached_only,
+)
 
 _WAY = "accelerated 3"  # of compiling; another one needs another number
 
@@ -444,9 +451,9 @@ def works() -> bool:
         _verdict = True  # for what it compiles itself
         try:
             reason = _self_test()
-        except Exception as error:
+        except FAILURES as error:
             reason = repr(error)
-        except BaseException:  # an interrupt: nothing is known yet
+        except BaseException:  # an interrupt, or a signal handler's error: nothing is known yet
             _verdict = None
             raise
         if reason:

@@ -32,6 +32,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 from numba import types
+from numba.core.errors import NumbaError
 
 import unbounded.settings as settings
 from unbounded.jit.files import cache_directory, give_back, nowhere, read, say, take, write
@@ -49,6 +50,12 @@ _SETTINGS = (
     "CPU_NAME", "CPU_FEATURES",
 )  # fmt: skip
 _TESTED = (0, 63), (0, 68)  # versions of Numba that `backend` was tested with
+FAILURES = (
+    ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError,
+    MemoryError, NumbaError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError,
+)  # fmt: skip
+"""What Numba raises if it is not as it is known, and `pickle` if something is gone; and no other: a
+signal handler may raise its own."""
 
 
 class NotCachedError(Exception):
@@ -279,7 +286,7 @@ class Cached:
         target.refresh()  # not before: it takes as long as importing Numba
         try:
             stored, packed = pickle.loads(data)
-        except Exception:  # what it refers to is gone: compile again
+        except FAILURES:  # what it refers to is gone: compile again
             return None
         if stored != key:
             return None
@@ -287,7 +294,7 @@ class Cached:
             result = self._unpacked(target, packed)
         except NotCachedError:
             raise
-        except Exception as error:
+        except FAILURES as error:
             say(f"Numba {numba.__version__} does not take back what it gave ({error!r})")
             return None
         if result is None or not set(_classes(result.signature)) <= self._met:
