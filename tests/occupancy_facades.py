@@ -17,7 +17,6 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.confidence import (
     PAPER,
     Bernstein,
-    check_boxes,
     count,
     interior,
     log_term,
@@ -45,6 +44,28 @@ from unbounded.core.occupancy.solver.work import work_size
 from unbounded.core.occupancy.upper import descending, scratch, spare_mass, u_state
 from unbounded.jit.kernel import subroutine
 from unbounded.validation import checked_numbers, checked_vector
+
+
+def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:
+    """Return flat boxes as contiguous arrays; raise if some pair's box holds no distribution."""
+    lo = checked_vector("lo", lo, layers.n_transitions)
+    hi = checked_vector("hi", hi, layers.n_transitions)
+    fine = (lo >= 0) & (lo <= hi) & (hi <= 1)
+    if not np.all(fine):
+        k = int(np.argmin(fine))
+        raise ValueError(f"boxes need 0 <= lo <= hi <= 1; entry {k} has lo = {lo[k]}, hi = {hi[k]}")
+    lay = layers.table
+    for h in range(layers.horizon):
+        n = lay[SIZE, h + 1]
+        sums = [b[lay[TRIPLE, h] : lay[TRIPLE, h + 1]].reshape(n, -1).sum(axis=0) for b in (lo, hi)]
+        bad = (sums[0] > 1 + 1e-12) | (sums[1] < 1 - 1e-12)
+        if np.any(bad):
+            i = int(np.argmax(bad))
+            raise ValueError(
+                f"the box of layer {h}, pair {i} holds no distribution: "
+                f"sum(lo) = {sums[0][i]:g}, sum(hi) = {sums[1][i]:g}"
+            )
+    return lo, hi
 
 
 class Certificate(NamedTuple):

@@ -128,6 +128,10 @@ class _Learner:
     """The checks that all learners share; the public methods are checks, in this order."""
 
     _round = "round"
+    _make: Callable[..., Any]  # of a seed; by those who know the sizes, like the others
+    _losses: Callable[..., Vector]  # a row for each round
+    _tables: Callable[[Any], list[Vector]]  # what a learner plays next
+    _tell: Callable[[Any, Any, Vector, int], Any]  # learner, ticket, losses, t: what was chosen
 
     def __init__(self, cls: Any, settings: dict[str, Any]) -> None:
         self._cls, self._settings = cls, settings
@@ -203,18 +207,6 @@ class _Learner:
     def _plays(self) -> list[tuple[Any, Vector]]:
         """Return learners, and losses for each of them."""
         return [(self._make(), self._losses())]
-
-    def _make(self, seed: Any = 0) -> Any:
-        raise NotImplementedError  # by those who know the sizes
-
-    def _losses(self) -> Vector:
-        raise NotImplementedError  # likewise: a row for each round
-
-    def _tables(self, learner: Any) -> list[Vector]:
-        raise NotImplementedError  # likewise: what the learner plays next
-
-    def _tell(self, learner: Any, ticket: Any, row: Vector, t: int) -> Any:
-        raise NotImplementedError  # likewise: returns what was chosen
 
     def _play(self, learner: Any, losses: Vector, *, first: int = 0, look: bool = False) -> Play:
         """Play the rounds after the ``first`` ones; the last entry is what would be played next."""

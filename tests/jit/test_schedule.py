@@ -13,7 +13,7 @@ from paces import forget, run, worked
 from unbounded import Uniform, settings, simulate
 from unbounded.adversaries import Adversary, StochasticGap
 from unbounded.jit import schedule
-from unbounded.jit.kernel import NotCachedError
+from unbounded.jit.cache import NotCachedError
 from unbounded.jit.schedule import Code, Pace, said
 from unbounded.simulation import bandit_loops
 

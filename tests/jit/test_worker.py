@@ -14,7 +14,7 @@ import pytest
 from paces import run, worked
 from unbounded import Uniform
 from unbounded.jit import schedule, worker
-from unbounded.jit.kernel import NotCachedError
+from unbounded.jit.cache import NotCachedError
 
 PLAY_UNTIL_COMPILED = """
     import time

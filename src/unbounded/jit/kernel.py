@@ -14,7 +14,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from unbounded.jit.cache import NotCachedError, cached_only, callback, can_cache, dispatcher, refer
+from unbounded.jit.cache import callback, dispatcher, refer
 
 try:
     from numba.core.cgutils import raw_memmove
@@ -24,25 +24,6 @@ except ImportError as error:  # then intrinsics are kernels
     refer(f"Numba {numba.__version__} lacks what intrinsics need: {error}")
 else:
     _HAS_INTRINSICS = True
-
-__all__ = [
-    "IN_PYTHON",
-    "NotCachedError",
-    "Pointer",
-    "assign",
-    "borrowed",
-    "cached_only",
-    "can_cache",
-    "counted",
-    "counting_kernel",
-    "counting_subroutine",
-    "integers",
-    "kernel",
-    "pointer",
-    "section",
-    "subroutine",
-    "words",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

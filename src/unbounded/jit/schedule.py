@@ -30,8 +30,9 @@ except ImportError:  # of another Numba
     global_compiler_lock = threading.RLock()
 
 import unbounded.settings as settings
+from unbounded.jit.cache import NotCachedError, cached_only, can_cache
 from unbounded.jit.interpreter import quietly
-from unbounded.jit.kernel import NotCachedError, Pointer, cached_only, can_cache
+from unbounded.jit.kernel import Pointer
 from unbounded.jit.worker import Worker
 
 _SAID = 1.0  # seconds of waiting, after which a message says why

@@ -69,7 +69,11 @@ class AskTell(Repeatable, Generic[T]):
         doc = cls.__doc__ or ""
         own = " ".join(re.findall(r"^ *(\w[\w, ]*) : ", doc, re.MULTILINE))
         missing = [n for n in signature(cls).parameters if n not in re.split(r"\W+", own)]
-        shared = "\n".join(f"{n} : {cls._shared[n]}" for n in missing if n in cls._shared)
+        known = dict(cls._shared)
+        state = getattr(vars(cls).get("spec"), "State", None)
+        if "best" in getattr(state, "_fields", ()):  # the arm that it will play
+            known["seed"] = "int or SeedSequence, optional\n    Of no effect."
+        shared = "\n".join(f"{n} : {known[n]}" for n in missing if n in known)
         cls.__doc__ = with_sections(doc, shared, "" if ">>>" in doc else cls._played_example())
 
     @classmethod

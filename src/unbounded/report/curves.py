@@ -35,10 +35,14 @@ def time(data: Data) -> Chart | str:
     if data.frame.group_by("cell").agg(pl.col("round").n_unique())["round"].max() in (None, 1):
         return "needs more than one checkpoint"
     found = curves(data, data.over_time, data.case, "round", normalized=False)
+    what, unit = "Realized regret over rounds", "the range of the losses so far"
+    if data.mdp:
+        what = "Pseudo-regret (expected, exact by occupancy measures) over episodes"
+        unit = "Σℓ∞, the sum over layers of the largest absolute loss"
     return _chart(
         "time", f"{data.regret.capitalize()} over time",
-        f"{data.regret_in_words} 1..t, divided by {data.unit_in_words}. "
-        f"Bands hold the middle 80% of replicates. {_DOTTED}{_thinning(data)}",
+        f"{what} 1..t, divided by {unit}. Bands hold the middle 80% of replicates. {_DOTTED}"
+        f"{_thinning(data)}",
         Axis("episode t" if data.mdp else "round t", "log"),
         Axis(f"{data.regret} / {data.unit}", "auto"), found,
     )  # fmt: skip

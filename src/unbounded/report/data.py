@@ -154,25 +154,9 @@ class Data:
         return SHOWN[self.kind].name
 
     @property
-    def regret_in_words(self) -> str:
-        """The same, and over what."""
-        return (
-            "Pseudo-regret (expected, exact by occupancy measures) over episodes" if self.mdp
-            else "Realized regret over rounds"
-        )  # fmt: skip
-
-    @property
     def unit(self) -> str:
         """What the regret is divided by, in ``relative``."""
         return SHOWN[self.kind].unit
-
-    @property
-    def unit_in_words(self) -> str:
-        """Of the losses so far."""
-        return (
-            "Σℓ∞, the sum over layers of the largest absolute loss" if self.mdp
-            else "the range of the losses so far"
-        )  # fmt: skip
 
     @property
     def norm(self) -> str:

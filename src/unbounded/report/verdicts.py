@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from unbounded.report.data import Data
 from unbounded.report.model import Chart, Panel, Series
@@ -27,16 +28,8 @@ def verdict(
     return ""
 
 
-def _scale(data: Data, chart: Chart, title: str, names: Sequence[str]) -> str:
-    return _invariance(data, chart, title, names, "units of the losses", "scale_free")
-
-
-def _shift(data: Data, chart: Chart, title: str, names: Sequence[str]) -> str:
-    return _invariance(data, chart, title, names, "shifts of the losses", "translation_invariant")
-
-
 def _invariance(
-    data: Data, chart: Chart, title: str, names: Sequence[str], what: str, claim: str
+    what: str, claim: str, data: Data, chart: Chart, title: str, names: Sequence[str]
 ) -> str:
     """Count the units, or shifts, in which a learner plays as in the middle one."""
     alike: dict[int, dict[float | None, bool]] = {}  # in all sizes
@@ -159,8 +152,8 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 _ANSWERS: Mapping[str, Callable[[Data, Chart, str, Sequence[str]], str]] = {
-    "scale": _scale,
-    "shift": _shift,
+    "scale": partial(_invariance, "units of the losses", "scale_free"),
+    "shift": partial(_invariance, "shifts of the losses", "translation_invariant"),
     "slopes": _slopes,
     "bounds": _bounds,
     "arms": _flat,

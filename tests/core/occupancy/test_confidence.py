@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from occupancy_facades import ConfidenceSet, known
+from occupancy_facades import ConfidenceSet, check_boxes, known
 from occupancy_reference import boxes_as_arrays
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import (
     JIN,
     PAPER,
-    check_boxes,
     count,
     first_upper,
     log_term,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,17 +83,3 @@ class Replay(Adversary):
                 raise ValueError(f"losses has {self._recorded.width} columns for {n} arms")
             self._recorded.check_count(rounds, "rounds", self._repeat)
         return self._recorded.params((self.scale, self.shift)), np.array([key], np.float64)
-
-    @classmethod
-    def from_file(
-        cls,
-        path: str | os.PathLike[str],
-        columns: Sequence[str] | None = None,
-        *,
-        repeat: bool = False,
-        scale: float = 1.0,
-        shift: float = 0.0,
-    ) -> Self:
-        """Read the losses from a file: as ``Replay(path=path, ...)``."""
-        given = os.fspath(path)
-        return cls(path=given, columns=columns, repeat=repeat, scale=scale, shift=shift)

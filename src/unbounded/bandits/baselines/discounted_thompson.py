@@ -20,17 +20,19 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.bandits.baselines.log_thompson import student
+from unbounded.bandits.baselines.log_thompson import (
+    BITS,
+    FIRST_PLAYS,
+    MOST_BITS,
+    logarithm,
+    student,
+)
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Values, Vector, require
 from unbounded.core.discounting import checked_half_life
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
-
-_MOST_BITS = 2200.0  # between the logarithms of two losses
-_FIRST_PLAYS = 5.0
-_BITS = Values(-_MOST_BITS, _MOST_BITS)
 
 
 class Params(NamedTuple):
@@ -44,17 +46,17 @@ class State(NamedTuple):
     clipped: Count  # losses of at most 0
     best: Arm  # the arm of round t
     first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
-    e: Annotated[int, _BITS]  # the exponent of that loss
-    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # log2(smallest loss / first loss) so far
+    e: Annotated[int, BITS]  # the exponent of that loss
+    least: Annotated[float, Values(-MOST_BITS, 0.0)]  # log2(smallest loss / first loss) so far
     plays: CountsBelowT  # (n,)
     weights: Sizes  # (n,) s of every arm
-    means: Annotated[Vector, _BITS]  # (n,) of y = log2(loss / first loss)
+    means: Annotated[Vector, BITS]  # (n,) of y = log2(loss / first loss)
     squares: Sizes  # (n,) Q of every arm
 
     def check(self, params: Params) -> None:
         require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
         require(np.all(self.weights <= self.plays), "there are no such weights")
-        require(np.all(self.squares <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
+        require(np.all(self.squares <= 2.0 * MOST_BITS**2 * self.t), "no such squares")
 
 
 def init(params: Params) -> State:
@@ -66,16 +68,9 @@ def init(params: Params) -> State:
 @kernel
 def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
-    t, first, e, least = state.t + 1, state.first, state.e, state.least
+    t = state.t + 1
+    y, first, e, least = logarithm(loss, state.first, state.e, state.least)
     plays, weights, means, squares = state.plays, state.weights, state.means, state.squares
-    y = least  # log2(loss / first loss)
-    if loss > 0.0:  # exponents apart: a power of two changes nothing
-        mantissa, exponent = math.frexp(loss)
-        logarithm = math.log2(mantissa)
-        if first == 1.0:
-            first, e = logarithm, exponent
-        y = (exponent - e) + (logarithm - first)
-        least = min(least, y)
     for i in range(params.n):
         weights[i] *= params.gamma
         squares[i] *= params.gamma
@@ -89,7 +84,7 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     stream = stream_of(float(params.stream), t)
     for i in range(params.n):
         s = weights[i]
-        if plays[i] < _FIRST_PLAYS or s < 1.0:
+        if plays[i] < FIRST_PLAYS or s < 1.0:
             best = i
             break
         spread = math.sqrt(squares[i] / s / max(s - 3.0, 0.25 * s))
@@ -116,8 +111,6 @@ class DiscountedThompson(Learner):
         per half-life, so that it should be a multiple of the number of arms.
     stream : int
         Which random numbers the posteriors are drawn with; they are fixed before the play.
-    seed : int or SeedSequence, optional
-        Of no effect.
 
     Notes
     -----

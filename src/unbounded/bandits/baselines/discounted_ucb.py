@@ -14,6 +14,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded.bandits.baselines.ucb1 import highest
 from unbounded.core.arrays import Arm, Count, Round, Sizes, require
 from unbounded.core.clipping import to_unit
 from unbounded.core.discounting import checked_half_life
@@ -59,16 +60,8 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
             weights[i] += 1.0
             gains[i] += 1.0 - x
         total += weights[i]
-    best = 0
-    highest = -math.inf
-    numerator = 2.0 * math.log(total)  # (2 B)^2 xi ln n_t; n_t >= 1, the weight of this play
-    for i in range(params.n):
-        if weights[i] == 0.0:  # never played, or forgotten to the last bit
-            best = i
-            break
-        index = gains[i] / weights[i] + params.width * math.sqrt(numerator / weights[i])
-        if index > highest:
-            best, highest = i, index
+    # (2 B)^2 xi ln n_t; n_t >= 1, the weight of this play. New are arms forgotten to the last bit.
+    best = highest(weights, gains, 1.0, params.width, 2.0 * math.log(total))
     return State(state.t + 1, state.clipped + clipped, best, weights, gains)
 
 
@@ -84,8 +77,6 @@ class DiscountedUCB(Learner):
         In how many rounds the weight of a loss falls to one half.
     width : float
         Multiplies the confidence widths. The theorem is for more than 1; less is often better.
-    seed : int or SeedSequence, optional
-        Of no effect: the choices are deterministic.
     """
 
     spec = BanditSpec.of(

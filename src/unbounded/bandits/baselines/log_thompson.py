@@ -27,9 +27,9 @@ from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
 
-_MOST_BITS = 2200.0  # between the logarithms of two losses
-_FIRST_PLAYS = 5.0  # 3 - ceil(2 alpha) for the prior's alpha = -1
-_BITS = Values(-_MOST_BITS, _MOST_BITS)
+MOST_BITS = 2200.0  # between the logarithms of two losses
+FIRST_PLAYS = 5.0  # 3 - ceil(2 alpha) for the prior's alpha = -1
+BITS = Values(-MOST_BITS, MOST_BITS)
 
 
 class Params(NamedTuple):
@@ -42,15 +42,15 @@ class State(NamedTuple):
     clipped: Count  # losses of at most 0
     best: Arm  # the arm of round t
     first: float  # log2 of the first positive loss, less its exponent, in [-1, 0); 1: none yet
-    e: Annotated[int, _BITS]  # the exponent of that loss
-    least: Annotated[float, Values(-_MOST_BITS, 0.0)]  # log2(smallest loss / first loss) so far
+    e: Annotated[int, BITS]  # the exponent of that loss
+    least: Annotated[float, Values(-MOST_BITS, 0.0)]  # log2(smallest loss / first loss) so far
     plays: CountsBelowT  # (n,) s of every arm
-    means: Annotated[Vector, _BITS]  # (n,) of y = log2(loss / first loss)
+    means: Annotated[Vector, BITS]  # (n,) of y = log2(loss / first loss)
     squares: Vector  # (n,) Q of every arm; >= 0
 
     def check(self, params: Params) -> None:
         require(self.first == 1.0 or -1.0 <= self.first < 0.0, "there is no such first loss")
-        require(np.all(abs(self.squares) <= 2.0 * _MOST_BITS**2 * self.t), "no such squares")
+        require(np.all(abs(self.squares) <= 2.0 * MOST_BITS**2 * self.t), "no such squares")
 
 
 def init(params: Params) -> State:
@@ -62,16 +62,9 @@ def init(params: Params) -> State:
 @kernel
 def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""
-    t, first, e, least = state.t + 1, state.first, state.e, state.least
+    t = state.t + 1
+    y, first, e, least = logarithm(loss, state.first, state.e, state.least)
     plays, means, squares = state.plays, state.means, state.squares
-    y = least  # log2(loss / first loss)
-    if loss > 0.0:  # exponents apart: a power of two changes nothing
-        mantissa, exponent = math.frexp(loss)
-        logarithm = math.log2(mantissa)
-        if first == 1.0:
-            first, e = logarithm, exponent
-        y = (exponent - e) + (logarithm - first)
-        least = min(least, y)
     plays[arm] += 1.0
     change = y - means[arm]
     means[arm] += change / plays[arm]
@@ -80,7 +73,7 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     lowest = math.inf
     stream = stream_of(float(params.stream), t)
     for i in range(params.n):
-        if plays[i] < _FIRST_PLAYS:
+        if plays[i] < FIRST_PLAYS:
             best = i
             break
         freedom = plays[i] - 3.0
@@ -91,6 +84,19 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
         if mu < lowest:
             best, lowest = i, mu
     return State(t, state.clipped + (loss <= 0.0), best, first, e, least, plays, means, squares)
+
+
+@kernel
+def logarithm(loss: float, first: float, e: int, least: float) -> tuple[float, float, int, float]:
+    """Return y = log2(loss / first loss), and what is known of the first and the smallest loss."""
+    if not loss > 0.0:
+        return least, first, e, least
+    mantissa, exponent = math.frexp(loss)  # exponents apart: a power of two changes nothing
+    log_mantissa = math.log2(mantissa)
+    if first == 1.0:
+        first, e = log_mantissa, exponent
+    y = (exponent - e) + (log_mantissa - first)
+    return y, first, e, min(least, y)
 
 
 @kernel
@@ -110,8 +116,6 @@ class LogThompson(Learner):
     ----------
     stream : int
         Which random numbers the posteriors are drawn with; they are fixed before the play.
-    seed : int or SeedSequence, optional
-        Of no effect.
 
     Notes
     -----

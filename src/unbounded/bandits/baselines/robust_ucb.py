@@ -99,8 +99,6 @@ class RobustUCB(Learner):
         An upper bound on the losses' central moment of that order; their variance by default.
     order : float
         Of the moment, above 1 and at most 2.
-    seed : int or SeedSequence, optional
-        Of no effect: the choices are deterministic.
     """
 
     spec = BanditSpec.of(

@@ -16,6 +16,7 @@ from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from unbounded.bandits.baselines.ucb1 import highest
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector, require
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
@@ -80,16 +81,8 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     rewards[at] = math.floor(UNIT * (1.0 - x) + 0.5)
     plays[arm] += 1.0
     gains[arm] += rewards[at]
-    best = 0
-    highest = -math.inf
     numerator = 0.5 * math.log(min(state.t, params.window))  # state.t plays, this one included
-    for i in range(params.n):
-        if plays[i] == 0.0:
-            best = i
-            break
-        index = gains[i] / UNIT / plays[i] + params.width * math.sqrt(numerator / plays[i])
-        if index > highest:
-            best, highest = i, index
+    best = highest(plays, gains, UNIT, params.width, numerator)
     return State(state.t + 1, state.clipped + clipped, best, plays, gains, recent, rewards)
 
 
@@ -105,8 +98,6 @@ class SlidingWindowUCB(Learner):
         How many rounds are remembered, at most 2**20.
     width : float
         Multiplies the confidence widths. The theorem is for more than 1; less is often better.
-    seed : int or SeedSequence, optional
-        Of no effect: the choices are deterministic.
     """
 
     spec = BanditSpec.of(

@@ -12,7 +12,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, require
+from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Vector, require
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
@@ -48,27 +48,27 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     plays, gains = state.plays, state.gains
     plays[arm] += 1.0
     gains[arm] += 1.0 - x
-    best = 0
-    highest = -math.inf
-    numerator = 2.0 * math.log(state.t)  # state.t plays so far, this one included
-    for i in range(params.n):
-        if plays[i] == 0.0:
-            best = i
-            break
-        index = gains[i] / plays[i] + math.sqrt(numerator / plays[i])
-        if index > highest:
-            best, highest = i, index
+    # state.t plays so far, this one included
+    best = highest(plays, gains, 1.0, 1.0, 2.0 * math.log(state.t))
     return State(state.t + 1, state.clipped + clipped, best, plays, gains)
 
 
-class UCB1(Learner):
-    """Upper confidence bounds, for stochastic losses in a known range.
+@kernel
+def highest(plays: Vector, gains: Vector, unit: float, width: float, numerator: float) -> int:
+    """Return the arm of largest mean gain plus ``width sqrt(numerator / plays)``, or a new one."""
+    best = 0
+    largest = -math.inf
+    for i in range(plays.size):
+        if plays[i] == 0.0:
+            return i
+        index = gains[i] / unit / plays[i] + width * math.sqrt(numerator / plays[i])
+        if index > largest:
+            best, largest = i, index
+    return best
 
-    Parameters
-    ----------
-    seed : int or SeedSequence, optional
-        Of no effect: the choices are deterministic.
-    """
+
+class UCB1(Learner):
+    """Upper confidence bounds, for stochastic losses in a known range."""
 
     spec = BanditSpec.of(
         __name__,

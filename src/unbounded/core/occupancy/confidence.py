@@ -29,7 +29,6 @@ import numpy.typing as npt
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, TRIPLE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
-from unbounded.validation import checked_vector
 
 
 class Bernstein(NamedTuple):
@@ -84,28 +83,6 @@ def told_support(layers: Layers, support: npt.ArrayLike | None) -> Vector:
         rows[:-1, -layers.n_actions :] = 0.0
         rows[-1, -layers.n_actions :] = 1.0
     return first
-
-
-def check_boxes(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Vector, Vector]:
-    """Return flat boxes as contiguous arrays; raise if some pair's box holds no distribution."""
-    lo = checked_vector("lo", lo, layers.n_transitions)
-    hi = checked_vector("hi", hi, layers.n_transitions)
-    fine = (lo >= 0) & (lo <= hi) & (hi <= 1)
-    if not np.all(fine):
-        k = int(np.argmin(fine))
-        raise ValueError(f"boxes need 0 <= lo <= hi <= 1; entry {k} has lo = {lo[k]}, hi = {hi[k]}")
-    lay = layers.table
-    for h in range(layers.horizon):
-        n = lay[SIZE, h + 1]
-        sums = [b[lay[TRIPLE, h] : lay[TRIPLE, h + 1]].reshape(n, -1).sum(axis=0) for b in (lo, hi)]
-        bad = (sums[0] > 1 + 1e-12) | (sums[1] < 1 - 1e-12)
-        if np.any(bad):
-            i = int(np.argmax(bad))
-            raise ValueError(
-                f"the box of layer {h}, pair {i} holds no distribution: "
-                f"sum(lo) = {sums[0][i]:g}, sum(hi) = {sums[1][i]:g}"
-            )
-    return lo, hi
 
 
 # Kernels

@@ -21,19 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.confidence import check_boxes
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
 from unbounded.jit.kernel import kernel, subroutine
 
 _ROUNDING = 2.0**-51  # per entry: what sum(lo) = 1 may be off by
 
 
-def reachable(layers: Layers, lo: npt.ArrayLike, hi: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def reachable(layers: Layers, lo: Vector, hi: Vector) -> npt.NDArray[np.bool_]:
     """Tell which states (n_states,) some policy of allowed actions reaches under the boxes.
 
     For known transitions ``lo`` and ``hi`` are both `LayeredMDP.P`.
     """
-    lo, hi = check_boxes(layers, lo, hi)
     pairs, room = np.zeros(layers.n_pairs), np.empty(max(layers.sizes) * layers.n_actions)
     mark(layers.table, lo, hi, layers.barred, room, pairs)
     tables = layers.unpack_pairs(np.isfinite(pairs))
