@@ -26,6 +26,7 @@ from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import ArgumentValueError, checked_count, checked_flag, checked_positive
 
 WARM = 8  # rounds before there is a center; 1 if not ``robust``
@@ -101,6 +102,19 @@ def rank(t: int) -> int:
 @kernel
 def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``q_k``."""
+    return learned(params, state, arm, q_k, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: v - B is added to the estimates of those
+    (docs/theory/sleeping.md; no regret bound is known)."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(params: Params, state: State, arm: int, q_k: float, note: Any, loss: float) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     n = params.n
     t, clipped, B, W, A, e, largest, smallest, arms = state
     if t > warm(params) and n > 1:
@@ -115,10 +129,14 @@ def update(params: Params, state: State, arm: int, q_k: float, loss: float) -> S
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
         r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
-        arms, delta = signed_arms.add(arms, arm, l / q_k)  # step 3: x and the gap; step 5: L_k += x
+        w = r * r * r / (q_k * q_k)  # of step 4
+        if note is None:
+            arms, delta = signed_arms.add(arms, arm, l / q_k)  # step 3: x, gap; step 5: L_k += x
+        else:
+            w += signed_arms.cubes(arms, note)
+            arms, delta = signed_arms.add_with(arms, arm, l / q_k, note, l)
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))  # step 5: S += delta / h
-        w = r * r * r / (q_k * q_k)  # step 4
-        W += w
+        W += w  # step 4
         if W > 0.0:
             B = center.towards(B, u, w / W)
         if S > 0.0:  # until then q stays uniform

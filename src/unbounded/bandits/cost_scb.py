@@ -12,9 +12,10 @@ import math
 from typing import Annotated, Any, Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
+from numpy.typing import ArrayLike
 
 from unbounded.bandits import discounted_cost_scb
-from unbounded.core.arrays import Count, Round, Size, Values, require
+from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -24,11 +25,13 @@ from unbounded.core.ceiling import (
     unit_factor,
 )
 from unbounded.core.discounting import checked_half_life
-from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex import sleeping, tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import (
+    ArgumentTypeError,
     ArgumentValueError,
     checked_constant,
     checked_count,
@@ -93,6 +96,16 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 
 
 @kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw k_t from q_t, p_t on the available arms; the ask_info is q_{t,k} + gamma_t."""
+    tsallis_arms.fill(state.arms, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    return arm, q_k, q_k + params.nu / (params.n + state.t)
+
+
+@kernel
 def growing_rank(n: int, t: int) -> int:
     """Return m_t of outliers="sqrt": ceil(sqrt(n t)), at most MOST_RANKS."""
     return min(MOST_RANKS, math.ceil(math.sqrt(n * t)))
@@ -101,16 +114,33 @@ def growing_rank(n: int, t: int) -> int:
 @kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
+    return learned(params, state, arm, p_k_gamma, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those are charged what was paid
+    (docs/theory/sleeping.md)."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, p_k_gamma: float, note: Any, loss: float
+) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     n, t = params.n, state.t + 1  # t + 1 in docs/theory/one-sided.md: of the next round
     m = growing_rank(n, t) if params.growing else params.K
     # l^c by C_t of this round; then C_{t+1}, the m-th largest with this loss.
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)
     arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    if note is not None:
+        arms = tsallis_arms.charge(arms, note, l)
     factor = unit_factor(state.ceiling, ceiling)
     V, V_asked, Z = state.V, 0.0, state.Z
     waiting = max(0, state.waiting - 1)  # this one is no longer outstanding
     if params.tuning == PAID:  # tuning B: W_{t+1} = C_max^2 + sum_{s <= t} Z_s
-        Z += l * l / math.sqrt(n * p_k_gamma)
+        Z += sleeping.square(l, n, p_k_gamma, note)
         Z = Z * factor * factor  # by 2^-d and again: 4^-d may underflow where the product does not
         W = ceiling.C_max * ceiling.C_max + Z
     else:  # tuning A: V_{t+1} = V_t + C_{t+1}^2, or more with asks outstanding
@@ -298,6 +328,13 @@ class CostSCB(Learner):
         super()._renew_stream(bits)
         if self._counts:
             self._buffer[self.spec.packing.slot("waiting")] = 0.0
+
+    def _side(self, available: ArrayLike) -> Vector | None:
+        if self._counts:
+            raise ArgumentTypeError(
+                "available", "has no regret bound with delayed='adaptive': set 'unadjusted'"
+            )
+        return super()._side(available)
 
     def _drop(self, number: int) -> None:
         if self._counts:

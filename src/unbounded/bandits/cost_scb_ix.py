@@ -12,7 +12,7 @@ import math
 from typing import Any, NamedTuple, SupportsIndex
 
 from unbounded.bandits import discounted_cost_scb_ix
-from unbounded.core.arrays import Count, Round, require
+from unbounded.core.arrays import Count, Round, Vector, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -22,10 +22,11 @@ from unbounded.core.ceiling import (
     unit_factor,
 )
 from unbounded.core.discounting import checked_half_life
-from unbounded.core.simplex import shannon_arms
+from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_constant, checked_count
 
 
@@ -64,12 +65,48 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 
 
 @kernel
+def distribution_with(params: Params, state: State, side: Vector, q: Vector) -> None:
+    """Fill ``q`` with p_t on the available arms."""
+    C = state.ceiling.C
+    eta = math.sqrt(params.iota / (params.n * state.t)) / C if C > 0.0 else 0.0
+    shannon_arms.fill_available(state.arms, eta, side, q)
+
+
+@kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw k_t from q_t, p_t on the available arms; the ask_info is q_{t,k} + gamma_t."""
+    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))
+    distribution_with(params, state, side, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    return arm, q_k, q_k + gamma
+
+
+@kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
+    return learned(params, state, arm, p_k_gamma, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those are charged what was paid
+    (docs/theory/sleeping.md)."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, p_k_gamma: float, note: Any, loss: float
+) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     n, t, arms = params.n, state.t + 1, state.arms  # t + 1 in the theory: of the next round
     # l^c by C_t of this round; then C_{t+1}, the m-th largest with this loss.
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)
     shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    if note is not None:
+        shannon_arms.charge(arms, note, l)
     if n > 1 and ceiling.C > 0.0:  # until then p stays uniform
         shannon_arms.rescale(arms, unit_factor(state.ceiling, ceiling))  # to the new 2^e
         eta = math.sqrt(params.iota / (n * t)) / ceiling.C  # in units of 2^-e

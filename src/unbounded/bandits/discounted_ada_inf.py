@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
-from unbounded.learners.spec import Ask
+from unbounded.learners.spec import Ask, SideAsk
 
 WARM = 8  # rounds before there is a center; 1 if not ``robust``
 MOST_RANKS = 64
@@ -117,7 +117,22 @@ def rank(memory: Memory) -> int:
 @kernel
 def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
     """Learn from the loss of ``arm``; ``ask`` has q_{t,k} and the clock of its ask."""
-    n, half_life, q_k = params.n, params.half_life, ask.info
+    return learned(params, state, arm, ask.info, ask.clock, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept, as in `ada_inf`."""
+    return learned(params, state, arm, ask.info, ask.clock, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, q_k: float, asked: int, note: Any, loss: float
+) -> State:
+    """Return the state after a loss, ``asked`` for at that clock; without sleepers ``note`` is
+    None."""
+    n, half_life = params.n, params.half_life
     t, clock, clipped, memory, B, W, reach, up, down, first, arms = state
     after, ended = discounting.advanced(memory, half_life)
     if t <= warm(params):
@@ -129,14 +144,18 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
         sign, d = math.copysign(1.0, size), Distance(abs(size), e)
         v, u = clip(params, state, sign, d)  # step 2, and u of step 4
         clipped += distances.exceeds(d, v)
-        weight = memory.g * discounting.decayed(half_life, clock - ask.clock)
+        weight = memory.g * discounting.decayed(half_life, clock - asked)
         reach, l, factor = distances.weighed(reach, v, weight)
         arms = signed_arms.rescale(arms, factor)
         r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
-        arms, delta = signed_arms.add(arms, arm, sign * l / q_k)  # step 3; step 5: L_k += x
+        w = r * r * r / (q_k * q_k)  # of step 4
+        if note is None:
+            arms, delta = signed_arms.add(arms, arm, sign * l / q_k)  # step 3; step 5: L_k += x
+        else:
+            w += signed_arms.cubes(arms, note)
+            arms, delta = signed_arms.add_with(arms, arm, sign * l / q_k, note, sign * l)
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))  # step 5
-        w = r * r * r / (q_k * q_k)  # step 4
-        W = params.fading * W + w
+        W = params.fading * W + w  # step 4
         if W > 0.0:
             B = center.moved(B, sign * u.size, u.e, w / W)
         if S > 0.0:  # until then q stays uniform

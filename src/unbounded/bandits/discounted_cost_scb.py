@@ -9,18 +9,18 @@ another scale is that of Zhang, Bombara & Yang (2024).
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from unbounded.core import discounting
-from unbounded.core.arrays import ROUNDING, Count, Round, Size, Values, require
+from unbounded.core.arrays import ROUNDING, Count, Round, Size, Values, Vector, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
 from unbounded.core.scaled import ldexp
-from unbounded.core.simplex import tsallis_arms
+from unbounded.core.simplex import sleeping, tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.core.usual import Usual, cut, new_usual
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
-from unbounded.learners.spec import Ask
+from unbounded.learners.spec import Ask, SideAsk
 
 PAID, SCALE = range(2)  # tunings B and A, as in `cost_scb`
 Squares = Annotated[float, Values(0.0, 2.0**300)]  # in units of 4^e
@@ -87,16 +87,46 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 
 
 @kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw k_t from q_t, p_t on the available arms; the ask_info is q_{t,k} + gamma_t."""
+    tsallis_arms.fill(state.arms, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    g = state.memory.g
+    return arm, q_k, q_k + params.nu * g / (params.n * g + state.N)
+
+
+@kernel
 def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
     """Learn from the loss of ``arm``; ``ask`` has p_{t,k} + gamma_t and the clock of its ask."""
+    return learned(params, state, arm, ask.info, ask.clock, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept, as in `cost_scb`."""
+    return learned(params, state, arm, ask.info, ask.clock, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, p_k_gamma: float, asked: int, note: Any, loss: float
+) -> State:
+    """Return the state after a loss, ``asked`` for at that clock; without sleepers ``note`` is
+    None."""
     n, lower, half_life = params.n, params.lower, params.half_life
     below = state.below + (loss < lower)
     counted = cut(state.usual, lower, params.cap, state.t, loss)
     x, clipped = discounting.clipped_at(state.blocks, lower, counted)  # min(x, C)
     clipped = clipped or counted < loss
-    l = state.memory.g * discounting.decayed(half_life, state.clock - ask.clock) * x
-    arms = tsallis_arms.add(state.arms, arm, l / ask.info)  # L_hat += l_hat, in the old unit
-    Z = state.Z + l * l / math.sqrt(n * ask.info) if params.tuning == PAID else 0.0
+    l = state.memory.g * discounting.decayed(half_life, state.clock - asked) * x
+    arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    if note is not None:
+        arms = tsallis_arms.charge(arms, note, l)
+    Z = 0.0
+    if params.tuning == PAID:
+        Z = state.Z + sleeping.square(l, n, p_k_gamma, note)
     # The next round: its weight, its rank m and its threshold C.
     memory, ended = discounting.advanced(state.memory, half_life)
     discounting.inserted(state.blocks, counted, ended, lower)

@@ -8,17 +8,17 @@ docs/theory/forgetting.md; sums, C and eta are in units of 2^e. This algorithm i
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unbounded.core import discounting
-from unbounded.core.arrays import Count, Round, Size, close, require
+from unbounded.core.arrays import Count, Round, Size, Vector, close, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
 from unbounded.core.scaled import ldexp
-from unbounded.core.simplex import shannon_arms
+from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
-from unbounded.learners.spec import Ask
+from unbounded.learners.spec import Ask, SideAsk
 
 
 class Params(NamedTuple):
@@ -62,12 +62,48 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 
 
 @kernel
+def distribution_with(params: Params, state: State, side: Vector, q: Vector) -> None:
+    """Fill ``q`` with p_t on the available arms."""
+    peak = state.blocks.peak
+    eta = math.sqrt(params.iota / (params.n * state.N)) / peak if peak > 0.0 else 0.0
+    shannon_arms.fill_available(state.arms, eta, side, q)
+
+
+@kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw k_t from q_t, p_t on the available arms; the ask_info is q_{t,k} + gamma_t."""
+    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.N))
+    distribution_with(params, state, side, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    return arm, q_k, q_k + gamma
+
+
+@kernel
 def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
     """Learn from the loss of ``arm``; ``ask`` has p_{t,k} + gamma_t and the clock of its ask."""
+    return learned(params, state, arm, ask.info, ask.clock, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept, as in `cost_scb_ix`."""
+    return learned(params, state, arm, ask.info, ask.clock, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, p_k_gamma: float, asked: int, note: Any, loss: float
+) -> State:
+    """Return the state after a loss, ``asked`` for at that clock; without sleepers ``note`` is
+    None."""
     n, lower, half_life, arms = params.n, params.lower, params.half_life, state.arms
     x, clipped = discounting.clipped_at(state.blocks, lower, loss)  # min(x, C)
-    l = state.memory.g * discounting.decayed(half_life, state.clock - ask.clock) * x
-    shannon_arms.add(arms, arm, l / ask.info)  # L_hat += l_hat, in the old unit
+    l = state.memory.g * discounting.decayed(half_life, state.clock - asked) * x
+    shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    if note is not None:
+        shannon_arms.charge(arms, note, l)
     # The next round: its weight and its threshold C.
     memory, ended = discounting.advanced(state.memory, half_life)
     discounting.inserted(state.blocks, loss, ended, lower)

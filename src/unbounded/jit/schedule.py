@@ -212,6 +212,7 @@ if hasattr(os, "register_at_fork"):
     )
 
 _steps: dict[Any, Code] = {}  # by the algorithm's spec
+_side_steps: dict[Any, Code] = {}  # those with side information
 
 
 def steps_of(
@@ -232,6 +233,23 @@ def steps_of(
             worker=Worker(declared, settings),
         )  # fmt: skip
     return _steps[spec]
+
+
+def side_steps_of(
+    cls: type, spec: Any, arguments: Mapping[str, Any], entries: Callable[[Any], Any]
+) -> Code:
+    """Return the steps of a learner's class with side information."""
+    if spec not in _side_steps:
+        declared, settings = declaring(cls), dict(arguments)
+
+        def warm_up() -> None:
+            declared(**settings, seed=0)._warm_up_with()
+
+        _side_steps[spec] = Code(
+            f"{spec.name} with side information", warm_up, spec.seconds_to_compile,
+            compiled=entries(spec), worker=Worker(declared, settings, with_side=True),
+        )  # fmt: skip
+    return _side_steps[spec]
 
 
 def declaring(cls: type) -> Any:

@@ -22,6 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import unbounded.settings as settings
 from unbounded.io import HAS_LOCKS
 from unbounded.jit.cache import can_cache
 from unbounded.jit.files import cache_directory, lock_file
@@ -40,12 +41,20 @@ main(*sys.argv[1:])
 """
 
 
-def main(module: str, name: str) -> None:
-    """Make a learner of this class, compiled; its settings are a line of JSON from stdin."""
+def main(module: str, name: str, with_side: str = "") -> None:
+    """Make a learner of this class, compiled; its settings are a line of JSON from stdin.
+
+    Anything for ``with_side`` compiles its steps with side information instead.
+    """
     faulthandler.dump_traceback_later(_MOST, exit=True)
     arguments = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    getattr(import_module(module), name)(**arguments, seed=0)
+    made = getattr(import_module(module), name)
+    if not with_side:
+        made(**arguments, seed=0)
+    else:
+        settings.jit = "auto"  # its other steps need not be compiled
+        made(**arguments, seed=0)._with_side.compile()
 
 
 def _end_with_parent() -> None:
@@ -72,8 +81,9 @@ class Child(NamedTuple):
 class Worker:
     """Starts the process that compiles a class of learners; ``arguments`` make one of them."""
 
-    def __init__(self, cls: type, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, cls: type, arguments: Mapping[str, Any], *, with_side: bool = False) -> None:
         self._cls, self._arguments = cls, arguments
+        self._extra = ["with_side"] if with_side else []
 
     def can_start(self) -> bool:
         """Return whether another process can import the class and cache its code."""
@@ -115,7 +125,7 @@ class Worker:
             with ExitStack() as on_error:
                 errors = on_error.enter_context(tempfile.TemporaryFile())
                 process = subprocess.Popen(
-                    [*command, self._cls.__module__, self._cls.__name__],
+                    [*command, self._cls.__module__, self._cls.__name__, *self._extra],
                     stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors,
                     env=os.environ | {"UNBOUNDED_JIT": "always"},
                     pass_fds=[lock.fileno()] if HAS_LOCKS else [],
@@ -129,7 +139,8 @@ class Worker:
 
     def _take(self) -> IO[bytes]:
         """Take the lock of the process that compiles."""
-        name = f"{self._cls.__module__}.{self._cls.__name__}.worker.lock"
+        parts = [self._cls.__module__, self._cls.__name__, *self._extra, "worker.lock"]
+        name = ".".join(parts)
         return lock_file((cache_directory() or Path()) / name)
 
 

@@ -16,14 +16,24 @@ from numpy.typing import ArrayLike
 
 from unbounded.core.arrays import Vector
 from unbounded.jit.interpreter import interpreted
-from unbounded.jit.schedule import steps_of
+from unbounded.jit.schedule import Code, side_steps_of, steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.bandit_steps import entries
+from unbounded.learners.available import mask_of
+from unbounded.learners.bandit_steps import entries, side_entries
 from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.seeds import Seed
-from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, BanditSpec
+from unbounded.learners.spec import (
+    ASKED,
+    DRAWN,
+    FIRST_WORD,
+    RING,
+    TOLD,
+    WORDS,
+    BanditSpec,
+    SideAsk,
+)
 from unbounded.learners.tickets import Choice
-from unbounded.validation import checked_loss, checked_losses
+from unbounded.validation import ArgumentTypeError, checked_loss, checked_losses
 
 __all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
 
@@ -77,6 +87,9 @@ class Learner(AskTell[Choice]):
         "loss_range": "(float, float)\n"
         "    Losses outside of it are clipped to it, and counted in ``clipped``.",
     }  # fmt: skip
+    _side_steps: Code | None = None  # those with side information, once there was some
+    _plain_ask: Callable[..., Any]  # beside them
+    _plain_tell: Callable[..., Any]
     _remedy = ""  # where one huge loss spoils the scale: what to do about such {}
     _instead: ClassVar[tuple[str, str] | None] = None  # who ignores them, given a lower bound
 
@@ -111,12 +124,21 @@ class Learner(AskTell[Choice]):
             return True
         self._ask, self._tell = self._ask_interpreted, self._tell_interpreted
         self._look, self._scale = steps.interpreted.look, steps.interpreted.scale
+        self._tell_both_ways()
         return False
 
     def _use_compiled(self) -> None:
         self._ask, self._tell, self._look, self._scale, counting = self._steps.compiled
         if self._counts:
             self._ask = counting
+        self._tell_both_ways()
+
+    def _tell_both_ways(self) -> None:
+        """From the first ask with side information on, look which way a tell goes, and let all
+        steps take the lock: interpreted ones with side information put another buffer in place."""
+        if self._side_steps is not None:
+            self._plain_ask, self._ask = self._ask, self._ask_locked
+            self._plain_tell, self._tell = self._tell, self._tell_either
 
     def _ask_interpreted(self, _: Vector) -> tuple[int, float, Any, int]:
         with self._lock:
@@ -138,6 +160,29 @@ class Learner(AskTell[Choice]):
                 self._tell(self._buffer, arm, ask_info, number, loss)
             else:
                 self._on_a_copy(self._steps.interpreted.tell, arm, ask_info, number, loss)
+
+    def _ask_locked(self, _: Vector) -> Any:
+        with self._lock:
+            return self._plain_ask(self._buffer)
+
+    def _tell_either(self, _: Vector, arm: int, record: Any, number: int, loss: Any) -> None:
+        with self._lock:
+            steps = self._with_side
+            if not isinstance(record, SideAsk):
+                self._plain_tell(self._buffer, arm, record, number, loss)
+            elif steps.ready:
+                steps.compiled.tell(self._buffer, arm, *record, number, loss)
+            else:
+                self._on_a_copy(steps.interpreted.tell, arm, *record, number, loss, of=steps)
+
+    def _warm_up_with(self) -> None:
+        """Run every compiled step with side information once."""
+        ask, tell, look = self._with_side.compiled
+        self._draw_words()
+        side, note = np.ones(self.n_arms), np.empty(self.spec.note_size(self._params))
+        look(self._buffer, side, np.empty(self.n_arms))
+        arm, _, info, clock, number = ask(self._buffer, side, note)
+        tell(self._buffer, arm, info, clock, note, number, max(0.0, self._least))
 
     def _warm_up(self) -> None:
         """Run every compiled step once."""
@@ -161,12 +206,22 @@ class Learner(AskTell[Choice]):
 
     # ------------------------------------------------------------------ playing
 
-    def ask(self) -> Choice:
+    def ask(self, *, available: ArrayLike | None = None) -> Choice:
         """Choose an arm.
 
         The ticket goes back with the loss. Several may be outstanding, unless the algorithm says
         otherwise.
+
+        Parameters
+        ----------
+        available : array_like, optional
+            The arms that can be chosen now: a boolean mask, or indices; all of them by default
+            (docs/guide/arms.md).
         """
+        if available is not None:
+            side = self._side(available)
+            if side is not None:
+                return self._ask_with(side)
         if not self._delayed:
             return self._ask_alone()
         record = self._ask(self._buffer)
@@ -185,6 +240,48 @@ class Learner(AskTell[Choice]):
             record = self._ask(self._buffer)
             arm, probability, _, number = record
             self._records[number] = record
+            return Choice(arm, probability, number, self._identity)
+
+    def _side(self, available: ArrayLike) -> Vector | None:
+        """Return a mask as kernels take it, or None if all arms are available."""
+        if self.spec.update_with is None:
+            raise ArgumentTypeError(
+                "available",
+                f"is for learners with a rule for arms that sleep, as CostSCB, CostSCBIX and "
+                f"AdaINF have one: none is known for {self.spec.name} with these settings",
+            )
+        mask = mask_of(available, self.n_arms)
+        return None if mask.all() else mask
+
+    @property
+    def _with_side(self) -> Code:
+        """The steps with side information."""
+        if self._side_steps is None:
+            self._side_steps = side_steps_of(
+                type(self), self._variant, self._settings, side_entries
+            )
+            self._tell_both_ways()
+        return self._side_steps
+
+    def _ask_with(self, side: Vector) -> Choice:
+        """Choose an arm, given side information."""
+        if self._forked:
+            self._reject_fork()
+        note = np.empty(self.spec.note_size(self._params))
+        with self._lock:
+            steps = self._with_side
+            if not self._delayed:
+                self._reject_second()
+            arm = -1
+            while arm < 0:  # another thread may take the last word
+                self._draw_words()
+                if steps.ready:
+                    found = steps.compiled.ask(self._buffer, side, note)
+                else:
+                    found = self._on_a_copy(steps.interpreted.ask, side, note, of=steps)
+                arm, number = int(found[0]), int(found[4])
+            probability, info, clock = float(found[1]), float(found[2]), int(found[3])
+            self._records[number] = arm, probability, SideAsk(info, clock, note), number
             return Choice(arm, probability, number, self._identity)
 
     def _draw_words(self) -> None:
@@ -327,10 +424,18 @@ class Learner(AskTell[Choice]):
         """The number of arms."""
         return int(self._params.n)
 
-    def probabilities(self) -> Vector:
-        """Return the distribution that the next `ask` samples from, an array of shape (n_arms,)."""
+    def probabilities(self, *, available: ArrayLike | None = None) -> Vector:
+        """Return the distribution that the next `ask` samples from, an array of shape (n_arms,).
+
+        With ``available``, the one that it samples from if that is given.
+        """
         q = np.empty(self.n_arms)
-        self._look(self._buffer, q)
+        side = None if available is None else self._side(available)
+        if side is None:
+            self._look(self._buffer, q)
+        else:
+            steps = self._with_side
+            (steps.compiled if steps.ready else steps.interpreted).look(self._buffer, side, q)
         return q
 
     @property
@@ -382,10 +487,13 @@ class Learner(AskTell[Choice]):
 
     def _kept(self, record: tuple[Any, ...]) -> list[Any]:
         arm, probability, ask_info, _ = record
+        if isinstance(ask_info, SideAsk):
+            info, clock, note = ask_info
+            return [arm, probability, info, clock, documents.encoded(note)]
         return [arm, probability, *(ask_info if self.spec.clocked else [ask_info])]
 
     def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
-        arm, probability, ask_info, *clock = kept
+        arm, probability, ask_info, *clock = kept[:4]
         documents.whole_number(arm, self.n_arms)
         if not (type(probability) is type(ask_info) is float and _LEAST <= probability <= 1.0):
             raise ValueError(f"choice {number} has probability {probability!r}")
@@ -393,13 +501,26 @@ class Learner(AskTell[Choice]):
         ours = self.spec.module.partition(".")[0] == "unbounded"
         if not (probability if ours else -_MOST_ASK_INFO) <= ask_info <= _MOST_ASK_INFO:
             raise ValueError(f"choice {number} remembers {ask_info!r}")
-        if self.spec.clocked:
+        if self.spec.clocked or len(kept) == 5:
             (asked_at,) = clock
-            documents.whole_number(asked_at, int(self._scalar("clock")) + 1)
+            latest = int(self._scalar("clock")) if self.spec.clocked else 0
+            documents.whole_number(asked_at, latest + 1)
+            if len(kept) == 5:
+                note = self._note_of(number, kept[4])
+                return arm, probability, SideAsk(ask_info, asked_at, note), number
             return arm, probability, (ask_info, asked_at), number
         if clock:
             raise ValueError(f"choice {number} remembers too much")
         return arm, probability, ask_info, number
+
+    def _note_of(self, number: int, kept: Any) -> Vector:
+        note = documents.decoded(kept)
+        if self.spec.update_with is None or note.size != self.spec.note_size(self._params):
+            raise ValueError(f"choice {number} has a note of {note.size} entries")
+        if not np.all((note >= 0.0) & (note <= 1.0)):
+            raise ValueError(f"choice {number} has a note that is not within [0, 1]")
+        _ = self._with_side  # `tell` will need them
+        return note
 
     @classmethod
     def _fewest_entries(cls, settings: Mapping[str, Any]) -> int:

@@ -17,8 +17,19 @@ from typing import Any, NamedTuple
 from unbounded.core.arrays import Vector
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.sampling import draw, fill
+from unbounded.core.simplex.sleeping import draw_noted, restrict
 from unbounded.jit.kernel import borrowed, kernel, words
-from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS, Ask, BanditSpec
+from unbounded.learners.spec import (
+    ASKED,
+    DRAWN,
+    FIRST_WORD,
+    RING,
+    TOLD,
+    WORDS,
+    Ask,
+    BanditSpec,
+    SideAsk,
+)
 
 
 class Entries(NamedTuple):
@@ -29,6 +40,14 @@ class Entries(NamedTuple):
     look: Any  # buffer, q
     scale: Any  # buffer -> float
     ask_and_count: Any  # as ask, and then the algorithm's ``asked``
+
+
+class SideEntries(NamedTuple):
+    """The same with side information, compiled."""
+
+    ask: Any  # buffer, side, note -> arm (-1: no words left), probability, info, clock, number
+    tell: Any  # buffer, arm, info, clock, note, number, loss
+    look: Any  # buffer, side, q
 
 
 @kernel
@@ -55,6 +74,21 @@ def remembering(spec: BanditSpec) -> tuple[Any, Any]:
     """Return the kernels ``(state, ask_info) -> record`` of an ask, and ``record -> `` what
     ``update`` gets of it. A record is made of plain numbers: those cross to Python fast."""
     return (_info_and_clock, _ask_of) if spec.clocked else (_info, _same)
+
+
+@kernel
+def _clock(state: Any) -> int:
+    return int(state.clock)
+
+
+@kernel
+def _no_clock(state: Any) -> int:
+    return 0
+
+
+def clock_of(spec: BanditSpec) -> Any:
+    """Return the kernel ``state -> clock``, which is 0 if the states have none."""
+    return _clock if spec.clocked else _no_clock
 
 
 @cache
@@ -100,14 +134,49 @@ def entries(spec: BanditSpec) -> Entries:
     return Entries(ask_only, *others)
 
 
+@cache
+def side_entries(spec: BanditSpec) -> SideEntries:
+    """Return the compiled entries of an algorithm with side information; made on first use."""
+    params_of, state_of, pack = spec.packing.compiled
+    act: Any = spec.act_with
+    update: Any = spec.update_with
+    distribution: Any = spec.distribution_with
+    clock = clock_of(spec)
+
+    def ask_with(owner: Any, side: Any, note: Any) -> tuple[int, float, float, int, int]:
+        buffer, side, note = borrowed(owner), borrowed(side), borrowed(note)
+        asked, state = int(buffer[ASKED]), state_of(buffer)
+        if buffer[ASKED] == buffer[DRAWN]:
+            return -1, 0.0, 0.0, 0, asked
+        buffer[ASKED] += 1.0
+        word = words(buffer)[FIRST_WORD + asked % WORDS]
+        arm, probability, ask_info = act(params_of(buffer), state, word, side, note)
+        return arm, probability, ask_info, clock(state), asked
+
+    def tell_with(
+        owner: Any, arm: int, info: float, clock: int, note: Any, number: int, loss: Any
+    ) -> None:
+        buffer, ask = borrowed(owner), SideAsk(info, clock, borrowed(note))
+        pack(buffer, update(params_of(buffer), state_of(buffer), arm, ask, loss))
+        buffer[TOLD + number % RING] = number
+
+    def look_with(owner: Any, side: Any, q: Any) -> None:
+        buffer, side, q = borrowed(owner), borrowed(side), borrowed(q)
+        distribution(params_of(buffer), state_of(buffer), side, q)
+
+    return SideEntries(*(spec.entry(step) for step in (ask_with, tell_with, look_with)))
+
+
 def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..., Any]]:
     """Make ``distribution``, ``act`` and ``scale`` for these records, as kernels of ``module``."""
     held, given = (set(getattr(record, "_fields", ())) for record in (State, Params))
     steps: dict[str, Any] = {"scale": _given_range if {"low", "high"} <= given else _no_scale}
     if "law" in held:
         steps |= {"distribution": _law_distribution, "act": _law_act}
+        steps |= {"distribution_with": _law_distribution_with, "act_with": _law_act_with}
     elif "arms" in held:
         steps |= {"distribution": _arms_distribution, "act": _arms_act}
+        steps |= {"distribution_with": _arms_distribution_with, "act_with": _arms_act_with}
     elif "best" in held:
         steps |= {"distribution": _best_distribution, "act": _best_act}
     return {name: _own(step, name, module) for name, step in steps.items()}
@@ -117,7 +186,8 @@ def _own(step: Any, name: str, module: str) -> Callable[..., Any]:
     """Make a separate kernel for each algorithm, so that each is compiled on its own."""
     found = step.__globals__
     if "arms" in step.__name__:  # `fill` and `draw` are those of the arms that the file imports
-        found = vars(sys.modules[vars(sys.modules[module])["Arms"].__module__])
+        arms = vars(sys.modules[vars(sys.modules[module])["Arms"].__module__])
+        found = found | {name: arms[name] for name in ("fill", "draw")}
     copy = FunctionType(step.__code__, found, name)
     copy.__module__, copy.__doc__ = module, step.__doc__
     return kernel(copy)
@@ -142,6 +212,36 @@ def _arms_distribution(params: Any, state: Any, q: Vector) -> None:
 def _arms_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
     """Draw an arm; the ask_info is its probability."""
     arm, q_k = draw(state.arms, word)
+    return arm, q_k, q_k
+
+
+def _law_distribution_with(params: Any, state: Any, side: Vector, q: Vector) -> None:
+    """Fill ``q`` with the law, restricted to the available arms."""
+    fill(state.law, q)
+    restrict(side, q)
+
+
+def _law_act_with(
+    params: Any, state: Any, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw an available arm from the law; the ask_info is its probability among them."""
+    fill(state.law, note[: params.n])
+    arm, q_k = draw_noted(side, note, word)
+    return arm, q_k, q_k
+
+
+def _arms_distribution_with(params: Any, state: Any, side: Vector, q: Vector) -> None:
+    """Fill ``q`` with the distribution of the arms, restricted to the available ones."""
+    fill(state.arms, q)
+    restrict(side, q)
+
+
+def _arms_act_with(
+    params: Any, state: Any, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw an available arm; the ask_info is its probability among them."""
+    fill(state.arms, note[: params.n])
+    arm, q_k = draw_noted(side, note, word)
     return arm, q_k, q_k
 
 

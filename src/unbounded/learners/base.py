@@ -19,6 +19,7 @@ from numpy.random import PCG64, SeedSequence
 
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
+from unbounded.jit.schedule import Code
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments, with_sections
 from unbounded.learners.seeds import Seed, bit_generator
@@ -105,14 +106,14 @@ class AskTell(Repeatable, Generic[T]):
         self._heard: list[tuple[str, type[Warning]]] | None = None  # where warnings go instead
         _note_alive(self)
 
-    def _on_a_copy(self, step: Callable[..., Any], *arguments: Any) -> Any:
+    def _on_a_copy(self, step: Callable[..., Any], *arguments: Any, of: Code | None = None) -> Any:
         """Run a step on a copy of the buffer, which then takes its place at once: whenever it is
-        interrupted, the step was taken or it was not."""
+        interrupted, the step was taken or it was not. It is ``of`` what is being compiled."""
         began = time.perf_counter()
         after = self._buffer.copy()
         found = step(after, *arguments)
         self._buffer = after
-        self._steps.spend(time.perf_counter() - began)
+        (of or self._steps).spend(time.perf_counter() - began)
         return found
 
     # What subclasses fill in.

@@ -16,6 +16,20 @@ update        arm, ask_info, loss -> State                           episode, as
 ``act`` changes nothing; ``update`` is the only place where t advances. Scalars of the state change
 by returning a new ``State``, vectors in place. The interactive learner and the simulator run these
 same steps.
+
+A bandit's file may also say how it learns where something is known at each ask: which arms are
+available, for example. This *side information* is one vector, ``side``, and what ``update`` needs
+of it is another, the *note*, which ``act_with`` takes.
+
+==================  ===========================================================
+optional step
+==================  ===========================================================
+distribution_with   side -> fills q_t
+act_with            word, side -> arm, probability, ask_info; fills the note
+update_with         arm, `SideAsk`, loss -> State
+==================  ===========================================================
+
+They are compiled by themselves, when they are first used.
 """
 
 from __future__ import annotations
@@ -51,6 +65,7 @@ class Spec:
     steps: ClassVar[tuple[str, ...]] = (
         "Params", "State", "init", "distribution", "act", "update",
     )  # fmt: skip
+    optional: ClassVar[tuple[str, ...]] = ()
 
     module: str  # where the algorithm is defined
     name: str = ""  # of its public class; by default, of the class that it is given to
@@ -78,6 +93,7 @@ class Spec:
         if missing:
             name = claims.get("name", cls.__name__)
             raise TypeError(f"{module} must define {', '.join(missing)} for {name}")
+        wanted += [step for step in cls.optional if step in defined and step not in claims]
         found = {step: defined[step] for step in wanted}
         return cls(module=module, **found, **claims)
 
@@ -145,6 +161,19 @@ class Ask(NamedTuple):
     clock: int  # the state's ``clock`` at the ask
 
 
+class SideAsk(NamedTuple):
+    """What a learner remembers of an ask with side information until its loss is told."""
+
+    info: float  # the ask_info that ``act_with`` returned
+    clock: int  # the state's ``clock`` at the ask; 0 if it has none
+    note: Vector  # what ``act_with`` noted, in [0, 1]
+
+
+def _mask_note(params: Any) -> int:
+    """Return the size of the note that `sleeping.draw_noted` takes."""
+    return int(params.n) + 2
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BanditSpec(Spec):
     """What the file of a bandit algorithm declares about itself.
@@ -153,9 +182,15 @@ class BanditSpec(Spec):
     ``act(params, state, word) -> (arm, probability, ask_info)``;
     ``update(params, state, arm, ask_info, loss) -> State``. The ask_info is a float; a learner with
     a ``clock`` gets an `Ask` in its place.
+
+    With side information: ``distribution_with(params, state, side, q)``;
+    ``act_with(params, state, word, side, note) -> (arm, probability, ask_info)``;
+    ``update_with(params, state, arm, side_ask, loss) -> State``. The first n entries of ``side``
+    are 1 for the arms that are available and 0 for the others.
     """
 
     steps = (*Spec.steps, "scale")
+    optional: ClassVar[tuple[str, ...]] = ("distribution_with", "act_with", "update_with")
 
     guarantee: str  # the regret bound that is claimed for it, in words
     scale: Callable[..., float]  # scale(params, state) -> float: what it now works with
@@ -169,6 +204,10 @@ class BanditSpec(Spec):
     largest_loss: float = math.inf  # the largest absolute loss that is legal
     bound: Callable[[int, int], float] | None = None  # bound(n, T): the theorem's, on mean regret
     bound_unit: Literal["scale", "range"] = "range"  # of that: largest |loss|, or max - min
+    distribution_with: Callable[..., None] | None = None
+    act_with: Callable[..., Any] | None = None
+    update_with: Callable[..., Any] | None = None  # None: it takes no side information
+    note_size: Callable[[Any], int] = _mask_note  # of its params
 
     @classmethod
     def _defaults(cls, module: str) -> dict[str, Any]:

@@ -130,18 +130,19 @@ def draw(law: Law, word: int) -> tuple[int, float]:
     """
     q, u = law.q, uniform(word)
     if q.size < LANES:
-        k = _invert(q, 0, 1, u)
+        k = invert(q, 0, 1, u)
     else:
-        lane = _invert(law.lane_sums, 0, 1, u)
+        lane = invert(law.lane_sums, 0, 1, u)
         before = 0.0
         for j in range(lane):
             before += law.lane_sums[j]
-        k = _invert(q, lane, LANES, u - before)
+        k = invert(q, lane, LANES, u - before)
     return k, q[k]
 
 
 @kernel
-def _invert(weights: Vector, first: int, step: int, u: float) -> int:
+def invert(weights: Vector, first: int, step: int, u: float) -> int:
+    """Return the first index of ``first``, ``first + step``, ... at which the sum exceeds ``u``."""
     cumulative = 0.0
     for i in range(first, weights.size, step):
         cumulative += weights[i]

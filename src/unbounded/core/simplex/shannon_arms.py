@@ -80,6 +80,38 @@ def _add(L: Vector, picture: Any, table: Any, k: int, loss: float) -> None:
 
 
 @kernel
+def charge(arms: Arms, asleep: Vector, loss: float) -> None:
+    """Let the cumulative losses of all arms that were ``asleep`` grow by ``loss`` >= 0."""
+    for k in range(arms.L.size):
+        if asleep[k] != 0.0:
+            add(arms, k, loss)
+
+
+@kernel
+def fill_available(arms: Arms, eta: float, side: Vector, q: Vector) -> None:
+    """Fill ``q`` with p at the rate ``eta``, restricted to the arms where ``side`` is 1.
+
+    Computed from the losses: the probabilities of all of these arms may have vanished.
+    """
+    _fill_available(arms.L, arms.table, eta, side, q)
+
+
+@kernel
+def _fill_available(L: Vector, table: Any, eta: float, side: Vector, q: Vector) -> None:
+    smallest = math.inf
+    for k in range(q.size):
+        q[k] = L[k] if table is None else table[RECORD * k + LOSS]
+        if side[k] != 0.0:
+            smallest = min(smallest, q[k])
+    total = 0.0
+    for k in range(q.size):
+        q[k] = math.exp(-eta * (q[k] - smallest)) if side[k] != 0.0 else 0.0
+        total += q[k]
+    for k in range(q.size):
+        q[k] /= total
+
+
+@kernel
 def rescale(arms: Arms, factor: float) -> None:
     """Multiply the cumulative losses by a power of two, often 1."""
     if factor != 1.0:

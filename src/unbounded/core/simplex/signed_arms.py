@@ -232,6 +232,73 @@ def _add_to_all(
 
 
 @kernel
+def add_with(arms: Arms, k: int, x: float, asleep: Vector, y: float) -> tuple[Arms, float]:
+    """As `add`, and add ``y``, of the sign of ``x``, to the estimates of arms that were ``asleep``.
+
+    The gap is that of all changes together, 2 S sum (r_i - r'_i)^2 / r'_i for the roots before and
+    after. Takes O(n). `solve` must follow.
+    """
+    return _add_with(arms, arms.picture, arms.tree, k, x, asleep, y)
+
+
+@kernel
+def _add_with(
+    arms: Arms, picture: Any, tree: Any, k: int, x: float, asleep: Vector, y: float
+) -> tuple[Arms, float]:
+    S, anchor, M, law, m, roots = arms[:6]
+    if tree is not None:
+        base = sampling.least(M)
+        for i in range(M.size):
+            M[i] -= base
+        if S > 0.0:
+            anchor = Anchor((picture[signed_picture.X] - base) * (0.5 / S), 1.0, 1.0, 1.0)
+    found, gap = _add_to_several(S, anchor, M, law, m, roots, k, x, asleep, y)
+    if tree is not None and S > 0.0:  # the next solve takes a picture
+        picture[signed_picture.X] = found.x * (2.0 * S)
+        picture[signed_picture.S_S] = 0.0
+        found = NO_ANCHOR
+    return Arms(S, found, M, law, m, roots, picture, tree), gap
+
+
+@subroutine
+def _add_to_several(
+    S: float, anchor: Anchor, M: Vector, law: Law, m: Vector, roots: Vector,
+    k: int, x: float, asleep: Vector, y: float,
+) -> tuple[Anchor, float]:  # fmt: skip
+    n = M.size
+    inverse = 0.5 / S if S > 0.0 else 0.0
+    mean = 0.0
+    for i in range(n):
+        change = x if i == k else asleep[i] * y
+        mean += change / n
+        roots[i] = 1.0 / (M[i] * inverse - anchor.x) if S > 0.0 else 0.0
+        M[i] += change
+    base = sampling.least(M)
+    for i in range(n):
+        M[i] -= base
+        m[i] = M[i] * inverse
+    if S == 0.0:
+        return anchor, max(0.0, mean - base)
+    found = ftrl.tsallis(m, 2.0, Anchor(-1.0, 0.0, 0.0, 0.0), law.q, law.room)
+    for i in range(n):
+        p = law.q[i]
+        new = math.sqrt(p) if p > _VANISHING else 1.0 / (m[i] - found.x)
+        roots[i] = (roots[i] - new) * ((roots[i] - new) / new)
+    return found, 2.0 * S * ftrl.total(roots, law.room)
+
+
+@kernel
+def cubes(arms: Arms, asleep: Vector) -> float:
+    """Sum of p^(3/2) over the arms that were ``asleep``."""
+    total = 0.0
+    for i in range(arms.M.size):
+        if asleep[i] != 0.0:
+            r = root(arms, i)
+            total += r * r * r
+    return total
+
+
+@kernel
 def _shift(M: Vector, k: int, x: float) -> float:
     """Add ``x`` to ``M[k]``; then subtract the minimum, which is returned, from all."""
     before = M[k]

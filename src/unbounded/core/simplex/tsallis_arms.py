@@ -95,6 +95,15 @@ def _add(L: Vector, picture: Any, table: Any, k: int, loss: float) -> tuple[floa
 
 
 @kernel
+def charge(arms: Arms, asleep: Vector, loss: float) -> Arms:
+    """Let the cumulative losses of all arms that were ``asleep`` grow by ``loss`` >= 0."""
+    for k in range(arms.L.size):
+        if asleep[k] != 0.0:
+            arms = add(arms, k, loss)
+    return arms
+
+
+@kernel
 def rescale(arms: Arms, factor: float) -> Arms:
     """Multiply the cumulative losses by a power of two, often 1."""
     if factor == 1.0:

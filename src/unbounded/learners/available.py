@@ -1,0 +1,71 @@
+"""Which arms are available at an ask: a mask, indices or names, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unbounded.core.arrays import Vector
+from unbounded.validation import ArgumentValueError, shown
+
+
+def mask_of(available: Any, n: int, names: Sequence[str] | None = None) -> Vector:
+    """Return 1.0 for each of the ``n`` arms that is available, and 0.0 for the others.
+
+    Examples
+    --------
+    >>> mask_of([True, False, True], 3).tolist(), mask_of([2, 0], 3).tolist()
+    ([1.0, 0.0, 1.0], [1.0, 0.0, 1.0])
+    >>> mask_of(["us"], 2, ["eu", "us"]).tolist()
+    [0.0, 1.0]
+    """
+    one = isinstance(available, str | bytes) or not hasattr(available, "__iter__")
+    given = available if one or isinstance(available, np.ndarray) else list(available)
+    if isinstance(given, list) and given and all(isinstance(one, str) for one in given):
+        given = _indices(given, names)
+    found = _array(given)
+    if found.ndim != 1 or found.dtype.kind not in "biu":
+        raise _wrong(f"must be a mask, indices or names of arms, got {shown(available)}")
+    if found.dtype.kind == "b":
+        if found.size != n:
+            raise _wrong(f"must have {n} entries, one for each arm, got {found.size}")
+        mask = found.astype(np.float64)
+    else:
+        outside = found[(found < 0) | (found >= n)]
+        if outside.size:
+            raise _wrong(f"must have arms in 0 .. {n - 1}, got {int(outside[0])}")
+        mask = np.zeros(n)
+        mask[found] = 1.0
+        if mask.sum() != found.size:
+            raise _wrong(f"must name each arm once, got {shown(available)}")
+    if not mask.any():
+        raise _wrong("must have at least one arm, got none: do not ask in such a round")
+    return mask
+
+
+def _array(given: Any) -> np.ndarray[Any, Any]:
+    """Return an array, of floats if that cannot be a mask, or indices."""
+    kinds = {isinstance(one, bool | np.bool_) for one in given} if isinstance(given, list) else {0}
+    if len(kinds) == 2:  # True would be arm 1
+        return np.zeros(1)
+    try:
+        found = np.asarray(given)
+    except ValueError:  # lists of several lengths
+        return np.zeros(1)
+    return found.astype(np.int64) if found.shape == (0,) else found
+
+
+def _indices(given: list[str], names: Sequence[str] | None) -> list[int]:
+    if names is None:
+        raise _wrong(f"has names, and the arms have none: got {shown(given)}")
+    places = {name: k for k, name in enumerate(names)}
+    for name in given:
+        if name not in places:
+            raise _wrong(f"must have arms among {shown(list(names))}, got {name!r}")
+    return [places[name] for name in given]
+
+
+def _wrong(what: str) -> ArgumentValueError:
+    return ArgumentValueError("available", what)
