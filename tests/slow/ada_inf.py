@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from slow.discounted import Clock, two_blocks
-from slow.formulas import Player, bisect, mixed
+from slow.formulas import Player, bisect, mixed, restricted
 
 
 def roots(L: np.ndarray, S: float) -> np.ndarray:
@@ -36,6 +36,14 @@ def gap(L: np.ndarray, S: float, k: int, x: float) -> float:
     return 2.0 * S * min(at_tau, r[k] * z**2 / (1.0 + z))
 
 
+def gap_of_all(L: np.ndarray, S: float, x: np.ndarray) -> float:
+    """<x, p> + Phi(L) - Phi(L + x), a Bregman divergence."""
+    if S == 0.0:
+        return x.mean() - x.min()
+    r, s = roots(L, S), roots(L + x, S)
+    return 2.0 * S * ((r - s) ** 2 / s).sum()
+
+
 def play(
     n: int,
     exploration: float | None = None,
@@ -51,7 +59,8 @@ def play(
     while True:
         p = roots(L, S) ** 2 if S > 0.0 else np.full(n, 1.0 / n)
         q = mixed(p, a * n / (2.0 * a * n + math.sqrt(n * t)))
-        arm, losses = yield q
+        arm, losses, *masks = yield q
+        asleep, q = restricted(q, masks)
         loss = losses[arm]
         if t > warm:
             v = loss
@@ -61,11 +70,12 @@ def play(
             if trim > 0:
                 v = max(v, min(sorted(told)[trim] if len(told) > trim else math.inf, B))
             x = (v - B) / q[arm]
-            delta = gap(L, S, arm, x)
-            w = p[arm] ** 1.5 / q[arm] ** 2
+            changes = np.where(asleep, v - B, np.eye(n)[arm] * x)
+            delta = gap_of_all(L, S, changes) if masks else gap(L, S, arm, x)
+            w = p[arm] ** 1.5 / q[arm] ** 2 + (p[asleep] ** 1.5).sum()
             W += w
             B += w / W * ((max(v, min(sorted(told)[1], B)) if robust else v) - B)
-            L[arm] += x
+            L += changes
             S += delta / (4.0 * (math.sqrt(n) - 1.0))
         told.append(loss)
         if t == warm:
@@ -87,7 +97,8 @@ def discounted(n: int, a: float, robust: bool, trim: int, h: int) -> Player:
         S = sum(v * cost for v, cost in zip(w, gaps, strict=False)) / (4.0 * (math.sqrt(n) - 1.0))
         p = roots(L, S) ** 2 if S > 0.0 else np.full(n, 1.0 / n)
         q = mixed(p, a * n / (2.0 * a * n + math.sqrt(n * N)))
-        arm, losses = yield q
+        arm, losses, *masks = yield q
+        asleep, q = restricted(q, masks)
         told.append(losses[arm])
         v = 0.0
         if t > warm:
@@ -97,14 +108,15 @@ def discounted(n: int, a: float, robust: bool, trim: int, h: int) -> Player:
             if trim > 0:
                 v = max(v, -two_blocks(down, h, trim + 1))
             u = max(v, -two_blocks(down, h, min(2, h))) if robust else v
-            weight = p[arm] ** 1.5 / q[arm] ** 2
+            weight = p[arm] ** 1.5 / q[arm] ** 2 + (p[asleep] ** 1.5).sum()
             W = 2.0 ** (-2.0 / h_B) * W + weight
             B += weight / W * u
             up.append(max(d, 0.0))
             down.append(max(-d, 0.0))
         x = v / q[arm]
-        gaps.append(gap(L, S, arm, x))
-        estimates.append(np.eye(n)[arm] * x)
+        changes = np.where(asleep, v, np.eye(n)[arm] * x)
+        gaps.append(gap_of_all(L, S, changes) if masks else gap(L, S, arm, x))
+        estimates.append(changes)
         clock.tell(abs(v))
         if t == warm:
             B = sorted(told)[(warm - 1) // 2]

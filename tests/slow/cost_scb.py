@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from slow.discounted import Clock
-from slow.formulas import Player, tsallis
+from slow.formulas import Player, restricted, tsallis
 
 
 def play(
@@ -34,12 +34,24 @@ def play(
         if max(thresholds) > 0.0:
             p = tsallis(L, rate / math.sqrt(V if tune == "scale" else W))
         gamma = implicit / (n + t)
-        arm, losses = yield p
+        arm, losses, *masks = yield p
+        asleep, q = restricted(p, masks)
         x = max(losses[arm], b) - b
         told.append(x)
-        L[arm] += min(x, C) / (p[arm] + gamma)
-        Z += min(x, C) ** 2 / math.sqrt(n * (p[arm] + gamma))
+        L += charges(min(x, C), arm, asleep, q[arm] + gamma)
+        Z += square(min(x, C), p, asleep, q[arm] + gamma)
         t += 1
+
+
+def charges(l: float, arm: int, asleep: np.ndarray, q: float) -> np.ndarray:
+    """The estimates of a round: sleepers are charged what was paid."""
+    return np.where(asleep, l, np.eye(asleep.size)[arm] * l / q)
+
+
+def square(l: float, p: np.ndarray, asleep: np.ndarray, q: float) -> float:
+    """Z of tuning B (docs/theory/sleeping.md)."""
+    total = p[~asleep].sum() ** 1.5 / math.sqrt(q) + (p[asleep] ** 1.5).sum()
+    return l * l * total / math.sqrt(p.size)
 
 
 def discounted(
@@ -59,12 +71,13 @@ def discounted(
             W = max(v * c for v, c in zip(w, C, strict=True)) ** 2
             W += sum(v * v * z for v, z in zip(w, squares, strict=False))
         p = tsallis(L, rate / math.sqrt(W)) if W > 0.0 else np.full(n, 1.0 / n)
-        arm, losses = yield p
+        arm, losses, *masks = yield p
+        asleep, q = restricted(p, masks)
         x, recent = max(losses[arm], b) - b, sorted(raw[-64:])
         raw.append(x)
         if recent and recent[len(recent) // 2] > 0.0:
             x = min(x, cap * recent[len(recent) // 2])
         clock.tell(x)
-        q = p[arm] + implicit / (n + sum(w))
-        estimates.append(np.eye(n)[arm] * min(x, C[-1]) / q)
-        squares.append(min(x, C[-1]) ** 2 / math.sqrt(n * q))
+        explored = q[arm] + implicit / (n + sum(w))
+        estimates.append(charges(min(x, C[-1]), arm, asleep, explored))
+        squares.append(square(min(x, C[-1]), p, asleep, explored))

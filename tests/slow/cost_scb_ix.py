@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from slow.cost_scb import charges
 from slow.discounted import Clock
-from slow.formulas import Player, softmax
+from slow.formulas import Player, restricted, softmax
 
 
 def play(
@@ -28,9 +29,10 @@ def play(
         eta = math.sqrt(iota / (n * t)) / C if C > 0.0 else 0.0
         gamma = 0.5 * math.sqrt(iota / (n * t))
         p = softmax(-eta * L)
-        arm, losses = yield p
+        arm, losses, *masks = yield p
+        asleep, q = restricted(p, masks)
         x = max(losses[arm], b) - b
-        L[arm] += min(x, C) / (p[arm] + gamma)
+        L += charges(min(x, C), arm, asleep, q[arm] + gamma)
         told.append(x)
         t += 1
 
@@ -44,7 +46,8 @@ def discounted(n: int, b: float, outliers: int, iota: float, h: int) -> Player:
         L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(n))
         top, root = max(v * c for v, c in zip(w, C, strict=True)), math.sqrt(iota / (n * sum(w)))
         p = softmax(-(root / top if top > 0.0 else 0.0) * L)
-        arm, losses = yield p
+        arm, losses, *masks = yield p
+        asleep, q = restricted(p, masks)
         x = max(losses[arm], b) - b
         clock.tell(x)
-        estimates.append(np.eye(n)[arm] * min(x, C[-1]) / (p[arm] + 0.5 * root))
+        estimates.append(charges(min(x, C[-1]), arm, asleep, q[arm] + 0.5 * root))

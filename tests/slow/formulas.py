@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-Player = Generator[np.ndarray, tuple[int, np.ndarray], None]
+Player = Generator[np.ndarray, tuple, None]  # is sent (arm, losses), or (arm, losses, mask)
 
 
 def bisect(increasing, low: float, high: float) -> float:
@@ -47,6 +47,13 @@ def log_barrier(L: np.ndarray, eta: float) -> np.ndarray:
 
 def mixed(p: np.ndarray, share: float) -> np.ndarray:
     return (1.0 - share) * p + share / p.size
+
+
+def restricted(p: np.ndarray, masks: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Which arms slept, by a mask of those that did not, if there is one; and p on the others."""
+    asleep = ~masks[0] if masks else np.zeros(p.size, bool)
+    awake = np.where(asleep, 0.0, p)
+    return asleep, awake / awake.sum()
 
 
 def unit(loss: float, loss_range=(0.0, 1.0)) -> float:
