@@ -104,7 +104,7 @@ def test_a_mask_of_all_arms_is_no_mask(example):
 
 
 @pytest.mark.parametrize("example", ALL)
-def test_an_arm_that_has_gone_is_told_late_and_after_a_save(example):
+def test_the_delayed_loss_of_an_arm_that_has_gone_and_after_a_save(example):
     losses, masks = losses_of("in [0, 1]", 60, 5), masks_of(60, 5)
     learner = example.make(5, seed=1)
     play(learner, losses, masks)
