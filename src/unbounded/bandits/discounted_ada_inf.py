@@ -89,7 +89,7 @@ def params_for(n: int, a: float, robust: bool, trim: int, half_life: HalfLife) -
 def init(params: Params) -> State:
     """Start without observations, with uniform q_1."""
     h = params.half_life.h
-    up = distances.new_largest(min(h, MOST_RANKS) if params.robust else 1)
+    up = distances.new_largest(highest_rank(h) if params.robust else 1)
     down = distances.new_largest(min(h, max(2, params.trim + 1)))
     first, arms = np.zeros(warm(params)), signed_arms.new_arms(params.n)
     return State(1, 0, 0, FIRST, ORIGIN, 0.0, NEVER, up, down, first, arms)
@@ -112,6 +112,11 @@ def exploring(params: Params, memory: Memory) -> float:
 def rank(memory: Memory) -> int:
     """Return m_t, which is at most h."""
     return 1 + int(min(MOST_RANKS - 1.0, _UP * math.sqrt(memory.N / memory.g)))
+
+
+def highest_rank(h: int) -> int:
+    """Return what no m_t exceeds, as N_t is at most 1.4427 h + 1."""
+    return 1 + int(min(MOST_RANKS - 1.0, _UP * math.sqrt(1.4427 * h + 2.0)))
 
 
 @kernel

@@ -192,6 +192,21 @@ def _settled(picture: Vector, tree: Vector, S: float, beta: float) -> bool:
     return total >= lazy.ACCEPTED * (heavy + picture[BOUND] * (tree[1] / heaviest(n)))
 
 
+@kernel
+def _of_rank(p: Vector, largest: Vector) -> float:
+    """Return the largest of ``p`` but ``largest.size - 1``, or 0; ``largest`` is room for them."""
+    largest[:] = 0.0
+    last = largest.size - 1
+    for value in p:
+        if value > largest[last]:
+            k = last
+            while k > 0 and largest[k - 1] < value:
+                largest[k] = largest[k - 1]
+                k -= 1
+            largest[k] = value
+    return largest[last]
+
+
 @subroutine
 def anchor(
     picture: Vector, tree: Vector, M: Vector, S: float, beta: float,
@@ -207,17 +222,17 @@ def anchor(
     start = min(-1.0, max(-math.sqrt(n), (picture[X] - base) * inverse))
     found = tsallis(m, 2.0, Anchor(start, 0.0, 0.0, 0.0), p, lanes)
     nearest, cut = -found.x, 0.0  # of those who do not lead, in units of 2 S; leaders have p > cut
+    most = _of_rank(p, picture[LIST : LIST + _FIRST + 1])
     for _ in range(_FARTHEST):
-        wider, ahead = 1.0 / (4.0 * nearest * nearest), 0
-        for i in range(n):
-            ahead += p[i] > wider
-        if ahead > _FIRST:
+        wider = 1.0 / (4.0 * nearest * nearest)
+        if most > wider:  # too many would lead
             break
         nearest, cut = 2.0 * nearest, wider
     x, g = found.x * (2.0 * S), nearest * (2.0 * S) / (ROOM_TO_FALL - _LEAN)
     c = x - _LEAN * g
     picture[COUNT] = 0.0
     picture[LIST:] = 0.0
+    units = heaviest(n)
     for i in range(n):
         if cut > 0.0 and p[i] > cut:
             append(picture, i, M[i])
@@ -226,7 +241,7 @@ def anchor(
             u = g / (M[i] - c)
             m[i] = u
             p[i] = u * u
-            tree[n + i] = weight_of(u, n)
+            tree[n + i] = weight_of(u, units)
     lazy.gather(picture[MOMENTS : MOMENTS + lazy.ROOM], p, m, lanes)
     grow(tree, M)
     picture[CENTER] = c

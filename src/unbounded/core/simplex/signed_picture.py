@@ -163,14 +163,14 @@ def move(
         if after - c >= g:
             v = g / (after - c)
             exchange_one(picture, u, v)
-            weight = weight_of(v, n)
+            weight = weight_of(v, heaviest(n))
         else:
             exchange_one(picture, u, 0.0)
             append(picture, k, after)
     elif after - c >= room * g:
         v = g / (after - c)
         exchange_one(picture, 0.0, v)
-        weight = weight_of(v, n)
+        weight = weight_of(v, heaviest(n))
         last = int(picture[COUNT]) - 1
         for part in (ARM, LOSS, ROOT):
             picture[part + slot] = picture[part + last]
@@ -184,9 +184,9 @@ def move(
 
 
 @kernel
-def weight_of(u: float, n: int) -> float:
-    """u^2 in units of 1 / heaviest, rounded up."""
-    return max(1.0, math.ceil(u * u * heaviest(n)))
+def weight_of(u: float, units: float) -> float:
+    """u^2 in units of 1 / ``units``, rounded up; ``units`` is `heaviest` of all arms."""
+    return max(1.0, math.ceil(u * u * units))
 
 
 @kernel
