@@ -26,6 +26,7 @@ lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/snippets.py
 	$(BIN)/python docs/style_check.py docs src tests
 
 format: .venv/.lint

@@ -140,3 +140,39 @@ def test_whoever_gets_ada_inf_is_told_what_rare_huge_losses_mean_to_it() -> None
         assert found.name == "AdaINF"
         assert any("robust=False" in caveat for caveat in found.caveats)
     assert not any("robust" in caveat for caveat in recommend(lower=0.0).caveats)
+
+
+REWARDS = ({}, {"best_reward": 5.0}, {"range": (-3.0, 5.0)})
+
+
+@pytest.mark.parametrize("known", REWARDS, ids=lambda known: "".join(known) or "nothing")
+def test_rewards_are_spoken_of_as_rewards_and_get_the_learner_for_the_same_losses(known) -> None:
+    losses = {"best_reward": {"lower": -5.0}, "range": {"range": (-5.0, 3.0)}}
+    for name in known:
+        asked = losses[name]
+        for flags in product((False, True), repeat=len(FLAGS)):
+            more = dict(zip(FLAGS, flags, strict=True))
+            found, same = recommend(**known, **more, reward=True), recommend(**asked, **more)
+            assert found.name == same.name
+            assert "loss" not in " ".join(found.why + found.caveats)
+            assert "reward=" in str(found)
+            told = {**found.settings, "lower": -found.settings.get("best_reward", 0.0)}
+            told.pop("best_reward", None)
+            assert {"lower": 0.0, **same.settings} == {**told, "lower": told["lower"] + 0.0} or (
+                told["lower"] == same.settings.get("lower")
+            )
+    for mdp in (False, True):
+        text = str(recommend(reward=True, mdp=mdp, changing=True))
+        assert "losses" not in text
+        assert "losses" in str(recommend(mdp=mdp, changing=True))  # the control
+
+
+def test_a_bound_of_the_wrong_sign_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"lower=3.0 .* best_reward=-3.0"):
+        recommend(reward=True, lower=3.0)
+
+
+def test_it_is_readable_where_it_is_shown() -> None:
+    found = recommend(lower=0.0)
+    assert repr(found) == str(found)
+    assert repr(found).startswith("CostSCB(n_arms, lower=0.0)\n  because")

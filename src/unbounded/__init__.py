@@ -6,6 +6,18 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from unbounded import adapters as adapters
+    from unbounded import adversaries as adversaries
+    from unbounded import bandits as bandits
+    from unbounded import bounds as bounds
+    from unbounded import durable as durable
+    from unbounded import experiments as experiments
+    from unbounded import extend as extend
+    from unbounded import mdps as mdps
+    from unbounded import report as report
+    from unbounded import settings as settings
+    from unbounded import testing as testing
+    from unbounded import worlds as worlds
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
     from unbounded.bandits.ada_inf import AdaINF

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Generic, Literal, SupportsIndex, TypeVar, overload
 
 from unbounded import bandits, mdps
 from unbounded.learners.bandit import Learner
@@ -21,8 +21,11 @@ FORGET = ("AdaINF", "CostSCB", "CostSCBIX", "CostSCBRL")  # learners with a half
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
 
-@dataclass(frozen=True)
-class Recommendation:
+L = TypeVar("L", bound=Learner | MDPLearner)
+
+
+@dataclass(frozen=True, repr=False)
+class Recommendation(Generic[L]):
     """A learner to take, and the reasons.
 
     Attributes
@@ -35,6 +38,8 @@ class Recommendation:
         Reasons, one sentence each.
     caveats : tuple of str
         Where it could be wrong, and which regret bounds are not known.
+    reward : bool
+        Whether it is for rewards, which are told as ``tell(choice, reward=...)``.
 
     Examples
     --------
@@ -50,9 +55,10 @@ class Recommendation:
     settings: Mapping[str, Any]
     why: tuple[str, ...]
     caveats: tuple[str, ...] = ()
+    reward: bool = False
 
     @property
-    def learner(self) -> partial[Learner | MDPLearner]:
+    def learner(self) -> partial[L]:
         """Make the learner. Call it with the remaining arguments, as ``n_arms`` and ``seed``."""
         found: Mapping[str, Any] = {**bandits.algorithms(), **mdps.algorithms()}
         return partial(found[self.name], **self.settings)
@@ -61,12 +67,45 @@ class Recommendation:
         sizes = ["layers", "n_actions"] if self.name in mdps.algorithms() else ["n_arms"]
         told = [f"{name}={value!r}" for name, value in self.settings.items()]
         lines = [f"{self.name}({', '.join(sizes + told)})"]
+        lines += ["  tell rewards as they are: tell(..., reward=...)"] * self.reward
         lines += [f"  because {reason}" for reason in self.why]
         return "\n".join(lines + [f"  caveat: {warning}" for warning in self.caveats])
 
+    __repr__ = __str__
 
+
+@overload
 def recommend(
     *,
+    reward: bool = False,
+    lower: float | None = None,
+    best_reward: float | None = None,
+    range: tuple[float, float] | None = None,
+    outliers: bool = False,
+    delayed: bool = False,
+    high_probability: bool = False,
+    all_losses: bool = False,
+    n_arms: int | None = None,
+    mdp: Literal[False] = False,
+    changing: SupportsIndex | bool = False,
+) -> Recommendation[Learner]: ...
+@overload
+def recommend(
+    *,
+    reward: bool = False,
+    lower: float | None = None,
+    best_reward: float | None = None,
+    range: tuple[float, float] | None = None,
+    outliers: bool = False,
+    delayed: bool = False,
+    high_probability: bool = False,
+    all_losses: bool = False,
+    mdp: Literal[True],
+    changing: SupportsIndex | bool = False,
+) -> Recommendation[MDPLearner]: ...
+def recommend(
+    *,
+    reward: bool = False,
     lower: float | None = None,
     best_reward: float | None = None,
     range: tuple[float, float] | None = None,
@@ -77,17 +116,19 @@ def recommend(
     n_arms: int | None = None,
     mdp: bool = False,
     changing: SupportsIndex | bool = False,
-) -> Recommendation:
-    """Say which learner to take, and why, from what is known of the losses.
+) -> Recommendation[Any]:
+    """Say which learner to take, and why, from what is known of the losses or rewards.
 
     What is not known need not be given: ``recommend()`` assumes nothing.
 
     Parameters
     ----------
+    reward : bool
+        Whether larger is better: ``range`` is then of rewards, and the answer speaks of them.
     lower : float, optional
         A lower bound that losses actually approach: 0 for seconds.
     best_reward : float, optional
-        Instead of ``lower``, for rewards: the largest one possible.
+        Instead of ``lower``, for rewards: the largest one possible. It implies ``reward``.
     range : (float, float), optional
         Between which two numbers every loss lies, if that is certain.
     outliers : bool
@@ -133,7 +174,7 @@ def recommend(
     """
     flags = {
         "outliers": outliers, "delayed": delayed, "high_probability": high_probability,
-        "all_losses": all_losses, "mdp": mdp,
+        "all_losses": all_losses, "mdp": mdp, "reward": reward,
     }  # fmt: skip
     for name, flag in flags.items():
         checked_flag(name, flag)
@@ -144,12 +185,51 @@ def recommend(
         known["lower"] = checked_loss("lower", lower)
     if best_reward is not None:
         known["best_reward"] = checked_loss("best_reward", best_reward)
+        reward = True
     if len(known) + (range is not None) > 1:
         raise ValueError("lower, best_reward and range say the same in three ways: give one")
+    if reward and lower is not None:
+        raise ValueError(f"lower={lower!r} is of losses: for rewards say best_reward={-lower!r}")
     least: dict[str, float] = {}
     if range is not None:
         range = checked_range("range", range)
-        least["lower"] = range[0]
+        least = {"best_reward": range[1]} if reward else {"lower": range[0]}
+        range = (0.0 - range[1], 0.0 - range[0]) if reward else range
+    found = _found(
+        known, least, range, outliers=outliers, delayed=delayed, n_arms=n_arms, mdp=mdp,
+        high_probability=high_probability, all_losses=all_losses, changing=changing,
+    )  # fmt: skip
+    return _in_rewards(found) if reward else found
+
+
+_OF_REWARDS = {  # in this order
+    "a lower bound on the losses": "the largest possible reward",
+    "losses do not come near their lower bound": "rewards do not come near the largest possible",
+    "losses far below the others": "rewards far above the others",
+    "rare huge losses": "rare hugely negative rewards",
+    "huge losses": "hugely negative rewards",
+    "losses": "rewards",
+}
+
+
+def _in_rewards(found: Recommendation[Any]) -> Recommendation[Any]:
+    """Say the same of rewards."""
+
+    def reworded(text: str) -> str:
+        for loss, reward in _OF_REWARDS.items():
+            text = text.replace(loss, reward)
+        return text
+
+    why, caveats = map(reworded, found.why), map(reworded, found.caveats)
+    return replace(found, why=tuple(why), caveats=tuple(caveats), reward=True)
+
+
+def _found(
+    known: Mapping[str, float], least: Mapping[str, float], range: tuple[float, float] | None, *,
+    outliers: bool, delayed: bool, high_probability: bool, all_losses: bool, n_arms: int | None,
+    mdp: bool, changing: int,
+) -> Recommendation[Any]:  # fmt: skip
+    """Return the learner for losses with these bounds, ``least`` in place of a range."""
     many = n_arms is not None and checked_count("n_arms", n_arms) > MANY_ARMS
     if mdp:
         if n_arms is not None:
@@ -183,7 +263,9 @@ def recommend(
     return _forgetting(found, changing, n_arms) if changing else found
 
 
-def _forgetting(found: Recommendation, changing: int, n_arms: int | None) -> Recommendation:
+def _forgetting(
+    found: Recommendation[Any], changing: int, n_arms: int | None
+) -> Recommendation[Any]:
     """Add a half-life, where the learner takes one; ``changing`` is 1 if no number is known."""
     if found.name not in FORGET:
         caveat = "it does not forget: no learner that does is known for these settings"
@@ -207,11 +289,11 @@ def _forgetting(found: Recommendation, changing: int, n_arms: int | None) -> Rec
 
 def _take(
     name: str, settings: Mapping[str, Any], why: tuple[str, ...], *caveats: str | Literal[False]
-) -> Recommendation:
+) -> Recommendation[Any]:
     return Recommendation(name, dict(settings), why, tuple(one for one in caveats if one))
 
 
-def _for_mdps(known: Mapping[str, float], outliers: bool, delayed: bool) -> Recommendation:
+def _for_mdps(known: Mapping[str, float], outliers: bool, delayed: bool) -> Recommendation[Any]:
     state, one_by_one = "choices change a state", delayed and ONE_BY_ONE
     if known:
         least = "a lower bound on the losses is known: no exploration, and any number of episodes"
@@ -223,7 +305,7 @@ def _for_mdps(known: Mapping[str, float], outliers: bool, delayed: bool) -> Reco
     return _take("SCBRL", {}, why, explores, UNPROVED, SLOW, clip, one_by_one)
 
 
-def _unsure(found: Recommendation, high_probability: bool) -> Recommendation:
+def _unsure(found: Recommendation[Any], high_probability: bool) -> Recommendation[Any]:
     """Add that nothing better is known, if regret must be bounded with high probability."""
     caveat = ("no high-probability regret bound is known for these settings",)
     caveats = found.caveats + caveat * high_probability
@@ -232,7 +314,7 @@ def _unsure(found: Recommendation, high_probability: bool) -> Recommendation:
 
 def _for_all_losses_of_mdps(
     _: Mapping[str, float], outliers: bool, delayed: bool
-) -> Recommendation:
+) -> Recommendation[Any]:
     why = (
         "choices change a state",
         "the losses of all states and actions are seen: only where they lead is explored",
@@ -243,12 +325,12 @@ def _for_all_losses_of_mdps(
     return _take("APOMVP", settings, why, unproved, outliers and SPOILT, delayed and ONE_BY_ONE)
 
 
-def _for_all_losses(outliers: bool) -> Recommendation:
+def _for_all_losses(outliers: bool) -> Recommendation[Any]:
     why = "the losses of all arms are seen: nothing has to be explored"
     return _take("AdaHedge", {}, (why,), outliers and SPOILT)
 
 
-def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
+def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation[Any]:
     reason = "its realized regret is bounded, not only the mean of it"
     if known:
         why = ("a lower bound on the losses is known: the smaller bound", reason)
@@ -257,7 +339,7 @@ def _sure(known: Mapping[str, float], outliers: bool) -> Recommendation:
     return _take("SCBIX", {}, ("nothing is known of the losses", reason), outliers and SPOILT)
 
 
-def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation:
+def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation[Any]:
     why = "a lower bound on the losses is known: nothing is spent on finding out the scale"
     if not outliers:
         caveat = "if losses do not come near their lower bound, take SCB or AdaINF"
@@ -267,7 +349,7 @@ def _for_costs(known: Mapping[str, float], outliers: bool) -> Recommendation:
     return _take("CostSCB", {**known, "outliers": "sqrt"}, (why, usual), caveat)
 
 
-def _for_a_range(known: tuple[float, float], delayed: bool, many: bool) -> Recommendation:
+def _for_a_range(known: tuple[float, float], delayed: bool, many: bool) -> Recommendation[Any]:
     why, settings = "the range is known for certain", {"loss_range": known}
     caveat = "losses outside of the range are clipped: look at learner.clipped"
     if delayed or many:
@@ -278,7 +360,7 @@ def _for_a_range(known: tuple[float, float], delayed: bool, many: bool) -> Recom
     return _take("TsallisINFRV", settings, (why, reason), caveat, less)
 
 
-def _for_anything(outliers: bool) -> Recommendation:
+def _for_anything(outliers: bool) -> Recommendation[Any]:
     why = "nothing is known of the losses, and nothing has to be: not scale, not offset"
     # "Catastrophic arm" in docs/results/index.md: six times the regret of the uniform learner.
     rare = (

@@ -68,15 +68,24 @@ class ScaleFreeSelect(Repeatable, OperatorSelectionScheme):
         self._settings = dict(settings or {})
         self._coupling = coupling
         self.pairs = [(int(d), int(r)) for d, r in np.argwhere(self.op_coupling)]
-        self.learner: Learner | None = None  # it is made at the first call
+        self._made: Learner | None = None  # at the first call
         self._choice: Choice | None = None
         self._before = math.nan
 
+    @property
+    def learner(self) -> Learner:
+        """The learner, which the first call makes."""
+        if self._made is None:
+            raise AttributeError(
+                "the learner is made at the first call, with the generator of ALNS"
+            )
+        return self._made
+
     def __call__(self, rng: Generator, best: Any, curr: Any) -> tuple[int, int]:
         """Choose a destroy and a repair operator."""
-        if self.learner is None:
+        if self._made is None:
             seed = int(rng.integers(2**63))
-            self.learner = self._class(n_arms=len(self.pairs), seed=seed, **self._settings)
+            self._made = self._class(n_arms=len(self.pairs), seed=seed, **self._settings)
         if self._choice is not None:  # an operator raised, and nothing is known of the pair
             self.learner.forget(self._choice)
         self._before = curr.objective()
@@ -98,7 +107,6 @@ class ScaleFreeSelect(Repeatable, OperatorSelectionScheme):
                 "large finite objective"
             )
         delta = float(min(max(after - self._before, -_MOST), _MOST))
-        assert self.learner is not None
         self.learner.tell(choice, min(delta, 0.0) if self._improvements_only else delta)
         self._choice = None
 

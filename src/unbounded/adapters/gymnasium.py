@@ -49,7 +49,9 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
     Attributes
     ----------
     layers : list of int
-        For the learner: the number of states in each layer. ``action_space.n`` is its other size.
+        For the learner: the number of states in each layer.
+    n_actions : int
+        For the learner: the number of actions.
 
     Examples
     --------
@@ -78,7 +80,7 @@ class Layered(gym.Wrapper[int, int, int, int], RecordConstructorArgs):
                 f"{limit:,}: take a shorter horizon, merge states, or say most= and take a learner "
                 "that keeps only the transitions it has seen, PolicyOptimization"
             )
-        self.layers = with_end([n] * H)
+        self.layers, self.n_actions = with_end([n] * H), A
         self._layer = H
         self.observation_space = Discrete(n + 1)
         self.action_space = Discrete(A)
@@ -163,7 +165,7 @@ class LayeredEnv(gym.Env[int, int]):
             raise ValueError(f"{losses!r} looks at the learner, whom an environment does not see")
         self.mdp, self._losses = mdp, losses
         self._episodes = checked_count("episodes", episodes)
-        self.layers = list(mdp.layers.sizes)
+        self.layers, self.n_actions = list(mdp.layers.sizes), mdp.layers.n_actions
         self._allowed = mdp.allowed
         self._first = np.cumsum([0, *self.layers])
         self.observation_space = Discrete(int(self._first[-1]) + 1)
@@ -246,7 +248,7 @@ def play(
     Parameters
     ----------
     learner : MDPLearner
-        Made for ``env.layers`` and ``env.action_space.n``, or for the MDP of a `LayeredEnv`. One
+        Made for ``env.layers`` and ``env.n_actions``, or for the MDP of a `LayeredEnv`. One
         that knows of early ends (``ends=True``) is told the steps before them.
     env : LayeredEnv or Layered
     episodes, seed : int

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, SupportsIndex, overload
 
 from numpy.typing import ArrayLike
 
@@ -25,13 +25,23 @@ from unbounded.validation import checked_flag, checked_loss, checked_option, che
 
 if TYPE_CHECKING:
     import polars as pl
+    from typing_extensions import TypeVar
+
+    from unbounded.learners.bandit import Learner
+    from unbounded.learners.mdp import MDPLearner
+
+    C = TypeVar("C", Choice, Plan, default=Choice)  # what `ask` returns
+else:
+    from typing import TypeVar
+
+    C = TypeVar("C")
 
 _SYNCHRONOUS = ("normal", "full")
 _REPEATED = ("raise", "ignore")
 _AT_ONCE = 1000  # choices that are expired in one transaction
 
 
-class Durable:
+class Durable(Generic[C]):
     """A learner in a file, for many processes and restarts, that learns from each loss once.
 
     Every `ask` and `tell` is one transaction. All processes see the same order of calls and make,
@@ -75,6 +85,24 @@ class Durable:
     >>> servers.close(); directory.cleanup()
     """
 
+    @overload
+    def __init__(
+        self: Durable[Choice], path: str | os.PathLike[str], learner: Learner, *,
+        arms: Sequence[str] | None = None, synchronous: Literal["normal", "full"] = "normal",
+        timeout: float = 5.0, read_only: bool = False,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: Durable[Plan], path: str | os.PathLike[str], learner: MDPLearner, *,
+        synchronous: Literal["normal", "full"] = "normal", timeout: float = 5.0,
+        read_only: bool = False,
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self, path: str | os.PathLike[str], learner: None = None, *,
+        synchronous: Literal["normal", "full"] = "normal", timeout: float = 5.0,
+        read_only: bool = False,
+    ) -> None: ...  # fmt: skip
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -103,7 +131,7 @@ class Durable:
 
     # ------------------------------------------------------------------ playing
 
-    def ask(self, key: str | None = None) -> Any:
+    def ask(self, key: str | None = None) -> C:
         """Choose an arm, or for MDPs the policy of an episode.
 
         Parameters
@@ -121,7 +149,7 @@ class Durable:
             checks.check_key(key)
         return self._session.write(partial(self._ask, key))
 
-    def _ask(self, key: str | None, replica: Replica) -> Choice | Plan:
+    def _ask(self, key: str | None, replica: Replica) -> Any:
         store = self._session.store
         if key is not None:
             number = store.number_of(key)
@@ -232,7 +260,7 @@ class Durable:
 
     # ------------------------------------------------------------------ asyncio
 
-    async def aask(self, key: str | None = None) -> Any:
+    async def aask(self, key: str | None = None) -> C:
         """`ask`, in a thread of its own, so that the event loop does not wait.
 
         A task that is cancelled meanwhile may have asked: with a ``key`` it can ask again.
@@ -303,7 +331,11 @@ class Durable:
         """Return the ids that have not been told, oldest first."""
         return self._session.read(lambda replica: sorted(replica.waiting))
 
-    def learner(self) -> Any:
+    @overload
+    def learner(self: Durable[Choice]) -> Learner: ...
+    @overload
+    def learner(self: Durable[Plan]) -> MDPLearner: ...
+    def learner(self: Durable[Any]) -> Any:
         """Return a copy of the learner, which lives on its own."""
         return self._session.read(
             lambda replica: type(replica.learner).load(replica.learner.save())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -23,7 +23,14 @@ if TYPE_CHECKING:  # a bandit should not wait for the MDPs
     from unbounded.learners.mdp import MDPLearner
     from unbounded.simulation.mdp import MDPSimulation
 
-P = TypeVar("P", bound=Played)
+if TYPE_CHECKING:  # which has defaults from Python 3.13 on
+    from typing_extensions import TypeVar
+
+    P = TypeVar("P", bound=Played, default=Played)
+else:
+    from typing import TypeVar
+
+    P = TypeVar("P")
 
 
 class Comparison(Results, Mapping[str, P], Generic[P]):
