@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from unbounded import worlds as worlds
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
+    from unbounded.advice.cost_exp4 import CostExp4
+    from unbounded.advice.scb_exp4 import SCBExp4
     from unbounded.bandits.ada_inf import AdaINF
     from unbounded.bandits.baselines.ada_ftrl import AdaFTRL
     from unbounded.bandits.baselines.ada_hedge import AdaHedge
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "_recommend": "Recommendation, recommend",
     "_warm": "warm",
+    "advice.cost_exp4": "CostExp4",
+    "advice.scb_exp4": "SCBExp4",
     "bandits.ada_inf": "AdaINF",
     "bandits.baselines.ada_ftrl": "AdaFTRL",
     "bandits.baselines.ada_hedge": "AdaHedge",
@@ -170,12 +174,12 @@ def __dir__() -> list[str]:
 __all__ = [
     "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
-    "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostSCB", "CostSCBIX",
+    "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostExp4", "CostSCB", "CostSCBIX",
     "CostSCBRL", "DiscountedThompson", "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy",
     "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "FixedShare",
     "IndependentSCB", "LayeredMDP", "Learner", "LogThompson", "MDPAdversary", "MDPLearner",
     "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner", "PythonMDPLearner",
-    "Recommendation", "RestartingCostSCB", "RobustUCB", "ScaleWarning", "Simulation",
+    "Recommendation", "RestartingCostSCB", "RobustUCB", "SCBExp4", "ScaleWarning", "Simulation",
     "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform",
     "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
 ]  # fmt: skip

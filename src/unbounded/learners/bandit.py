@@ -539,10 +539,14 @@ class Learner(AskTell[Choice]):
         self._forgotten = int(asked - (t - 1) - len(self._records))
         if t < 1.0 or self._forgotten < 0 or self.clipped < 0:
             raise ValueError("more was told than asked")
-        q = self.probabilities()
+        q = self._distribution_now()
         if not (np.all(q >= 0.0) and abs(q.sum() - 1.0) <= _ROUNDING):
             raise ValueError("it would not play a distribution")
         self._watch_if_settled()
+
+    def _distribution_now(self) -> Vector:
+        """Return a distribution that its state determines, to check a loaded one."""
+        return self.probabilities()
 
     def _renew_stream(self, bits: PCG64) -> None:
         self._forgotten += len(self._records)

@@ -200,6 +200,7 @@ class BanditSpec(Spec):
     feedback: Literal["bandit", "full"] = "bandit"  # update takes the arm's loss, or all losses
     delayed: bool = True  # whether several asks may be outstanding
     clocked: bool = False  # whether `update` gets an `Ask`, with the state's ``clock`` of the ask
+    advised: bool = False  # whether `ask` needs the advice of experts
     translation_invariant: bool = False  # as ``scale_free``
     largest_loss: float = math.inf  # the largest absolute loss that is legal
     bound: Callable[[int, int], float] | None = None  # bound(n, T): the theorem's, on mean regret

@@ -1,0 +1,1 @@
+"""Learning with advice: experts recommend arms, and the learner finds out whom to follow."""
