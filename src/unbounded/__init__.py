@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unbounded._warm import warm
     from unbounded.advice.cost_exp4 import CostExp4
     from unbounded.advice.scb_exp4 import SCBExp4
+    from unbounded.advice.simulate import AdviceSimulation, simulate_advice
     from unbounded.bandits.ada_inf import AdaINF
     from unbounded.bandits.baselines.ada_ftrl import AdaFTRL
     from unbounded.bandits.baselines.ada_hedge import AdaHedge
@@ -88,6 +89,7 @@ _NAMES = {
     "_warm": "warm",
     "advice.cost_exp4": "CostExp4",
     "advice.scb_exp4": "SCBExp4",
+    "advice.simulate": "AdviceSimulation, simulate_advice",
     "bandits.ada_inf": "AdaINF",
     "bandits.baselines.ada_ftrl": "AdaFTRL",
     "bandits.baselines.ada_hedge": "AdaHedge",
@@ -174,12 +176,13 @@ def __dir__() -> list[str]:
 __all__ = [
     "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
-    "AdaTINF", "Banker", "CacheWarning", "Choice", "Comparison", "CostExp4", "CostSCB", "CostSCBIX",
-    "CostSCBRL", "DiscountedThompson", "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy",
-    "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S", "ExploreThenCommit", "FixedShare",
-    "IndependentSCB", "LayeredMDP", "Learner", "LogThompson", "MDPAdversary", "MDPLearner",
-    "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner", "PythonMDPLearner",
-    "Recommendation", "RestartingCostSCB", "RobustUCB", "SCBExp4", "ScaleWarning", "Simulation",
-    "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform",
-    "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate", "simulate_mdp", "warm",
+    "AdaTINF", "AdviceSimulation", "Banker", "CacheWarning", "Choice", "Comparison", "CostExp4",
+    "CostSCB", "CostSCBIX", "CostSCBRL", "DiscountedThompson", "DiscountedUCB",
+    "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S",
+    "ExploreThenCommit", "FixedShare", "IndependentSCB", "LayeredMDP", "Learner", "LogThompson",
+    "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner",
+    "PythonMDPLearner", "Recommendation", "RestartingCostSCB", "RobustUCB", "SCBExp4",
+    "ScaleWarning", "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV",
+    "UniINF", "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate",
+    "simulate_advice", "simulate_mdp", "warm",
 ]  # fmt: skip

@@ -78,6 +78,11 @@ class Advice:
         found: Vector = q / q.sum()
         return found
 
+    def expected(self, losses: Vector) -> Vector:
+        """Return <xi_j, losses> of each expert; of a silent one, any number."""
+        found: Vector = losses[self._picks] if self._law is None else self._law @ losses
+        return found
+
     def column(self, arm: int) -> Vector:
         """Return xi_jk for the arm k that is played, and SILENT where there is no advice."""
         if self._picks is not None:

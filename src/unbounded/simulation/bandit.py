@@ -259,6 +259,8 @@ def simulate(
     sequence = checked_switches(switches, rounds, learner.n_arms) if watched else None
     if watched and comparators is not None:
         raise ValueError("dynamic regret needs the losses of all arms: leave comparators out")
+    if learner.spec.advised:
+        raise TypeError(f"{learner.spec.name} needs advice in every round: use simulate_advice")
     total = rounds * replicates
     play: Any
     parts = bandit_loops.parts_of(
