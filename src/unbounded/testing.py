@@ -3,7 +3,7 @@
 `check_learner`, `check_mdp_learner` and `check_adversary` play a class a few rounds in every way
 that the package does, and raise an `AssertionError` that names the check, what was seen and the
 remedy. `learner_checks`, `mdp_learner_checks` and `adversary_checks` return the same checks one by
-one, for pytest::
+one, for pytest (`check_storage` and `storage_checks` do so for where `Durable` stores a learner)::
 
     @pytest.mark.parametrize("check", learner_checks(Mine, rate=0.5), ids=lambda c: c.name)
     def test_mine(check):
@@ -24,9 +24,11 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -36,6 +38,7 @@ import numpy as np
 from unbounded import settings as _settings
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.durable.rows import ASK, Row, Snapshot, Storage
 from unbounded.jit.interpreter import interpreted
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner
@@ -45,7 +48,7 @@ from unbounded.simulation.mdp import simulate_mdp
 
 __all__ = [
     "Check", "adversary_checks", "check_adversary", "check_learner", "check_mdp_learner",
-    "learner_checks", "mdp_learner_checks",
+    "check_storage", "learner_checks", "mdp_learner_checks", "storage_checks",
 ]  # fmt: skip
 
 _LARGEST = sys.float_info.max
@@ -66,6 +69,7 @@ _OVERFLOW = (
 _KEY = "Draw random numbers from the key only: `unbounded.extend.uniform_at`"
 _FILL = "`fill` must write every entry of `out`"
 
+_SNAPSHOT = Snapshot(0, b"", "")
 _ROUNDS = 60  # or episodes, of each play
 _SUM = 1e-9  # what probabilities may lack of 1
 _MDP = LayeredMDP([0.75, 0.25], [[[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]], [[1.0, 0.0, 0.0]] * 2]])
@@ -588,6 +592,157 @@ class _MDPLosses:
         for t, row in enumerate(rows, start=1):
             fill(params, t, q, _MDP.layers.table, row)
         return rows
+
+
+def check_storage(opened: Callable[[], Storage]) -> None:
+    """Check that a storage keeps the guarantees of `unbounded.durable.rows.Storage`.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens a connection to one place, which is empty at first: the same at each call.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from unbounded.durable.store import Store
+    >>> from unbounded.testing import check_storage
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> path = f"{directory.name}/arms.db"
+    >>> check_storage(lambda: Store(path, synchronous="normal", timeout=5.0, read_only=False))
+    >>> directory.cleanup()
+    """
+    _run(storage_checks(opened))
+
+
+def storage_checks(opened: Callable[[], Storage]) -> list[Check]:
+    """Return the checks of `check_storage` one by one; they go on where the last one ended."""
+    return _checks("a storage", _Storage(opened))
+
+
+class _Storage:
+    """Checks of a storage."""
+
+    def __init__(self, opened: Callable[[], Storage]) -> None:
+        self._opened, self._at = opened, 10**15
+
+    def _begun(self) -> Storage:
+        storage = self._opened()
+        storage.prepare(lambda: _SNAPSHOT)
+        return storage
+
+    def _append(self, storage: Storage, **fields: Any) -> Row:
+        """Append a row after the last one, in a write."""
+        last = storage.last
+        before = storage.rows(last, 1)[0].digest if last > 0 else b""
+        self._at += 1
+        row = Row(last + 1, fields.pop("kind", ASK), None, self._at, **fields)
+        row = row._replace(digest=row.digest_after(before))
+        storage.append(row)
+        return row
+
+    def values(self) -> None:
+        """Check that rows read as they were written."""
+        storage, other = self._begun(), self._begun()
+        texts, numbers = (
+            ["a b", "\u2603 \"'%s\\;--", "x" * 500],
+            [5e-324, -_LARGEST, 0.1, -math.inf],
+        )
+
+        def write() -> list[Row]:
+            pairs = zip([*texts, None], numbers, strict=True)
+            return [self._append(storage, key=k, loss=x, payload=b"\0\xff") for k, x in pairs]
+
+        written = storage.write(write)
+        found = other.read(lambda: other.rows(written[0].n))
+        _require(found == written, f"{found} for {written}", "Store every bit of a row")
+        keys = other.read(lambda: [other.number_of(text) for text in texts])
+        right = [row.n for row in written[:3]]
+        _require(keys == right, f"rows {keys} for {right}", "Find rows by their keys")
+        since = other.read(lambda: other.first_since(written[1].at))
+        _require(since == written[1].n, f"row {since} is the first since", "Find rows by time")
+
+    def atomicity(self) -> None:
+        """Check that a write which fails leaves nothing."""
+        storage, other = self._begun(), self._begun()
+        before = storage.read(lambda: storage.last)
+
+        def fail() -> None:
+            self._append(storage, key="lost")
+            raise ZeroDivisionError
+
+        with suppress(ZeroDivisionError):
+            storage.write(fail)
+        after = other.read(lambda: (other.last, other.number_of("lost")))
+        _require(after == (before, None), f"{after} after {before}", "Undo a write that fails")
+        storage.write(lambda: self._append(storage))
+
+    def keys(self) -> None:
+        """Check that no key is given twice."""
+        storage = self._begun()
+        storage.write(lambda: self._append(storage, key="once"))
+        try:
+            storage.write(lambda: self._append(storage, key="once"))
+        except Exception:
+            return
+        _require(False, "the same key was stored twice", "Let the storage reject it")
+
+    def isolation(self) -> None:
+        """Check that writes take turns, and that a read sees one state."""
+        storages = [self._begun() for _ in range(4)]
+        reader = storages[0]
+        first = reader.read(lambda: reader.last)
+        failed: list[BaseException] = []
+
+        def work(storage: Storage) -> None:
+            try:
+                for _ in range(25):
+                    storage.write(lambda: self._append(storage))
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(storage,)) for storage in storages[1:]]
+
+        def look() -> tuple[int, int]:
+            before = reader.last
+            for thread in threads:
+                thread.start()
+            time.sleep(0.02)
+            return before, reader.last
+
+        before, after = reader.read(look)
+        for thread in threads:
+            thread.join()
+        _require(not failed, f"{failed}", "Let a write wait for the others")
+        _require(before == after, f"rows {before}, then {after}", "Let a read see one state")
+        rows = reader.read(lambda: reader.rows(first + 1))
+        numbers = [row.n for row in rows]
+        right = list(range(first + 1, first + 76))
+        _require(numbers == right, f"rows {numbers}", "Let nobody else write during a write")
+
+    def snapshots(self) -> None:
+        """Check that a snapshot takes the place of the one before, and rows can be removed."""
+        storage, other = self._begun(), self._begun()
+        row = storage.write(lambda: self._append(storage))
+        kept = Snapshot(row.n, row.digest, "after")
+        storage.write(lambda: storage.keep("latest", kept))
+        storage.write(lambda: self._append(storage))
+        found = other.read(lambda: (other.snapshot("latest"), other.age_of("latest")))
+        _require(found == (kept, 1), f"{found}", "Return the snapshot that was kept last")
+        storage.write(lambda: storage.remove_before(row.n))
+        first = other.read(lambda: (other.rows(1)[0].n, other.snapshot("first").n, other.last))
+        right = row.n, row.n - 1, row.n + 1
+        _require(first == right, f"{first} for {right}", "Keep what comes after removed rows")
+
+    def closing(self) -> None:
+        """Check that a closed connection is opened again."""
+        storage = self._begun()
+        before = storage.read(lambda: storage.last)
+        storage.close()
+        after = storage.read(lambda: storage.last)
+        _require(before == after, f"{after} rows for {before}", "Open it again when it is used")
+        storage.close()
+        storage.close()
 
 
 def _require_distributions(

@@ -1,7 +1,9 @@
 """Workers that are killed at random moments, and what must be true of the file afterwards.
 
-    python tests/durable/killed_workers.py FILE KILLS SEED
+    python tests/durable/killed_workers.py FILE KILLS SEED [STALENESS RESTARTS]
 
+With the two last, the learner is in a PostgreSQL server of the program's own, which is restarted
+now and then.
 Each worker asks with keys and tells, and writes what was acknowledged into a file of its own: a
 write that has returned survives `kill -9`. Whoever takes the place of a dead worker does first what
 that one had begun. Half of the workers open the file themselves, half inherit it by the fork.
@@ -16,18 +18,42 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
+from postgres_server import Server, server
+
 from unbounded import SCB
-from unbounded.durable import Durable
+from unbounded.durable import Durable, DurableError
 
 WORKERS = 8
 ARMS = ["a", "b", "c", "d"]
 
 
+SERVER: Server | None = None
+STALENESS = 0
+
+
 def opened(path: Path) -> Durable:
-    return Durable(path, SCB(n_arms=4, seed=0), arms=ARMS, timeout=60.0)
+    learner = SCB(n_arms=4, seed=0)
+    if SERVER is None:
+        return Durable(path, learner, arms=ARMS, timeout=60.0)
+    while True:
+        try:
+            url = SERVER.url()
+            return Durable(
+                url, learner, arms=ARMS, timeout=60.0, name="killed", staleness=STALENESS
+            )
+        except DurableError as error:
+            after_restart(error)
+
+
+def after_restart(error: DurableError) -> None:
+    """Wait, if the server was restarted just now."""
+    if "cannot be reached" not in str(error):
+        raise error
+    time.sleep(0.05)
 
 
 def notes(path: Path, worker: int) -> Path:
@@ -57,10 +83,16 @@ def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
     while True:
         key = again or f"{worker}-{number}"
         number += again is None
+        repeated: Any = "ignore" if again else "raise"
         note("asks", key)
-        choice = arms.ask(key=key)
-        note("asked", key, choice.id, choice.arm, choice.probability)
-        arms.tell(choice.id, loss=loss_of(key), repeated="ignore" if again else "raise")
+        again = key
+        try:
+            choice = arms.ask(key=key)
+            note("asked", key, choice.id, choice.arm, choice.probability)
+            arms.tell(choice.id, loss=loss_of(key), repeated=repeated)
+        except DurableError as error:
+            after_restart(error)
+            continue
         note("told", key)
         again = None
 
@@ -69,7 +101,7 @@ def loss_of(key: str) -> float:
     return random.Random(key).expovariate(1.0)
 
 
-def kill(path: Path, kills: int, seed: int) -> None:
+def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
     rng = random.Random(seed)
     arms = opened(path)
     arms.status()  # so that there is something to inherit
@@ -87,7 +119,10 @@ def kill(path: Path, kills: int, seed: int) -> None:
         return child
 
     running = {worker: start(worker) for worker in range(WORKERS)}
-    for _ in range(kills):
+    moments = {kills * (i + 1) // (restarts + 1): i for i in range(restarts)}
+    for turn in range(kills):
+        if turn in moments and SERVER is not None:
+            SERVER.restart(("fast", "immediate")[moments[turn] % 2])
         enough = written(path) + 1000  # some eight rounds: on a busy machine they take a while
         give_up = time.monotonic() + 60.0
         while written(path) < enough and time.monotonic() < give_up:
@@ -135,6 +170,8 @@ def check(path: Path) -> dict[str, int]:
             assert arms.ask(key=key).id == row["id"]
         assert replayed == log.height + len(told)
         assert len(told) >= counts["told"]
+        if STALENESS > 0:
+            return counts
         # One learner in one process that is asked and told in the same order has the same bits.
         alone, tickets = SCB(n_arms=4, seed=0), {}
         events = [(row["asked_as"], key, None) for key, row in rows.items()]
@@ -151,5 +188,8 @@ def check(path: Path) -> dict[str, int]:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    kill(file, int(sys.argv[2]), int(sys.argv[3]))
-    print(json.dumps(check(file)))
+    kills, seed, *others = map(int, sys.argv[2:])
+    with server() if others else nullcontext() as SERVER:
+        STALENESS, restarts = others or (0, 0)
+        kill(file, kills, seed, restarts)
+        print(json.dumps(check(file)))

@@ -13,7 +13,7 @@ import pytest
 
 from unbounded import SCB
 from unbounded.durable import Durable, DurableError
-from unbounded.durable.store import ASK, Row
+from unbounded.durable.rows import ASK, Row
 
 SCRIPT = """
 import sys
@@ -93,11 +93,12 @@ def test_rows_are_linked():
     others = [
         row._replace(**{field: value})
         for field, value in [
-            ("n", 2), ("kind", 1), ("choice", 1), ("at", 6), ("key", "kez"), ("epoch", 1),
+            ("kind", 1), ("choice", 1), ("at", 6), ("key", "kez"), ("epoch", 1),
             ("arm", 1), ("name", "nam"), ("probability", 0.25), ("loss", 1.0), ("scale", 1.0),
             ("clipped", 1), ("payload", b"x"),
         ]
     ]  # fmt: skip
+    assert digest == row._replace(n=2).digest_after(before)  # its place in the chain is its number
     digests = {other.digest_after(before) for other in others}
     assert len(digests | {digest, row.digest_after(other_row)}) == len(others) + 2
 

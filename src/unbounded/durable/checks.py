@@ -9,8 +9,7 @@ from datetime import timedelta
 from typing import Any, SupportsIndex
 
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
-from unbounded.durable.session import now
-from unbounded.durable.store import ASK, Store
+from unbounded.durable.rows import ASK, Storage, row_of
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
@@ -67,43 +66,53 @@ def distinct(names: list[str]) -> list[str]:
 
 
 def check_agrees(
-    store: Store, replica: Replica, learner: AskTell[Any], names: list[str] | None
+    store: Storage, replica: Replica, learner: AskTell[Any], names: list[str] | None
 ) -> None:
     """Raise if a file is opened with a learner, or names of arms, that are not its own."""
     for name, value in replica.learner.settings.items():
         given = json.loads(json.dumps(learner.settings[name]))
         if given != value:
             raise ValueError(
-                f"{store.path} has a learner with {name}={value!r}, and not {given!r}: say what it "
-                "has, open it with Durable(path), or give another file"
+                f"{store.place} has a learner with {name}={value!r}, and not {given!r}: say what "
+                "it has, open it without a learner, or give another file"
             )
     if names is not None and names != replica.names:
         raise ValueError(
-            f"{store.path} has the arms {replica.names}, and not {names}: open it with "
+            f"{store.place} has the arms {replica.names}, and not {names}: open it with "
             "Durable(path), and change them with add_arm and retire_arm"
         )
     if learner._asked > 0 and replica.n > 0:
         raise ValueError(
-            f"{store.path} has a learner of its own, and the one given was asked before: give a "
+            f"{store.place} has a learner of its own, and the one given was asked before: give a "
             "fresh one, or another file"
         )
 
 
-def check_issued(store: Store, ticket: int) -> None:
+def check_relaxed(learner: AskTell[Any]) -> None:
+    """Reject a learner that cannot choose from a state that others change."""
+    if not isinstance(learner, Learner):
+        raise ValueError(f"{learner.spec.name} needs staleness=0: its plans are drawn in turns")
+    if not learner.spec.delayed or learner._counts or learner.spec.feedback == "full":
+        raise ValueError(
+            f"{learner.spec.name} with these settings needs staleness=0: its asks change its state"
+        )
+
+
+def check_issued(store: Storage, ticket: int) -> None:
     """Reject an id that this file never gave."""
     n = number_of(ticket)
     if 1 <= n <= store.snapshot("first").n:  # it was removed, as only what is settled is
         return
-    row = store.row(n)
+    row = row_of(store, n)
     if row is None or row.kind != ASK or id_of(row) != ticket:
         raise ValueError(
-            f"{store.path} has issued no ticket {ticket}: tell() what its ask() returned (if the "
+            f"{store.place} has issued no ticket {ticket}: tell() what its ask() returned (if the "
             "file was restored, what was asked after the backup is lost)"
         )
 
 
-def time_before(age: timedelta) -> int:
-    """Microseconds since 1970, so long ago, as far as SQLite can count them."""
+def time_before(age: timedelta, now: int) -> int:
+    """Microseconds since 1970, so long before ``now``, as far as SQLite can count them."""
     if not isinstance(age, timedelta):
         raise TypeError(f"older_than must be a timedelta, got {shown(age)}")
-    return min(max(now() - age // timedelta(microseconds=1), 0), 2**63 - 1)
+    return min(max(now - age // timedelta(microseconds=1), 0), 2**63 - 1)

@@ -9,12 +9,19 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from unbounded.durable import forks
-from unbounded.durable.errors import BusyError, DurableError, damaged, inherited, log_lost
+from unbounded.durable.errors import (
+    BusyError,
+    DurableError,
+    damaged,
+    inherited,
+    log_lost,
+    sentences,
+)
 from unbounded.durable.files import MARK, MOVED, Files, log_size
 
 R = TypeVar("R")
@@ -62,6 +69,19 @@ class Database:
         self._still = False  # whether nobody was writing when the connection was opened
         self._identity: tuple[int, int] | None = None
         self.lost = ""  # why the file cannot be used any more
+
+    @property
+    def place(self) -> str:
+        """What error messages call it."""
+        return str(self.path)
+
+    def now(self) -> int:
+        """Return microseconds since 1970."""
+        return time.time_ns() // 1000
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Describe errors of SQLite and of the system in sentences."""
+        return sentences(self.path)
 
     # ------------------------------------------------------------------ transactions
 

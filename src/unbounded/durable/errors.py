@@ -43,7 +43,7 @@ class BusyError(DurableError):
     """Other processes kept the file for longer than the timeout; nothing was changed."""
 
 
-def damaged(path: Path, what: str) -> DurableError:
+def damaged(path: Path | str, what: str) -> DurableError:
     """Return the error for a file in which something is wrong."""
     return DurableError(f"{path} {_DAMAGED} ({what})")
 

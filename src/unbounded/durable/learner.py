@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -17,11 +18,19 @@ from unbounded.durable import checks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.replica import Choice, Replica, Status, number_of
-from unbounded.durable.session import Session, Worker, now, verified, versions
-from unbounded.durable.store import EXPIRE, TELL, Store
+from unbounded.durable.rows import EXPIRE, TELL, Row, Storage, row_of
+from unbounded.durable.session import Session, Worker, verified, versions
+from unbounded.durable.store import Store
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
-from unbounded.validation import checked_flag, checked_loss, checked_option, checked_positive, shown
+from unbounded.validation import (
+    checked_count,
+    checked_flag,
+    checked_loss,
+    checked_option,
+    checked_positive,
+    shown,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,7 +47,34 @@ else:
 
 _SYNCHRONOUS = ("normal", "full")
 _REPEATED = ("raise", "ignore")
+_TRIES = 5  # to ask without a turn, before one is taken
 _AT_ONCE = 1000  # choices that are expired in one transaction
+
+
+class _Unknown(Exception):  # noqa: N818 - no error: a turn is needed
+    """A ticket that is not outstanding as far as is known here."""
+
+
+def _storage(
+    path: str | os.PathLike[str],
+    name: str | None,
+    schema: str,
+    synchronous: str,
+    timeout: float,
+    read_only: bool,
+) -> Storage:
+    options: dict[str, Any] = {
+        "synchronous": synchronous, "timeout": timeout, "read_only": read_only,
+    }  # fmt: skip
+    if isinstance(path, str) and path.startswith(("postgresql://", "postgres://")):
+        from unbounded.durable.postgres import PostgresStore
+
+        if name is None:
+            raise TypeError("a learner in PostgreSQL needs a name: Durable(url, learner, name=...)")
+        return PostgresStore(path, name, schema=schema, **options)
+    if name is not None:
+        raise TypeError("name= is for postgresql:// addresses: a file has one learner")
+    return Store(path, **options)
 
 
 class Durable(Generic[C]):
@@ -51,9 +87,10 @@ class Durable(Generic[C]):
 
     Parameters
     ----------
-    path : path
+    path : path or str
         The file, on a local disk; it is made if it does not exist. SQLite keeps two more beside
-        it, ``-wal`` and ``-shm``.
+        it, ``-wal`` and ``-shm``. Or a database, for many hosts: ``postgresql://host/database``
+        (``pip install 'unbounded[postgres]'``), in which the learner has a ``name``.
     learner : learner, optional
         What to begin with, as in ``SCB(n_arms=3)``; for MDPs, as in ``SCBRL(...)``. If the file
         exists, its settings must match those stored. Without it, the file must exist and have a
@@ -67,6 +104,15 @@ class Durable(Generic[C]):
         How many seconds to wait for other processes before a `BusyError`.
     read_only : bool
         Only look: `status`, `log` and the like. The file must exist.
+    name : str, optional
+        PostgreSQL: the name of the learner; a database has room for many.
+    schema : str
+        PostgreSQL: the schema of the tables.
+    staleness : int
+        PostgreSQL: how many of the last tells an ask may not know. With 0, asks and tells take
+        turns, and the choices are those of a single learner. With more, nobody waits for a turn,
+        and the random numbers are those of each process; the journal has the probability with
+        which each choice was drawn.
 
     Examples
     --------
@@ -112,17 +158,27 @@ class Durable(Generic[C]):
         synchronous: Literal["normal", "full"] = "normal",
         timeout: float = 5.0,
         read_only: bool = False,
+        name: str | None = None,
+        schema: str = "unbounded",
+        staleness: SupportsIndex = 0,
     ) -> None:
         checked_option("synchronous", synchronous, _SYNCHRONOUS)
+        self._staleness = checked_count("staleness", staleness, least=0)
         timeout = min(checked_positive("timeout", timeout), threading.TIMEOUT_MAX)
         names = checks.checked_names(learner, arms)
         read_only = checked_flag("read_only", read_only)
-        store = Store(path, synchronous=synchronous, timeout=timeout, read_only=read_only)
+        store = _storage(path, name, schema, synchronous, timeout, read_only)
+        if self._staleness > 0 and isinstance(store, Store):
+            raise TypeError("staleness= is for postgresql:// addresses")
+        if self._staleness > 0 and learner is not None:
+            checks.check_relaxed(learner)
         self._session = Session(store, timeout)
         self._worker: Worker | None = None
         try:
             self._session.begin(learner, names)
             replica = self._session.read(lambda replica: replica)
+            if self._staleness > 0:
+                checks.check_relaxed(replica.learner)
             if learner is not None:
                 checks.check_agrees(store, replica, learner, names if arms is not None else None)
         except BaseException:
@@ -147,16 +203,36 @@ class Durable(Generic[C]):
         """
         if key is not None:
             checks.check_key(key)
+        if self._staleness > 0:
+            choice = self._ask_now(key)
+            if choice is not None:
+                return choice
         return self._session.write(partial(self._ask, key))
+
+    def _ask_now(self, key: str | None) -> Any:
+        """Choose from the learner as it is known here; None if a turn is needed for it."""
+        from unbounded.durable.postgres import TOLD
+
+        def made(replica: Replica) -> tuple[Row, int]:
+            row = replica.drawn(secrets.randbits(64), key, self._now())
+            return row, replica.told + self._staleness
+
+        for _ in range(_TRIES):
+            number, row, replica = self._session.add(made)
+            if row is not None:
+                return replica.ticket(row)
+            if number == TOLD:  # another ask has this key
+                break
+        return None
 
     def _ask(self, key: str | None, replica: Replica) -> Any:
         store = self._session.store
         if key is not None:
             number = store.number_of(key)
-            row = None if number is None else store.row(number)
+            row = None if number is None else row_of(store, number)
             if row is not None:
                 return replica.ticket(row)
-        row, ticket = replica.ask(key, now())
+        row, ticket = replica.ask(key, self._now())
         store.append(row)
         return ticket
 
@@ -194,9 +270,28 @@ class Durable(Generic[C]):
             "loss": loss, "reward": reward, "losses": losses, "rewards": rewards,
             "states": states, "actions": actions,
         }  # fmt: skip
-        return self._session.write(
-            partial(self._tell, checks.checked_id(ticket), given, repeated == "ignore")
-        )
+        number = checks.checked_id(ticket)
+        if self._staleness > 0:
+            told = self._tell_now(number, given, repeated == "ignore")
+            if told is not None:
+                return told
+        return self._session.write(partial(self._tell, number, given, repeated == "ignore"))
+
+    def _tell_now(self, ticket: int, given: Mapping[str, Any], ignore: bool) -> bool | None:
+        """Append what is told, for all to learn in the order of the journal; None if a turn is
+        needed for it."""
+
+        def made(replica: Replica) -> tuple[Row, int]:
+            feedback = checked_feedback(replica.learner, given, 0)
+            if ticket not in replica.waiting:
+                raise _Unknown
+            return Row(0, TELL, ticket, self._now(), loss=feedback.loss), 0
+
+        try:
+            number, *_ = self._session.add(made)
+        except _Unknown:  # it is not outstanding, or was asked elsewhere after what is known here
+            return None
+        return True if number > 0 else None
 
     def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
         waiting = replica.waiting.get(ticket)
@@ -210,7 +305,7 @@ class Durable(Generic[C]):
                 f"ticket {ticket} was told or has expired before: tell it once, or say "
                 "repeated='ignore'"
             )
-        self._session.store.append(replica.settle(ticket, TELL, feedback, now()))
+        self._session.store.append(replica.settle(ticket, TELL, feedback, self._now()))
         return True
 
     def forget(self, ticket: SupportsIndex | Choice | Plan) -> None:
@@ -221,7 +316,7 @@ class Durable(Generic[C]):
             if number not in replica.waiting:
                 checks.check_issued(self._session.store, number)
                 raise ValueError(f"ticket {number} was told or has expired before")
-            self._session.store.append(replica.settle(number, EXPIRE, None, now()))
+            self._session.store.append(replica.settle(number, EXPIRE, None, self._now()))
 
         self._session.write(work)
 
@@ -241,7 +336,7 @@ class Durable(Generic[C]):
         int
             How many there were. Each thousand is a transaction.
         """
-        limit = checks.time_before(older_than)
+        limit = checks.time_before(older_than, self._now())
         if loss is not None:
             loss = checked_loss("loss", loss)
 
@@ -250,13 +345,16 @@ class Durable(Generic[C]):
             old = (ticket for ticket, record in replica.waiting.items() if record.at < limit)
             some = list(islice(old, _AT_ONCE))
             for ticket in some:
-                self._session.store.append(replica.settle(ticket, EXPIRE, told, now()))
+                self._session.store.append(replica.settle(ticket, EXPIRE, told, self._now()))
             return len(some)
 
         ended = [self._session.write(work)]
         while ended[-1] == _AT_ONCE:
             ended.append(self._session.write(work))
         return sum(ended)
+
+    def _now(self) -> int:
+        return self._session.store.now()
 
     # ------------------------------------------------------------------ asyncio
 
@@ -316,7 +414,7 @@ class Durable(Generic[C]):
     ) -> None:
         def work(replica: Replica) -> None:
             check(replica.names)
-            row = replica.change_arms(name, retired=retired, at=now())
+            row = replica.change_arms(name, retired=retired, at=self._now())
             self._session.store.append(row)
 
         self._session.write(work)
@@ -379,7 +477,7 @@ class Durable(Generic[C]):
         int
             How many rows were removed.
         """
-        limit = checks.time_before(older_than)
+        limit = checks.time_before(older_than, self._now())
 
         def work(replica: Replica) -> int:
             store = self._session.store
@@ -422,4 +520,4 @@ class Durable(Generic[C]):
         raise TypeError("a Durable cannot be copied or pickled: open it by its path over there")
 
     def __repr__(self) -> str:
-        return f"Durable({str(self._session.store.path)!r})"
+        return f"Durable({self._session.store.place!r})"

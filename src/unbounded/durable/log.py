@@ -16,8 +16,8 @@ from unbounded.core.occupancy.layout import PAIR, Layers
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import episode_of
 from unbounded.durable.replica import id_of
+from unbounded.durable.rows import ARMS, ASK, TELL, Row
 from unbounded.durable.session import Session
-from unbounded.durable.store import ARMS, ASK, TELL, Row
 from unbounded.learners.bandit import Learner
 
 try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from unbounded.core.clipping import Window
 from unbounded.core.discounting import Blocks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import Feedback, tell
-from unbounded.durable.store import ARMS, ASK, Row, Snapshot, Store
+from unbounded.durable.rows import ARMS, ASK, MOST, Row, Snapshot, Storage, check
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
@@ -96,6 +95,7 @@ class Replica:
         self.epoch = 0
         self.sizes = [len(self.names)]  # how many arms each epoch has
         self.waiting: dict[int, Waiting] = {}  # by the ids of the tickets
+        self.told = 0  # rows so far that are not asks: how old the learner is
         self.steps = 0  # that the learner took here
         self.versions = ""  # of the library and all, where it was kept
 
@@ -110,6 +110,7 @@ class Replica:
             "sizes": self.sizes,
             "epoch": self.epoch,
             "waiting": waiting,
+            "told": self.told,
             "versions": versions,
         }
         return Snapshot(self.n, self.chain, json.dumps(document))
@@ -121,7 +122,7 @@ class Replica:
         learner = kind.load(document["learner"])
         replica = cls(learner, document["names"], snapshot.n, snapshot.chain)
         replica.epoch, replica.sizes = document["epoch"], document["sizes"]
-        replica.versions = document["versions"]
+        replica.versions, replica.told = document["versions"], document["told"]
         replica.waiting = {entry[0]: Waiting(*entry[1:]) for entry in document["waiting"]}
         return replica
 
@@ -138,10 +139,14 @@ class Replica:
 
     # ------------------------------------------------------------------ others' rows
 
-    def catch_up(self, store: Store) -> bool:
+    def catch_up(self, store: Storage, rows: list[Row] | None = None) -> bool:
         """Take the steps that other processes have added; False if the file is not the one that
-        this replica knows: rows were removed, or it was replaced."""
-        rows = store.rows(self.n)
+        this replica knows: rows were removed, or it was replaced.
+
+        ``rows`` are the first of them from number n on, if they have been read.
+        """
+        rows = store.rows(self.n) if rows is None else rows
+        full = len(rows) >= MOST
         if self.n > 0:
             if not rows or rows[0].n != self.n or rows[0].digest != self.chain:
                 return False
@@ -150,27 +155,30 @@ class Replica:
             return False
         while rows:
             for row in rows:
-                store.check(row, self.n + 1, self.chain)
-                self.apply(row, store.path)
-            rows = store.rows(self.n + 1)
+                check(store, row, self.n + 1, self.chain)
+                self.apply(row, store)
+            rows = store.rows(self.n + 1) if full else []
+            full = len(rows) >= MOST
         return True
 
-    def apply(self, row: Row, path: Path) -> None:
+    def apply(self, row: Row, store: Storage) -> None:
         """Take the step that a row tells of, without the warnings that were given then."""
         self.learner._heard = []
         try:
-            self._apply(row, path)
+            self._apply(row, store)
         finally:
             self.learner._heard = None
 
-    def _apply(self, row: Row, path: Path) -> None:
-        if row.kind == ASK:
+    def _apply(self, row: Row, store: Storage) -> None:
+        if row.kind == ASK and row.payload is not None and isinstance(self.learner, Learner):
+            self._admit(row)
+        elif row.kind == ASK:
             ticket = self.learner.ask()
             if self._asked(ticket, row.n, row.at, row.key)[:-1] != row[:-1]:
                 raise DurableError(
-                    f"{path} was written by other versions of the library or on another type of "
-                    f"processor ({self.versions}): row {row.n} comes out differently here; open it "
-                    "there once and close() it"
+                    f"{store.place} was written by other versions of the library or on another "
+                    f"type of processor ({self.versions}): row {row.n} comes out differently here; "
+                    "open it there once and close() it"
                 )
             self._advance(row)
             self.waiting[id_of(row)] = Waiting(self.epoch, ticket.id, row.at)
@@ -187,8 +195,36 @@ class Replica:
 
     def _advance(self, row: Row) -> None:
         self.n, self.chain = row.n, row.digest
+        self.told += row.kind != ASK
+
+    def _admit(self, row: Row) -> None:
+        """Take an ask that was drawn elsewhere, perhaps from an earlier state of the learner.
+
+        What the row says is what happened, whatever this learner would have drawn.
+        """
+        assert row.epoch is not None
+        assert row.payload is not None
+        number = -1
+        if row.epoch == self.epoch:  # else nothing will be learned from it
+            kept = json.loads(row.payload)["record"]
+            if [row.arm, row.probability] != kept[:2]:
+                raise ValueError(f"row {row.n} has another arm than its record")
+            number = self.learner._admit(kept)
+        self._advance(row)
+        self.waiting[id_of(row)] = Waiting(row.epoch, number, row.at)
 
     # ------------------------------------------------------------------ our own
+
+    def drawn(self, word: int, key: str | None, at: int) -> Row:
+        """Choose with this random word, and change nothing: the row of the ask, without a number.
+
+        Its payload is what the learner must remember of the ask.
+        """
+        kept = self.learner._kept(self.learner._drawn(word))
+        arm, probability = kept[:2]
+        payload = json.dumps({"record": kept}).encode()
+        name = self.names[arm]
+        return Row(0, ASK, None, at, key, self.epoch, arm, name, probability, payload=payload)
 
     def ask(self, key: str | None, at: int) -> tuple[Row, Choice | Plan]:
         """Choose; the row to append, and the ticket."""
@@ -272,7 +308,7 @@ class Replica:
 
     def ticket(self, row: Row) -> Choice | Plan:
         """Return the ticket of an ask, also when it was told long ago."""
-        if row.payload is not None:
+        if not isinstance(self.learner, Learner):
             return _plan(self.learner, row)
         arm, name, probability = row.arm, row.name, row.probability
         assert name is not None  # without a plan it is a bandit's ask, and has all three

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from functools import cache
@@ -15,9 +14,9 @@ from queue import SimpleQueue
 from typing import Any, Self, TypeVar
 
 from unbounded.durable import forks
-from unbounded.durable.errors import BusyError, DurableError, sentences
+from unbounded.durable.errors import BusyError, DurableError
 from unbounded.durable.replica import Replica
-from unbounded.durable.store import Row, Store
+from unbounded.durable.rows import Row, Storage, check
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.validation import warn
@@ -34,13 +33,13 @@ class Session:
 
     Parameters
     ----------
-    store : Store
-        The file.
+    store : Storage
+        The file, or the database.
     timeout : float
         How many seconds a thread waits for the others.
     """
 
-    def __init__(self, store: Store, timeout: float) -> None:
+    def __init__(self, store: Storage, timeout: float) -> None:
         self.store, self._timeout = store, timeout
         self.kind: type[AskTell[Any]]
         self._replica: Replica | None = None
@@ -94,6 +93,35 @@ class Session:
             warn(text, category)
         return result
 
+    def add(self, made: Callable[[Replica], tuple[Row, int]]) -> tuple[int, Row | None, Replica]:
+        """Add a row that is ``made`` from the learner as it is known here, without taking a turn:
+        `PostgresStore.add`. Returns its number, it, and the learner after it.
+        """
+        store: Any = self.store
+
+        def caught_up(rows: list[Row] | None) -> Replica:
+            replica = self._replica
+            if rows is None or replica is None or not replica.catch_up(store, rows):
+                replica = store.read(self._caught_up)
+            self._replica = replica
+            return replica
+
+        def act() -> tuple[int, Row | None, Replica]:
+            replica = self._replica or caught_up(None)
+            number, rows = store.add(*made(replica), replica.n)
+            replica = caught_up(rows)
+            if replica.n < number:
+                replica = caught_up(None)
+            row = next((row for row in rows if row.n == number), None)
+            if row is None and number > 0:
+                row = store.rows(number, 1)[0]
+            return number, row, replica
+
+        number, row, replica = self._turn(act)
+        if number > 0 and number % _EVERY == 0:
+            self.write(lambda replica: store.keep("latest", replica.snapshot(versions())))
+        return number, row, replica
+
     def read(self, work: Callable[[Replica], R]) -> R:
         """Let ``work`` look at the learner after the last row."""
 
@@ -120,7 +148,7 @@ class Session:
             me = threading.get_ident()
             if self.owner == me:
                 raise DurableError(
-                    f"{self.store.path} is in use by this thread: call it when its call has ended"
+                    f"{self.store.place} is in use by this thread: call it when its call has ended"
                 )
             got: list[bool] = []
             lock = self.lock  # a child has another
@@ -128,16 +156,16 @@ class Session:
                 got.extend(map(lock.acquire, (True,), (self._timeout,)))
                 if not got[0]:
                     raise BusyError(
-                        f"{self.store.path} was in use by other threads for {self._timeout:g} s: "
+                        f"{self.store.place} was in use by other threads for {self._timeout:g} s: "
                         "call again, or give Durable a longer timeout"
                     )
                 self.owner = me
                 forks.check()
                 if self._closed:
                     raise DurableError(
-                        f"{self.store.path} was closed here: open it again with Durable"
+                        f"{self.store.place} was closed here: open it again with Durable"
                     )
-                with sentences(self.store.path):
+                with self.store.errors():
                     return work()
             except forks.Waits:
                 pass
@@ -177,11 +205,11 @@ class Session:
                 lambda: (self.store.rows(n + 1), self.store.snapshot("first").n)  # noqa: B023 - at once
             )
             if first > n:
-                raise BusyError(f"{self.store.path} was pruned while it was read: call again")
+                raise BusyError(f"{self.store.place} was pruned while it was read: call again")
             if not some:
                 raise self.store.damaged(f"row {n + 1} of its journal is missing")
             for row in some:
-                self.store.check(row, n + 1, chain)
+                check(self.store, row, n + 1, chain)
                 n, chain = row.n, row.digest
                 if n <= last:
                     yield row
@@ -298,28 +326,23 @@ def verified(session: Session) -> int:
     compare(first.n, first.chain)
     for row in session.rows(first.n, first.chain, last):
         if row.n > begin:
-            replica.apply(row, store.path)
+            replica.apply(row, store)
         compare(row.n, row.digest)
     return replica.n - begin
 
 
-def restored(store: Store, name: str, kind: type[AskTell[Any]]) -> Replica:
+def restored(store: Storage, name: str, kind: type[AskTell[Any]]) -> Replica:
     """Return the learner of a snapshot."""
     snapshot = store.snapshot(name)
     try:
         return Replica.of(snapshot, kind)
     except (ValueError, LookupError, TypeError) as error:
         raise DurableError(
-            f"{store.path} does not have a {kind.__name__} that can be used here: {error}"
+            f"{store.place} does not have a {kind.__name__} that can be used here: {error}"
         ) from error
 
 
-def now() -> int:
-    """Return microseconds since 1970."""
-    return time.time_ns() // 1000
-
-
-def _kind(store: Store) -> type[AskTell[Any]]:
+def _kind(store: Storage) -> type[AskTell[Any]]:
     """Return the class of the learner in a file, if it is of this package."""
     from unbounded import bandits
 
@@ -331,7 +354,7 @@ def _kind(store: Store) -> type[AskTell[Any]]:
     if name in mdps.algorithms():
         return mdps.algorithms()[name]
     raise DurableError(
-        f"{store.path} has a {name}, which is not of this package: give Durable such a learner"
+        f"{store.place} has a {name}, which is not of this package: give Durable such a learner"
     )
 
 

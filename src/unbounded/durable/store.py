@@ -1,34 +1,21 @@
-"""The file of a durable learner: an SQLite database with a journal and snapshots.
-
-Every row of the journal has a digest of itself and of the row before it, so that a changed, lost or
-doubled row is found by whoever reads it. Nothing in this module knows what a learner is.
-"""
+"""The file of a durable learner: an SQLite database with a journal and snapshots."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from unbounded.durable import forks
 from unbounded.durable.database import VERSION, Database
 from unbounded.durable.errors import DurableError
 from unbounded.durable.files import OFD, log_size, network_file_system
-
-ASK, TELL, EXPIRE, ARMS = range(4)
-"""What a row of the journal says.
-
-EXPIRE has a loss or none. ARMS begins an epoch: with one more arm, ``name``, or without that one if
-``arm`` says where it was.
-"""
+from unbounded.durable.rows import MOST, Row, Snapshot
 
 _APPLICATION = 0x756E6264  # "unbd", in the header of the file
-_MOST = 1000  # rows that are read at a time
 _READY = (  # ours, with a write-ahead log
     b"SQLite format 3\0\2\2" + VERSION.to_bytes(3) + _APPLICATION.to_bytes(4)
 )
@@ -45,44 +32,6 @@ CREATE TABLE snapshots (
 ) WITHOUT ROWID;
 """
 _INSERT = f"INSERT INTO journal VALUES ({', '.join('?' * 14)})"
-
-
-class Row(NamedTuple):
-    """One event of the journal, in the order in which all processes see them."""
-
-    n: int
-    kind: int
-    choice: int | None  # the id of the ask that is told or expired
-    at: int  # microseconds since 1970
-    key: str | None = None
-    epoch: int | None = None
-    arm: int | None = None
-    name: str | None = None
-    probability: float | None = None
-    loss: float | None = None
-    scale: float | None = None
-    clipped: int | None = None
-    payload: bytes | None = None
-    digest: bytes = b""
-
-    @property
-    def text(self) -> str:
-        """All but the payload and the digest, as text, in which -0.0 and 0.0 differ."""
-        return "|".join(map(str, self[:-2]))
-
-    def digest_after(self, chain: bytes) -> bytes:
-        """Return the digest of this row, if ``chain`` is that of the row before it."""
-        return hashlib.blake2b(
-            chain + (self.payload or b"") + self.text.encode(), digest_size=16
-        ).digest()
-
-
-class Snapshot(NamedTuple):
-    """Everything that is known after row ``n``, whose digest is ``chain``."""
-
-    n: int
-    chain: bytes
-    text: str
 
 
 class Store(Database):
@@ -150,10 +99,10 @@ class Store(Database):
         """Add a row, in a transaction, if it reads as it was written."""
         self.query(_INSERT, row)
         found = self.rows(row.n, 1)[0]
-        if found != row or found.text != row.text:
+        if found != row or found.content != row.content:
             raise ValueError(f"{row} cannot be kept: {self.path} would have {found}")
 
-    def rows(self, first: int, most: int = _MOST) -> list[Row]:
+    def rows(self, first: int, most: int = MOST) -> list[Row]:
         """Return the rows from number ``first`` on, as they are, and at most so many."""
         query = "SELECT * FROM journal WHERE n >= ? ORDER BY n LIMIT ?"
         return list(map(Row._make, self.query(query, (first, most))))
@@ -163,21 +112,6 @@ class Store(Database):
         """The number of the last row, or of the last one that was removed."""
         found = self.query("SELECT max(n) FROM journal").fetchone()[0]
         return self.snapshot("first").n if found is None else int(found)
-
-    def check(self, row: Row, n: int, chain: bytes) -> None:
-        """Reject a row that was not written as number ``n``, after the one of digest ``chain``."""
-        right = row.n == n and type(row.payload) in (bytes, type(None))
-        if not right or row.digest != row.digest_after(chain):
-            raise self.damaged(f"row {n} of its journal is not what was written")
-
-    def row(self, n: int) -> Row | None:
-        """Return a row by its number, checked; None if there is none, or none any more."""
-        found = {row.n: row for row in self.rows(n - 1, 2)}
-        if n not in found:
-            return None
-        before = found.get(n - 1)
-        self.check(found[n], n, before.digest if before else self.snapshot("first").chain)
-        return found[n]
 
     def number_of(self, key: str) -> int | None:
         """Return the number of the ask with this key."""
@@ -219,7 +153,7 @@ class Store(Database):
         if found is None:
             raise self.damaged("it has no snapshot")
         snapshot = Snapshot(*found[1:4])
-        if type(snapshot.chain) is not bytes or found[4] != _digest(snapshot):
+        if type(snapshot.chain) is not bytes or found[4] != snapshot.digest:
             raise self.damaged("its snapshot is not what was written")
         return snapshot
 
@@ -274,10 +208,5 @@ def _header(path: Path) -> bytes | None:
 def _keep(connection: sqlite3.Connection, name: str, snapshot: Snapshot) -> None:
     connection.execute(
         "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)",
-        (name, *snapshot, _digest(snapshot)),
+        (name, *snapshot, snapshot.digest),
     )
-
-
-def _digest(snapshot: Snapshot) -> bytes:
-    n, chain, text = snapshot
-    return hashlib.blake2b(chain + f"{n}|{text}".encode(), digest_size=16).digest()

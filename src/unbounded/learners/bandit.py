@@ -284,6 +284,28 @@ class Learner(AskTell[Choice]):
             self._records[number] = arm, probability, SideAsk(info, clock, note), number
             return Choice(arm, probability, number, self._identity)
 
+    def _drawn(self, word: int) -> tuple[Any, ...]:
+        """Return the record of an ask with this random word; nothing changes."""
+        with self._lock:
+            front = self._buffer[: FIRST_WORD + 1].copy()
+            self._buffer[[ASKED, DRAWN]] = 0.0, WORDS
+            self._buffer.view(np.uint64)[FIRST_WORD] = word
+            try:
+                record: tuple[Any, ...] = self._ask(self._buffer)
+            finally:
+                self._buffer[: FIRST_WORD + 1] = front
+        return record
+
+    def _admit(self, kept: list[Any]) -> int:
+        """Remember an ask that was drawn elsewhere, as `_kept` has it; its number."""
+        with self._lock:
+            number = self._asked
+            record = self._record_of(number, kept)
+            self._draw_words()
+            self._buffer[ASKED] += 1.0  # one of its own random words is not used
+            self._records[number] = record
+        return number
+
     def _draw_words(self) -> None:
         """Draw random words for the next WORDS asks, if none are left."""
         buffer = self._buffer

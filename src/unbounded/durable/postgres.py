@@ -1,0 +1,533 @@
+"""Durable learners in PostgreSQL: many learners in one database, shared by many hosts.
+
+A transaction locks the row of its learner, so that calls take turns; what waits for no lock on the
+client's side is `PostgresStore.add`, one statement that the server carries out alone. Tables and
+function are made on first use, in a schema of their own; `GRANTS` in docs/guide/many-hosts.md says
+what a role without the right to make them needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, Self, TypeVar
+
+from unbounded.durable import forks
+from unbounded.durable.errors import BusyError, DurableError, damaged
+from unbounded.durable.rows import ASK, MOST, Row, Snapshot
+from unbounded.validation import ArgumentValueError
+
+try:
+    import psycopg
+    from psycopg import conninfo, errors, sql
+except ImportError as error:
+    raise DurableError(f"{error.name} is missing: pip install 'unbounded[postgres]'") from error
+
+R = TypeVar("R")
+
+VERSION = 1
+"""Of the tables: how many of `_MIGRATIONS` they have seen."""
+_LONGEST, _LONGEST_SCHEMA = 200, 63  # bytes; PostgreSQL would shorten longer names of schemas
+STALE, TOLD = -1, -2  # answers of the function `add`, instead of a row's number
+_IDLE = 10.0  # timeouts after which the server ends the transaction of a client that has stopped
+_MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE {s}.learners (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
+        n bigint NOT NULL, chain bytea NOT NULL, told bigint NOT NULL
+    );
+    CREATE TABLE {s}.journal (
+        learner bigint NOT NULL REFERENCES {s}.learners,
+        n bigint NOT NULL, kind smallint NOT NULL, choice bigint, at bigint NOT NULL, key text,
+        epoch bigint, arm bigint, name text, probability float8, loss float8, scale float8,
+        clipped bigint, payload bytea, digest bytea NOT NULL, PRIMARY KEY (learner, n)
+    );
+    CREATE UNIQUE INDEX keys ON {s}.journal (learner, key) WHERE key IS NOT NULL;
+    CREATE UNIQUE INDEX settled ON {s}.journal (learner, choice) WHERE choice IS NOT NULL;
+    CREATE INDEX times ON {s}.journal (learner, at);
+    CREATE TABLE {s}.snapshots (
+        learner bigint NOT NULL REFERENCES {s}.learners, name text NOT NULL,
+        n bigint NOT NULL, chain bytea NOT NULL, text text NOT NULL, digest bytea NOT NULL,
+        PRIMARY KEY (learner, name)
+    );
+    CREATE FUNCTION {s}.add(
+        me bigint, most bigint, kind smallint, choice bigint, at bigint, key text, epoch bigint,
+        arm bigint, name text, probability float8, loss float8, payload bytea, content bytea
+    ) RETURNS bigint LANGUAGE plpgsql SET search_path = {s}, pg_temp AS $$
+    #variable_conflict use_column
+    DECLARE
+        row_n bigint; row_digest bytea;
+    BEGIN
+        UPDATE learners l SET n = l.n + 1, chain = substring(sha256(l.chain || add.content) FOR 16),
+            told = l.told + (add.kind <> 0)::int
+        WHERE l.id = add.me AND (add.kind <> 0 OR l.told <= add.most)
+        RETURNING l.n, l.chain INTO row_n, row_digest;
+        IF row_n IS NULL THEN RETURN -1; END IF;
+        INSERT INTO journal VALUES (
+            add.me, row_n, add.kind, add.choice, add.at, add.key, add.epoch, add.arm, add.name,
+            add.probability, add.loss, NULL, NULL, add.payload, row_digest
+        );
+        RETURN row_n;
+    EXCEPTION WHEN unique_violation THEN
+        RETURN -2;  -- which undoes the UPDATE too
+    END $$;
+    """,
+)
+_COLUMNS = ", ".join(Row._fields)
+
+
+class PostgresStore:
+    """One connection to one learner in a database, opened when it is used.
+
+    Parameters
+    ----------
+    url : str
+        ``postgresql://...``, as libpq takes it: passwords and certificates may be in its
+        environment variables and files.
+    name : str
+        Of the learner.
+    schema : str
+        Where the tables are.
+    synchronous : {"normal", "full"}
+        What a commit waits for: the server's disk; "full" also for synchronous replicas to apply.
+    timeout : float
+        How many seconds to wait for other processes, and for the server.
+    read_only : bool
+        Whether to look and never write: a replica of the server will do.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        *,
+        schema: str = "unbounded",
+        synchronous: str,
+        timeout: float,
+        read_only: bool,
+    ) -> None:
+        for what, text, most in (("name", name, _LONGEST), ("schema", schema, _LONGEST_SCHEMA)):
+            if not isinstance(text, str) or "\0" in text or not 0 < len(text.encode()) <= most:
+                raise ArgumentValueError(what, f"must be a text of 1 to {most} bytes, got {text!r}")
+        self._url, self.name, self._schema = url, name, schema
+        self._synchronous, self._timeout = synchronous, timeout
+        self.read_only, self.lost = read_only, ""
+        try:
+            given = conninfo.conninfo_to_dict(url)
+        except psycopg.Error:
+            given = None
+        if given is None:  # the error of libpq would show the password
+            raise ValueError("the address must be postgresql://user@host:port/database")
+        self._options = given.get("options") or ""
+        host, database = given.get("host") or "localhost", given.get("dbname") or ""
+        self.place = f"learner {name!r} in postgresql://{host}/{database}"
+        self._connection: psycopg.Connection[Any] | None = None
+        self._id: int | None = None
+        self._ahead: tuple[int, list[Row]] | None = (
+            None  # rows that were read before they are asked for
+        )
+        self._pending: list[Row] = []  # appended in this transaction
+        self._next = 0  # where whoever calls `rows` next will probably begin
+        self._skew = 0  # of the server's clock against ours, in microseconds
+
+    # ------------------------------------------------------------------ transactions
+
+    def write(self, work: Callable[[], R]) -> R:
+        """Let ``work`` change something, while nobody else does: all of it, or nothing."""
+        if self.read_only:
+            raise DurableError(f"{self.place} was opened with read_only=True")
+        connection, first = self._opened(), self._next
+        self._pending = []
+        lock = self._sql("SELECT n FROM {s}.learners WHERE id = %s FOR UPDATE")
+        try:
+            with connection.pipeline():  # one way to the server and back
+                connection.execute("BEGIN")
+                locked = connection.execute(lock, (self._id,))
+                ahead = connection.execute(*self._select(first, MOST))
+            if locked.fetchone() is None:
+                raise DurableError(f"there is no {self.place} any more")
+            self._ahead = first, list(map(Row._make, ahead.fetchall()))
+            result = work()
+            self._check_process(connection)
+            with connection.pipeline():
+                self._flush(connection)
+                connection.execute("COMMIT")
+        except BaseException:
+            self._end(connection)
+            raise
+        finally:
+            self._ahead, self._pending = None, []
+        return result
+
+    def read(self, work: Callable[[], R]) -> R:
+        """Let ``work`` read a snapshot; that blocks nobody."""
+        connection = self._opened()
+        try:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            result = work()
+            self._check_process(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            self._end(connection)
+            raise
+        return result
+
+    def _flush(self, connection: psycopg.Connection[Any]) -> None:
+        """Write the rows that were appended."""
+        rows, self._pending = self._pending, []
+        if rows:
+            insert = self._sql(f"INSERT INTO {{s}}.journal VALUES (%s{', %s' * 14})")
+            for row in rows:
+                connection.execute(insert, (self._id, *row))
+            update = "UPDATE {s}.learners SET n = %s, chain = %s, told = told + %s WHERE id = %s"
+            told = sum(row.kind != ASK for row in rows)
+            connection.execute(self._sql(update), (rows[-1].n, rows[-1].digest, told, self._id))
+            self._next = rows[-1].n
+
+    def _end(self, connection: psycopg.Connection[Any]) -> None:
+        """Give up a transaction, or the connection if it is not known where that stands."""
+        status = connection.info.transaction_status
+        idle = psycopg.pq.TransactionStatus.IDLE
+        if status == idle and connection.info.pipeline_status == psycopg.pq.PipelineStatus.OFF:
+            return
+        with suppress(psycopg.Error):
+            if connection is self._connection:
+                connection.execute("ROLLBACK")
+                return
+        self.close()
+
+    def _check_process(self, connection: psycopg.Connection[Any]) -> None:
+        """Reject a transaction in the middle of which this process was forked."""
+        forks.look()
+        if connection is not self._connection:
+            raise DurableError(f"{self.place} was in use when this process was forked: call again")
+
+    def _query(self, text: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Carry out a statement in the transaction that has begun."""
+        assert self._connection is not None
+        self._flush(self._connection)
+        found = self._connection.execute(self._sql(text), values)
+        return found.fetchall() if found.description else [(found.rowcount,)]
+
+    def _sql(self, text: str) -> sql.Composed:
+        return sql.SQL(text).format(s=sql.Identifier(self._schema))
+
+    # ------------------------------------------------------------------ opening and closing
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        """Return the connection of this process."""
+        forks.look()
+        if self._connection is not None:
+            if _answers(self._connection):
+                return self._connection
+            self.close()
+        seconds = max(1, round(self._timeout))
+        level = "remote_apply" if self._synchronous == "full" else "on"
+        settings = {
+            "lock_timeout": f"{seconds}s",
+            "idle_in_transaction_session_timeout": f"{_IDLE * seconds:.0f}s",
+            "synchronous_commit": level,
+            "client_encoding": "utf8",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        connection = psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=seconds,
+            options=f"{self._options} {options}",
+            application_name="unbounded",
+        )
+        before = time.time_ns() // 1000
+        clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        server = connection.execute(clock).fetchone()
+        assert server is not None
+        self._skew = int(server[0]) - (before + time.time_ns() // 1000) // 2
+        self._connection = connection
+        weakref.finalize(self, _close, connection, os.getpid()).atexit = False
+        return connection
+
+    def close(self) -> None:
+        """Give the connection up until it is used again."""
+        forks.look()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            _close(connection, os.getpid())
+
+    def inherit(self) -> None:
+        """In a child of a fork: never touch the parent's connection, not even to close it."""
+        if self._connection is not None:  # closed here, it would say goodbye for the parent
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._connection = None
+
+    def hurry(self) -> None:
+        """End a long look of another thread, for a fork; it then begins again."""
+        # A turn ends within the timeout, as the server ends what takes longer.
+
+    def another(self) -> Self:
+        """Return a connection of its own, for a long look."""
+        other = type(self)(
+            self._url,
+            self.name,
+            schema=self._schema,
+            synchronous=self._synchronous,
+            timeout=self._timeout,
+            read_only=self.read_only,
+        )
+        other._id = self._id
+        return other
+
+    def now(self) -> int:
+        """Return microseconds since 1970, by the server's clock as of when it was connected."""
+        self._opened()
+        return time.time_ns() // 1000 + self._skew
+
+    # ------------------------------------------------------------------ making
+
+    def prepare(self, beginning: Callable[[], Snapshot] | None) -> None:
+        """Make the tables and the learner if they are missing."""
+        connection = self._opened()
+        version = self._version(connection)
+        if version > VERSION:
+            raise DurableError(
+                f"{self.place}: schema {self._schema!r} has version {version}, and this version of "
+                f"unbounded knows {VERSION}: update unbounded"
+            )
+        makes = beginning is not None and not self.read_only
+        if version < VERSION:
+            if not makes and version == 0:
+                raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
+            self._migrate(connection)
+        if self._found(connection) is None:
+            if not makes or beginning is None:
+                raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
+            self._make(connection, beginning())
+
+    def _version(self, connection: psycopg.Connection[Any]) -> int:
+        """Return how many migrations the tables have seen; 0 if there are none."""
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'version'"
+        if connection.execute(query, (self._schema,)).fetchone() is None:
+            return 0
+        row = connection.execute(self._sql("SELECT version FROM {s}.version")).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def _migrate(self, connection: psycopg.Connection[Any]) -> None:
+        """Bring the tables to `VERSION`, one process at a time."""
+        with connection.transaction():
+            lock = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+            connection.execute(lock, (f"unbounded {self._schema}",))
+            version = self._version(connection)
+            if version == 0:
+                connection.execute(self._sql("CREATE SCHEMA IF NOT EXISTS {s}"))
+                connection.execute(self._sql("CREATE TABLE {s}.version (version int NOT NULL)"))
+                connection.execute(self._sql("INSERT INTO {s}.version VALUES (0)"))
+            for migration in _MIGRATIONS[version:]:
+                connection.execute(self._sql(migration))
+            update = self._sql("UPDATE {s}.version SET version = %s")
+            connection.execute(update, (VERSION,))
+
+    def _found(self, connection: psycopg.Connection[Any]) -> int | None:
+        """Return the number of the learner, if there is one of this name."""
+        query = self._sql("SELECT id FROM {s}.learners WHERE name = %s")
+        row = connection.execute(query, (self.name,)).fetchone()
+        self._id = None if row is None else int(row[0])
+        return self._id
+
+    def _make(self, connection: psycopg.Connection[Any], snapshot: Snapshot) -> None:
+        insert = (
+            "INSERT INTO {s}.learners (name, n, chain, told) VALUES (%s, %s, %s, 0) "
+            "ON CONFLICT (name) DO NOTHING RETURNING id"
+        )
+        with connection.transaction():
+            values = self.name, snapshot.n, snapshot.chain
+            row = connection.execute(self._sql(insert), values).fetchone()
+            if row is not None:  # else another process has made it
+                self._id = int(row[0])
+                for name in ("first", "base", "latest"):
+                    self.keep(name, snapshot)
+        self._found(connection)
+
+    # ------------------------------------------------------------------ rows
+
+    def append(self, row: Row) -> None:
+        """Add a row, in a `write`: it is sent when something else is asked for, or at the end."""
+        self._pending.append(row)
+
+    def add(self, row: Row, most: int, first: int) -> tuple[int, list[Row]]:
+        """Add a row in a transaction of its own that no client waits in.
+
+        ``row`` has no number and no digest yet. Returns its number, and the rows from ``first`` on.
+        Instead of a number, `STALE` for an ask if more than ``most`` rows are not asks, and `TOLD`
+        for what was told before, or for the key of another ask.
+        """
+        if self.read_only:
+            raise DurableError(f"{self.place} was opened with read_only=True")
+        connection = self._opened()
+        call = self._sql("SELECT {s}.add(%b, %b, %b::int2, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)")
+        given = (self._id, most, *row[1:10], row.payload, row.content)
+        try:
+            with connection.pipeline():
+                added = connection.execute(call, given)
+                select, values = self._select(first, MOST)
+                found = connection.execute(select, values)
+            answer = added.fetchone()
+            rows = list(map(Row._make, found.fetchall()))
+        except BaseException:
+            self._end(connection)
+            raise
+        assert answer is not None
+        return int(answer[0]), rows
+
+    def rows(self, first: int, most: int = MOST) -> list[Row]:
+        """Return the rows from number ``first`` on, as they are, and at most so many."""
+        if self._ahead is not None and self._ahead[0] == first and most == MOST:
+            found, self._ahead = self._ahead[1], None
+        else:
+            assert self._connection is not None
+            self._flush(self._connection)
+            read = self._connection.execute(*self._select(first, most)).fetchall()
+            found = list(map(Row._make, read))
+        if found and most == MOST:
+            self._next = found[-1].n
+        return found
+
+    def _select(self, first: int, most: int) -> tuple[sql.Composed, tuple[object, ...]]:
+        query = f"SELECT {_COLUMNS} FROM {{s}}.journal WHERE learner = %s AND n >= %s"
+        return self._sql(f"{query} ORDER BY n LIMIT %s"), (self._id, first, most)
+
+    @property
+    def last(self) -> int:
+        """The number of the last row, or of the last one that was removed."""
+        return int(self._query("SELECT n FROM {s}.learners WHERE id = %s", (self._id,))[0][0])
+
+    def number_of(self, key: str) -> int | None:
+        """Return the number of the ask with this key."""
+        query = "SELECT n FROM {s}.journal WHERE learner = %s AND key = %s"
+        found = self._query(query, (self._id, key))
+        return int(found[0][0]) if found else None
+
+    def first_since(self, at: int) -> int | None:
+        """Return the number of the first row that is not older than ``at``."""
+        query = "SELECT min(n) FROM {s}.journal WHERE learner = %s AND at >= %s"
+        found = self._query(query, (self._id, at))[0][0]
+        return None if found is None else int(found)
+
+    def remove_before(self, n: int) -> int:
+        """Remove the rows before number ``n``; how many there were."""
+        last = self.rows(n - 1, 1)
+        if not last or last[0].n != n - 1:
+            return 0
+        self.keep("first", Snapshot(n - 1, last[0].digest, ""))
+        delete = "DELETE FROM {s}.journal WHERE learner = %s AND n < %s"
+        return int(self._query(delete, (self._id, n))[0][0])
+
+    # ------------------------------------------------------------------ snapshots
+
+    def keep(self, name: str, snapshot: Snapshot) -> None:
+        """Store a snapshot in place of the one of that name."""
+        self._query(
+            "INSERT INTO {s}.snapshots VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (learner, name) "
+            "DO UPDATE SET (n, chain, text, digest) "
+            "= (excluded.n, excluded.chain, excluded.text, excluded.digest)",
+            (self._id, name, *snapshot, snapshot.digest),
+        )
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return the snapshot of that name."""
+        query = "SELECT n, chain, text, digest FROM {s}.snapshots WHERE learner = %s AND name = %s"
+        found = self._query(query, (self._id, name))
+        if not found:
+            raise self.damaged("it has no snapshot")
+        snapshot = Snapshot(*found[0][:3])
+        if found[0][3] != snapshot.digest:
+            raise self.damaged("its snapshot is not what was written")
+        return snapshot
+
+    def age_of(self, name: str) -> int:
+        """Return how many rows were added after a snapshot."""
+        query = (
+            "SELECT l.n - s.n FROM {s}.learners l JOIN {s}.snapshots s ON s.learner = l.id "
+            "WHERE l.id = %s AND s.name = %s"
+        )
+        return int(self._query(query, (self._id, name))[0][0])
+
+    def check_pages(self) -> None:
+        """Check nothing: the pages are the server's."""
+
+    def copy_to(self, path: str | os.PathLike[str]) -> None:
+        """Raise: backups are made on the server."""
+        raise DurableError(f"{self.place} is backed up by pg_dump, or by the server's own backups")
+
+    # ------------------------------------------------------------------ errors
+
+    def damaged(self, what: str) -> DurableError:
+        """Return the error for something that is not as it was written."""
+        return damaged(self.place, what)
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Describe errors of PostgreSQL in sentences."""
+        return self._sentences()
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            kind, reason = _described(error)
+            raise kind(f"{self.place} {reason}") from None  # libpq's own may show the address
+
+
+def _close(connection: psycopg.Connection[Any], process: int) -> None:
+    """Close a connection that this process has opened."""
+    if process == os.getpid():
+        with suppress(psycopg.Error):
+            connection.close()
+
+
+def _answers(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether a connection is open, as far as is known here without asking the server."""
+    with suppress(psycopg.OperationalError):
+        while not connection.closed and select.select([connection.fileno()], [], [], 0.0)[0]:
+            connection.pgconn.consume_input()  # a last word, then the end of the stream
+        return not connection.closed
+    return False
+
+
+def _described(error: psycopg.Error) -> tuple[type[DurableError], str]:
+    for kinds, reason in _REASONS:
+        if isinstance(error, kinds):
+            busy = kinds is _BUSY
+            return (BusyError if busy else DurableError), reason
+    said = error.diag.message_primary
+    if said is None and isinstance(error, psycopg.OperationalError):
+        text = str(error)
+        refused = "password authentication" in text or "no password supplied" in text
+        return DurableError, _PASSWORD if refused else _UNREACHABLE
+    return DurableError, f"cannot be used: {said or type(error).__name__}"
+
+
+_BUSY = (errors.LockNotAvailable, errors.QueryCanceled, errors.SerializationFailure,
+         errors.DeadlockDetected)  # fmt: skip
+_PASSWORD = (
+    "cannot be opened: the server rejects the password (libpq reads PGPASSWORD and ~/.pgpass)"
+)
+_UNREACHABLE = (
+    "cannot be reached: see that the server runs and call again; of this call everything was "
+    "stored or nothing (ask with a key, and tell with repeated='ignore', may be called twice)"
+)
+_REASONS: tuple[tuple[Any, str], ...] = (
+    (_BUSY, "is in use by others: call again, or give Durable a longer timeout"),
+    (errors.InvalidPassword, _PASSWORD),
+    (errors.InsufficientPrivilege, "may not be used by this role: docs/guide/many-hosts.md has the "
+     "grants that it needs"),
+    (errors.ReadOnlySqlTransaction, "cannot be written: the server is a replica or is read-only"),
+    (errors.DiskFull, "cannot grow, as the server's disk is full; nothing of this call was stored"),
+    ((errors.UndefinedTable, errors.InvalidSchemaName, errors.UndefinedFunction),
+     "has lost its tables: restore them from a backup"),
+    ((errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow,
+      errors.IdleInTransactionSessionTimeout, errors.ConnectionException), _UNREACHABLE),
+)  # fmt: skip

@@ -1,0 +1,224 @@
+"""Durable learners in PostgreSQL: the plays of a file, many learners, many hosts, errors."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from postgres_server import missing
+
+from unbounded import SCB, CostSCB
+from unbounded.durable import Durable, DurableError
+
+pytestmark = pytest.mark.skipif(missing(), reason="there is no PostgreSQL")
+LOSSES = [3.0, 1.0, 2.0]
+_names = iter(range(10**6))
+
+
+@pytest.fixture
+def name():
+    return f"learner {next(_names)}"
+
+
+def played(arms, rounds):
+    """Ask and tell, some late; the arms and probabilities."""
+    found, late = [], []
+    for t in range(rounds):
+        choice = arms.ask(key=f"k{t}" if t % 5 == 0 else None)
+        found.append((choice.arm, choice.probability))
+        late.append(choice)
+        if t % 3:
+            choice = late.pop(0)
+            arms.tell(choice, LOSSES[choice])
+    return found
+
+
+def test_it_plays_as_a_file_does(database, tmp_path, name):
+    file = Durable(tmp_path / "x.db", CostSCB(3, seed=0), arms=["a", "b", "c"])
+    base = Durable(database.url(), CostSCB(3, seed=0), arms=["a", "b", "c"], name=name)
+    for arms in (file, base):
+        arms.plays = [played(arms, 60)]
+        arms.expire(timedelta(0), loss=9.0)
+        arms.retire_arm("b")
+        arms.add_arm("d")
+        arms.plays.append([arms.ask().probability, arms.verify()])
+    assert file.plays == base.plays
+    assert file.status() == base.status()
+    again = Durable(database.url(), name=name)  # and it is read from there
+    assert (
+        again.learner().save().split('"outstanding"')[0]
+        == (base.learner().save().split('"outstanding"')[0])
+    )
+    columns = ["key", "epoch", "arm", "name", "probability", "loss", "scale", "status"]
+    assert file.log().select(columns).equals(again.log().select(columns))
+    again.expire(timedelta(0))
+    assert again.prune(timedelta(0)) > 0
+    assert again.verify() == 0
+    base.ask()
+    assert len(base.log()) == 1
+
+
+def test_relaxed_clients_agree_on_what_the_journal_says(database, name):
+    learner = CostSCB(3, half_life=200, seed=0)
+    clients = [Durable(database.url(), learner, name=name, staleness=8) for _ in range(3)]
+    drawn, waiting = {}, []
+    for t in range(150):
+        choice = clients[t % 3].ask(key=str(t))
+        drawn[choice.id] = choice.arm, choice.probability
+        waiting.append(choice)
+        if len(waiting) > 5:
+            choice = waiting.pop(0)
+            assert clients[(t // 2) % 3].tell(choice.id, LOSSES[choice])
+    assert clients[0].ask(key="3").id == next(k for k in drawn if k >> 20 == 4)
+    log = clients[1].log()
+    assert {row["id"]: (row["arm"], row["probability"]) for row in log.to_dicts()} == drawn
+    probabilities = {client.status().probabilities for client in clients}
+    assert len(probabilities) == 1  # all have learned the same
+    assert clients[2].verify() == len(log) + log["told_as"].drop_nulls().len()
+    for repeated in ("raise", "ignore"):
+        if repeated == "ignore":
+            assert not clients[1].tell(choice.id, 1.0, repeated="ignore")
+        else:
+            with pytest.raises(ValueError, match=str(choice.id)):
+                clients[1].tell(choice.id, 1.0)
+    with pytest.raises(ValueError, match="no ticket"):
+        clients[1].tell(1 << 20, 1.0)
+
+
+def test_an_ask_knows_all_but_so_many_tells(database, name):
+    from unbounded.durable.postgres import STALE
+
+    first, second = (Durable(database.url(), SCB(3, seed=0), name=name, staleness=2) for _ in "ab")
+    first.ask()
+    second.status()
+    replica, store = second._session._replica, second._session.store
+    row = replica.drawn(7, None, store.now())
+    for _ in range(3):
+        number, _ = store.add(row, replica.told + 2, replica.n)
+        assert number > 0
+        first.tell(first.ask(), 1.0)
+    assert replica.told == 0
+    number, rows = store.add(row, replica.told + 2, replica.n)
+    assert number == STALE
+    assert [row.kind for row in rows].count(1) == 3  # what it did not know
+    assert second.ask().id >> 20 > number  # catches up, draws again
+
+
+@pytest.mark.parametrize("jit", ["never"])
+def test_what_another_host_drew_is_taken_as_it_is(database, name, jit):
+    """A client whose bits differ: its probabilities are not ours, and are what counts."""
+    ours = Durable(database.url(), SCB(3, seed=0), name=name, staleness=8)
+    row = ours._session._replica.drawn(7, None, 0)
+    kept = json.loads(row.payload)["record"]
+    kept[1] = kept[2] = row.probability * (1 + 2**-40)
+    row = row._replace(probability=kept[1], payload=json.dumps({"record": kept}).encode())
+    ours._session.add(lambda replica: (row, 10))
+    assert ours.status().outstanding == 1
+    assert ours.log()["probability"].item() == kept[1]
+    forged = row._replace(payload=json.dumps({"record": [row.arm, 0.0, 0.0]}).encode())
+    with pytest.raises(ValueError, match="record"):
+        ours._session.add(lambda replica: (forged, 10))
+
+
+def test_learners_and_schemas_are_apart(database, name):
+    hostile = f"{name}'; DROP SCHEMA unbounded CASCADE; --"
+    schema = 'odd"; DROP SCHEMA unbounded CASCADE; --'
+    url = database.url()
+    for k, (learner, place) in enumerate(
+        [(name, "unbounded"), (hostile, "unbounded"), (name, schema)]
+    ):
+        arms = Durable(url, SCB(3, seed=0), name=learner, schema=place, arms=["x'", 'y"', "z\\"])
+        for _ in range(k + 1):
+            arms.tell(arms.ask(key="k'; --" + str(_)), 1.0)
+        assert arms.status().rounds == k + 1
+    assert Durable(url, name=name).status().rounds == 1
+
+
+def test_errors_are_sentences_without_secrets(database, name, tmp_path):
+    learner = SCB(2, seed=0)
+    with pytest.raises(TypeError, match="name="):
+        Durable(database.url(), learner)
+    with pytest.raises(TypeError, match="name="):
+        Durable(tmp_path / "x.db", learner, name="x")
+    with pytest.raises(TypeError, match="staleness="):
+        Durable(tmp_path / "x.db", learner, staleness=3)
+    with pytest.raises(DurableError, match="give Durable a learner"):
+        Durable(database.url(), name=name)
+    other = CostSCB(2, tune="scale", implicit=0.0, delayed="adaptive")
+    with pytest.raises(ValueError, match="staleness=0"):
+        Durable(database.url(), other, name=name, staleness=3)
+    with pytest.raises(ValueError, match="schema"):  # the server would shorten it
+        Durable(database.url(), learner, name=name, schema="x" * 64)
+    nowhere = f"postgresql://me:hunter2@/db?host={tmp_path}"
+    for url in (nowhere, "postgresql://me:hunter2@[bad/db"):
+        with pytest.raises((DurableError, ValueError)) as caught:
+            Durable(url, learner, name=name, timeout=1.0)
+        assert "hunter2" not in "".join(map(str, [caught.value, caught.value.__cause__]))
+    Durable(database.url(), learner, name=name)
+    looks = Durable(database.url(), name=name, read_only=True)
+    assert looks.status().rounds == 0
+    with pytest.raises(DurableError, match="read_only"):
+        looks.ask()
+
+
+def test_a_newer_schema_is_left_alone(database, name):
+    import psycopg
+
+    arms = Durable(database.url(), SCB(2, seed=0), name=name, schema="newer")
+    with psycopg.connect(database.url()) as connection:
+        connection.execute("UPDATE newer.version SET version = 99")
+    with pytest.raises(DurableError, match="version 99"):
+        Durable(database.url(), name=name, schema="newer")
+    arms.close()
+
+
+def test_a_role_needs_the_grants_of_the_page_and_no_more(database, name):
+    import psycopg
+
+    Durable(database.url(), SCB(2, seed=0), name=name, schema="granted").ask()
+    page = Path(__file__).parents[2].joinpath("docs/guide/many-hosts.md").read_text()
+    grants = page.partition("```sql")[2].partition("```")[0].replace("unbounded.", "granted.")
+    with psycopg.connect(database.url(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE service LOGIN")
+        url = database.url(user="service")
+        with pytest.raises(DurableError, match="grants"):
+            Durable(url, name=name, schema="granted")
+        connection.execute(grants.replace("SCHEMA unbounded", "SCHEMA granted"))
+    arms = Durable(url, SCB(2, seed=0), name=name, schema="granted")
+    arms.tell(arms.ask(), 1.0)
+    arms.expire(timedelta(0))
+    Durable(url, SCB(2, seed=0), name=f"{name} more", schema="granted", staleness=3).ask()
+    with pytest.raises(DurableError, match="grants"):
+        Durable(url, SCB(2, seed=0), name=name, schema="of others")
+
+
+def test_a_client_that_stops_in_its_turn_does_not_stop_others(database, name):
+    stopped = Durable(database.url(), SCB(2, seed=0), name=name)
+    stopped.ask()
+    store = stopped._session.store
+    store._connection.execute("BEGIN")
+    store._connection.execute(
+        "SELECT * FROM unbounded.learners WHERE name = %s FOR UPDATE", (name,)
+    )
+    other = Durable(database.url(), name=name, timeout=1.0)
+    with pytest.raises(DurableError, match="in use"):
+        other.ask()
+    store.close()
+    other.ask()
+
+
+@pytest.mark.parametrize("staleness", [0, 16])
+@pytest.mark.parametrize(
+    ("kills", "restarts"), [(10, 1), pytest.param(250, 10, marks=pytest.mark.long)]
+)
+def test_what_was_acknowledged_survives(tmp_path, kills, restarts, staleness):
+    script = Path(__file__).with_name("killed_workers.py")
+    command = [sys.executable, str(script), str(tmp_path / "x"), str(kills), "1"]
+    command += [str(staleness), str(restarts)]
+    environment = os.environ | {"UNBOUNDED_JIT": "never"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["told"] > kills
