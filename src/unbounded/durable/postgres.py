@@ -505,8 +505,8 @@ def _described(error: psycopg.Error) -> tuple[type[DurableError], str]:
     said = error.diag.message_primary
     if said is None and isinstance(error, psycopg.OperationalError):
         text = str(error)
-        refused = "password authentication" in text or "no password supplied" in text
-        return DurableError, _PASSWORD if refused else _UNREACHABLE
+        rejected = "password authentication" in text or "no password supplied" in text
+        return DurableError, _PASSWORD if rejected else _UNREACHABLE
     return DurableError, f"cannot be used: {said or type(error).__name__}"
 
 
