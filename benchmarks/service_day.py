@@ -1,0 +1,327 @@
+"""Mean wait on service days: incidents, an outage, and time-outs whose losses are delayed.
+
+    python benchmarks/service_day.py            # prints the tables
+    python benchmarks/service_day.py --write    # docs/results/tables/service-day-1.csv, -2.csv
+
+The first table is one day of 20,000 requests to six services (`ServiceDay`, and its best service is
+absent from 16,000 to 18,000); the second 60 random days, which nothing was tuned on. Replicates are
+paired: in each, all policies meet the same waits. A time-out is observed 17 requests later. A
+choice of an absent service is forgotten, and the learner asked again; the other policies choose
+among those present. Waits are in ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from result_tables import write_tables
+
+from unbounded import AdaINF, CostSCB, Learner, ScaleWarning, recommend, settings
+
+ROUNDS, DELAY, SIGMA, SEEDS, DAYS = 20_000, 17, 0.35, 20, 60
+
+
+class Day(NamedTuple):
+    """What holds in each round; ``back`` are the rounds in which the best service recovers."""
+
+    medians: np.ndarray  # (rounds, services)
+    rates: np.ndarray  # of time-outs
+    present: np.ndarray
+    timeout: float
+    back: tuple[int, ...]
+
+    @property
+    def means(self) -> np.ndarray:
+        """Return expected waits; infinite where a service is absent."""
+        usual = self.medians * math.exp(0.5 * SIGMA * SIGMA)
+        found = usual + self.rates * (self.timeout - usual)
+        return np.where(self.present, found, np.inf)
+
+    def waits(self, seed: int) -> np.ndarray:
+        rng = np.random.default_rng(seed)
+        usual = self.medians * np.exp(SIGMA * rng.standard_normal(self.medians.shape))
+        return np.where(rng.random(usual.shape) < self.rates, self.timeout, usual)
+
+
+def service_day() -> Day:
+    """Return the day of `unbounded.adversaries.ServiceDay`, and the best service is absent once."""
+    medians = np.tile([120.0, 80.0, 150.0, 60.0, 200.0, 95.0], (ROUNDS, 1))
+    rates, present = np.full(medians.shape, 0.001), np.ones(medians.shape, bool)
+    medians[3000:6000, 3] *= 6.0
+    rates[3000:6000, 3] = 0.05
+    medians[9000:10_500, 1] *= 4.0
+    rates[12_000:15_000, 3] = 0.03
+    present[16_000:18_000, 3] = False
+    return Day(medians, rates, present, 30_000.0, (6000, 15_000, 18_000))
+
+
+def random_day(seed: int) -> Day:
+    """Draw 4 to 12 services, time-outs of 1 to 100 s, and 1 to 8 incidents of three kinds."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 13))
+    medians = np.tile(np.exp(rng.uniform(np.log(30.0), np.log(300.0), n)), (ROUNDS, 1))
+    rates = np.full(medians.shape, 10.0 ** rng.uniform(-4.0, -2.5))
+    present = np.ones(medians.shape, bool)
+    order, back = np.argsort(medians[0]), []
+    for _ in range(int(rng.integers(1, 9))):
+        begin = int(rng.integers(0, 18_000))
+        hit = slice(begin, begin + int(rng.integers(500, 4000)))
+        service = order[int(rng.integers(0, 3))]  # one of the three fastest
+        kind = rng.random()
+        if kind < 0.5:
+            medians[hit, service] *= rng.uniform(2.0, 8.0)
+        if 0.3 < kind < 0.85:
+            rates[hit, service] = 10.0 ** rng.uniform(-2.0, -1.0)
+        if kind >= 0.85:
+            present[hit, service] = present[hit].sum(axis=1) < 3  # at least two remain
+        back += [hit.stop] if service == order[0] and hit.stop < ROUNDS - 1000 else []
+    return Day(medians, rates, present, float(10.0 ** rng.uniform(3.0, 5.0)), tuple(back))
+
+
+class Ours:
+    """A learner; a choice of an absent service is forgotten, after 100 of them chance decides."""
+
+    def __init__(self, learner: Learner, rng: np.random.Generator) -> None:
+        self.learner, self.rng = learner, rng
+
+    def ask(self, present: Sequence[bool]) -> Any:
+        for _ in range(100):
+            choice = self.learner.ask()
+            if present[choice.arm]:
+                return choice
+            self.learner.forget(choice)
+        return int(self.rng.choice(np.flatnonzero(present)))
+
+    def tell(self, choice: Any, wait: float) -> None:
+        if not isinstance(choice, int):
+            self.learner.tell(choice, wait)
+
+
+class Averages:
+    """Discounted UCB, epsilon-greedy and power of two: averages of waits, which may be cut."""
+
+    def __init__(self, n: int, rng: np.random.Generator, half_life: float = math.inf,
+                 cut: float = math.inf, width: float = 0.0, explore: float = 0.0,
+                 two: bool = False) -> None:  # fmt: skip
+        self.gamma, self.cut, self.width = 2.0 ** (-1.0 / half_life), cut, width
+        self.explore, self.two, self.rng = explore, two, rng
+        self.weights, self.sums = [0.0] * n, [0.0] * n
+
+    def ask(self, present: Sequence[bool]) -> int:
+        there = [k for k, yes in enumerate(present) if yes]
+        if self.two:
+            there = [there[i] for i in self.rng.choice(len(there), 2, replace=False)]
+        for k in there:
+            if self.weights[k] < 1e-9:
+                return k
+        if self.explore and self.rng.random() < self.explore:
+            return int(self.rng.choice(there))
+        bonus = self.width * math.log(max(sum(self.weights), 2.0))
+        return min(
+            there,
+            key=lambda k: (
+                self.sums[k] / self.weights[k]
+                - (self.cut * math.sqrt(bonus / self.weights[k]) if bonus else 0.0)
+            ),
+        )
+
+    def tell(self, arm: int, wait: float) -> None:
+        for k in range(len(self.sums)):
+            self.weights[k] *= self.gamma
+            self.sums[k] *= self.gamma
+        self.weights[arm] += 1.0
+        self.sums[arm] += min(wait, self.cut)
+
+
+class SlidingWindow(Averages):
+    """UCB with the averages of the last plays."""
+
+    def __init__(self, n: int, rng: np.random.Generator, window: int, **given: float) -> None:
+        super().__init__(n, rng, **given)
+        self.last: deque[tuple[int, float]] = deque()
+        self.window = window
+
+    def tell(self, arm: int, wait: float) -> None:
+        super().tell(arm, wait)
+        self.last.append((arm, min(wait, self.cut)))
+        if len(self.last) > self.window:
+            arm, wait = self.last.popleft()
+            self.weights[arm] = round(self.weights[arm] - 1.0)
+            self.sums[arm] -= wait
+
+
+class RoundRobin:
+    def __init__(self) -> None:
+        self.t = 0
+
+    def ask(self, present: Sequence[bool]) -> int:
+        while True:
+            self.t += 1
+            if present[self.t % len(present)]:
+                return self.t % len(present)
+
+    def tell(self, arm: int, wait: float) -> None:
+        pass
+
+
+Policy = Callable[[int, int], Any]  # from the number of services and the seed
+
+
+def ours(cls: Any, **given: Any) -> Policy:
+    return lambda n, seed: Ours(cls(n, **given, seed=seed), np.random.default_rng(seed))
+
+
+def theirs(cls: type[Averages] = Averages, **given: Any) -> Policy:
+    return lambda n, seed: cls(n, np.random.default_rng(seed), **given)
+
+
+TUNED = {  # given a cut in ms, which is its range; the best of the eight is chosen afterwards
+    f"discounted UCB, half-life {h}, cut {cut:g}, width {width:g}": theirs(
+        half_life=h, cut=cut, width=width
+    )
+    for h in (300, 1000)
+    for cut in (3000.0, 6000.0)
+    for width in (0.0003, 0.003)
+}
+LEARNERS: dict[str, Policy] = {
+    "recommend(lower=0, changing=True)": ours(recommend(lower=0.0, changing=True).learner),
+    "CostSCB()": ours(CostSCB),
+    **{f"CostSCB(half_life={h})": ours(CostSCB, half_life=h) for h in (300, 1000, 3000)},
+    **{
+        f"CostSCB(half_life={h}, cap={cap})": ours(CostSCB, half_life=h, cap=float(cap))
+        for h, cap in ((300, 100), (1000, 10), (1000, 30), (1000, 100), (1000, 300), (3000, 100))
+    },
+    'CostSCB(half_life=1000, outliers="sqrt")': ours(CostSCB, half_life=1000, outliers="sqrt"),
+    "AdaINF()": ours(AdaINF),
+    **{f"AdaINF(half_life={h})": ours(AdaINF, half_life=h) for h in (300, 1000, 3000)},
+    "AdaINF(robust=False)": ours(AdaINF, robust=False),
+    **{
+        f"AdaINF(half_life={h}, robust=False)": ours(AdaINF, half_life=h, robust=False)
+        for h in (300, 1000, 3000)
+    },
+}
+RIVALS: dict[str, Policy] = {
+    **TUNED,
+    "sliding-window UCB, window 1000, cut 3000, width 0.0003": theirs(
+        SlidingWindow, window=1000, cut=3000.0, width=0.0003
+    ),
+    "epsilon-greedy 0.05, half-life 300, cut 3000": theirs(half_life=300, cut=3000.0, explore=0.05),
+    "epsilon-greedy 0.05, half-life 300": theirs(half_life=300, explore=0.05),
+    "power of two, half-life 100, cut 1000": theirs(half_life=100, cut=1000.0, two=True),
+    "round-robin": lambda n, seed: RoundRobin(),
+}
+
+
+def play(policy: Any, day: Day, waits: np.ndarray) -> np.ndarray:
+    """Return the services chosen; a time-out is observed DELAY requests later."""
+    arms, late = [], deque[tuple[int, Any, float]]()
+    everything, all_present = day.present.tolist(), day.present.all(axis=1).tolist()
+    usual, rows = [True] * day.present.shape[1], waits.tolist()
+    for t, row in enumerate(rows):
+        while late and late[0][0] <= t:
+            _, ticket, wait = late.popleft()
+            policy.tell(ticket, wait)
+        ticket = policy.ask(usual if all_present[t] else everything[t])
+        arm = int(ticket)
+        arms.append(arm)
+        if row[arm] < day.timeout:
+            policy.tell(ticket, row[arm])
+        else:
+            late.append((t + DELAY, ticket, row[arm]))
+    return np.array(arms)
+
+
+class Seen(NamedTuple):
+    wait: float  # realized mean, ms
+    expected: float  # mean of the expected waits
+    best: float  # share of the requests that went to the best service, in percent
+    recovery: float  # the same, in the 1,000 requests after the best service recovered
+
+
+def seen(arms: np.ndarray, day: Day, waits: np.ndarray) -> Seen:
+    t, means = np.arange(ROUNDS), day.means
+    best = 100.0 * (arms == means.argmin(axis=1))
+    after = [best[at : at + 1000].mean() for at in day.back]
+    recovery = float(np.mean(after)) if after else math.nan
+    return Seen(waits[t, arms].mean(), means[t, arms].mean(), best.mean(), recovery)
+
+
+def around(values: Sequence[float], digits: int = 0) -> str:
+    """Mean and half a 95% confidence interval."""
+    found = np.array([x for x in values if not math.isnan(x)])
+    error = 1.96 * found.std(ddof=1) / math.sqrt(found.size)
+    return f"{found.mean():.{digits}f} ± {error:.2g}"
+
+
+def one_day() -> list[str]:
+    day = service_day()
+    rows: dict[str, list[Seen]] = {name: [] for name in ("oracle", *LEARNERS, *RIVALS)}
+    for seed in range(SEEDS):
+        waits = day.waits(seed)
+        rows["oracle"].append(seen(day.means.argmin(axis=1), day, waits))
+        for name, make in {**LEARNERS, **RIVALS}.items():
+            rows[name].append(seen(play(make(6, seed), day, waits), day, waits))
+    tuned = min(TUNED, key=lambda name: np.mean([x.expected for x in rows[name]]))
+    print("best of the eight tuned:", tuned)
+    lines = ["# One service day, 20 replicates", "",
+             "| policy | mean wait | expected wait | share of the best, % | after recovery, % "
+             "| expected wait above the best tuned, % |", "|---|---|---|---|---|---|"]  # fmt: skip
+    for name, found in rows.items():
+        ratio = [
+            100.0 * (x.expected / y.expected - 1.0) for x, y in zip(found, rows[tuned], strict=True)
+        ]
+        lines.append(
+            f"| {name} | {around([x.wait for x in found], 1)} | "
+            f"{around([x.expected for x in found], 1)} | "
+            f"{around([x.best for x in found])} | {around([x.recovery for x in found])} | "
+            f"{around(ratio, 1) if name != tuned else ''} |"
+        )
+    return lines
+
+
+def many_days(days: int, first: int) -> list[str]:
+    """Expected wait above that of the best service, in percent of random choice's."""
+    rows: dict[str, list[float]] = {name: [] for name in {**LEARNERS, **RIVALS}}
+    for i in range(days):
+        day = random_day(first + i)
+        means, waits, n = day.means, day.waits(i), day.medians.shape[1]
+        least, t = means.min(axis=1), np.arange(ROUNDS)
+        mean_of_all = np.mean(means, axis=1, where=day.present)
+        unit = (mean_of_all - least).mean() / 100.0
+        for name, make in {**LEARNERS, **RIVALS}.items():
+            arms = play(make(n, i), day, waits)
+            rows[name].append(float((means[t, arms] - least).mean() / unit))
+    best = np.min([rows[name] for name in TUNED], axis=0)
+    lines = ["", f"# {days} random days", "",
+             "| policy | mean | 90% quantile | worst | mean above the best tuned of the day |",
+             "|---|---|---|---|---|"]  # fmt: skip
+    for name, shares in {**rows, "discounted UCB, best of the eight on each day": best}.items():
+        lines.append(
+            f"| {name} | {around(shares, 1)} | {np.quantile(shares, 0.9):.0f} | "
+            f"{max(shares):.0f} | {np.mean(np.array(shares) - best):.1f} |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--days", type=int, default=DAYS)
+    parser.add_argument("--first", type=int, default=7_000, help="seed of the first random day")
+    given = parser.parse_args()
+    settings.jit = "always"
+    warnings.simplefilter("ignore", ScaleWarning)
+    text = "\n".join(one_day() + many_days(given.days, given.first))
+    print(text)
+    if given.write:
+        write_tables("service-day", text)
+
+
+if __name__ == "__main__":
+    main()
