@@ -206,6 +206,17 @@ LEARNERS: dict[str, Maker] = {
         n, lower=told.lower, tune="scale", implicit=0.0
     ),
     "CostSCBIX (lower)": lambda n, T, told: CostSCBIX(n, lower=told.lower),
+    "AdaINF half-life 1000": lambda n, T, told: AdaINF(n, half_life=1000),
+    "AdaINF half-life 10000": lambda n, T, told: AdaINF(n, half_life=10_000),
+    "CostSCB half-life 1000 (lower)": lambda n, T, told: CostSCB(
+        n, lower=told.lower, half_life=1000
+    ),
+    "CostSCB half-life 1000, cap 100 (lower)": lambda n, T, told: CostSCB(
+        n, lower=told.lower, half_life=1000, cap=100.0
+    ),
+    "CostSCB half-life 10000 (lower)": lambda n, T, told: CostSCB(
+        n, lower=told.lower, half_life=10_000
+    ),
     "AdaHedge (all losses)": lambda n, T, told: AdaHedge(n),
     "SOLOFTRL (all losses)": lambda n, T, told: SOLOFTRL(n),
     "AdaFTRL (all losses)": lambda n, T, told: AdaFTRL(n),

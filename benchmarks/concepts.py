@@ -31,7 +31,7 @@ from unbounded import (
     Uniform,
     simulate,
 )
-from unbounded.adversaries import Adversary, Latencies, StochasticGap
+from unbounded.adversaries import Adversary, Changing, Latencies, StochasticGap
 
 N, T, REPLICATES = 10, 50_000, 16
 # color, dash and marker of each learner: distinct without colors too
@@ -278,8 +278,36 @@ def promise() -> Figure:
     return figure
 
 
+def forgetting() -> Figure:
+    """The probability of the best arm: what forgetting costs, and what it is good for."""
+    rounds, looks = 20_000, {"CostSCB": ("#0072B2", "o"), "AdaINF": ("#A8407A", "D")}
+    figure, panels = plt.subplots(1, 2, figsize=(10.0, 3.4), layout="constrained", sharey=True)
+    titles = ("nothing changes", "another arm becomes best half-way")
+    for axes, changes, title in zip(panels, (0, 1), titles, strict=True):
+        for make in (CostSCB, AdaINF):
+            for h, dash in ((None, ":"), (1000, "-")):
+                color, marker = looks[make.__name__]
+                result = simulate(
+                    make(N, half_life=h), Changing(changes=changes), rounds, REPLICATES, seed=1,
+                    checkpoints=np.arange(250, rounds + 1, 250), dynamic=True,
+                )  # fmt: skip
+                mean = result.best_probability.mean(axis=0)
+                name = f"{make.__name__}({f'half_life={h}' if h else ''})"
+                axes.plot(result.checkpoints, mean, ls=dash, color=color, marker=marker,
+                          markevery=9, ms=4, label=name)  # fmt: skip
+                print(f"forgetting: {title}: {name}: {mean[39]:.2f} after 10,000, {mean[-1]:.2f} "
+                      f"after 20,000")  # fmt: skip
+        axes.set(title=title, xlabel="round", xlim=(0, rounds), ylim=(0.0, 1.0),
+                 xticks=range(0, rounds + 1, rounds // 4))  # fmt: skip
+        bare(axes)
+    panels[0].set_ylabel("probability of the best arm")
+    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
+    panels[1].axvline(rounds / 2, color="#555555", ls=":", lw=1)
+    return figure
+
+
 def main() -> None:
-    pictures = (unit, clipping, freedoms, outliers, delayed, promise)
+    pictures = (unit, clipping, freedoms, outliers, delayed, promise, forgetting)
     parser = argparse.ArgumentParser(description=__doc__)
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("--into", type=Path, default=here / "docs" / "guide" / "concepts")

@@ -280,7 +280,7 @@ def seen(arms: np.ndarray, day: Day, waits: np.ndarray) -> Seen:
 def around(values: Sequence[float], digits: int = 0) -> str:
     """Mean and half a 95% confidence interval."""
     found = np.array([x for x in values if not math.isnan(x)])
-    error = 1.96 * found.std(ddof=1) / math.sqrt(found.size)
+    error = round(1.96 * found.std(ddof=1) / math.sqrt(found.size), 9)
     return f"{found.mean():.{digits}f} ± {error:.2g}"
 
 
