@@ -37,7 +37,7 @@ from unbounded.core.occupancy.layout import (
 )
 from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture, occupancy
 from unbounded.core.occupancy.reach import mark
-from unbounded.core.occupancy.solver import METHODS, SOLVED, STATUSES, Outcome
+from unbounded.core.occupancy.solver import SOLVED, Outcome
 from unbounded.core.occupancy.solver.ftrl import EXPONENT, even_play, new_memory, solve
 from unbounded.core.occupancy.solver.kl import kl_step, uniform_base
 from unbounded.core.occupancy.solver.work import work_size
@@ -108,10 +108,10 @@ def certificate(outcome: Outcome) -> Certificate:
         gap=float(outcome.gap),
         relative_gap=float(outcome.gap_over_largest),
         solved=outcome.status == SOLVED,
-        method=METHODS[outcome.method],
+        method=("closed form", "warm", "cold", "fallback")[outcome.method],
         newton_steps=outcome.steps,
         interior_iterations=outcome.iterations,
-        status=STATUSES[outcome.status],
+        status=("unsolved", "rough", "solved")[outcome.status],
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from unbounded import SCB, UniformPolicy, settings, simulate, simulate_mdp, worlds
 from unbounded.extend import Adversary, MDPAdversary
-from unbounded.simulation.errors import adversary_errors
+from unbounded.simulation.adversary import adversary_errors
 
 
 def fill(params, state, t, last_arm, q, out):

@@ -25,8 +25,11 @@ adversary's own.
 from __future__ import annotations
 
 import math
+import sys
+import threading
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import cache
 from inspect import get_annotations, signature
@@ -324,3 +327,43 @@ def fill_python(play: PythonPlay, t: int, q: Vector, lay: Any, out: Vector) -> N
                 f"the adversary must return finite losses, got {table.tolist()} in layer {h} at "
                 f"t = {t}"
             )
+
+
+# Errors of compiled adversaries
+
+_lock = threading.Lock()
+_playing: dict[int, list[BaseException]] = {}  # by thread: the first error of its play
+_before: Any = sys.__unraisablehook__
+
+
+@contextmanager
+def adversary_errors() -> Iterator[None]:
+    """Raise at the end what a compiled adversary has raised in this thread.
+
+    Loops call ``fill`` by a C pointer, through which no error can pass: Numba gives it to
+    `sys.unraisablehook`, which prints it, and the play goes on with wrong losses.
+    """
+    global _before
+    me = threading.get_ident()
+    found: list[BaseException] = []
+    with _lock:
+        _playing[me] = found
+        if sys.unraisablehook is not _note:
+            _before, sys.unraisablehook = sys.unraisablehook, _note
+    try:
+        yield
+    finally:
+        with _lock:
+            del _playing[me]
+            if not _playing and sys.unraisablehook is _note:
+                sys.unraisablehook = _before
+    if found:
+        raise found[0]
+
+
+def _note(unraisable: Any) -> None:
+    found = _playing.get(threading.get_ident())
+    if found is None or not isinstance(unraisable.object, str):  # Numba says where, as text
+        _before(unraisable)
+    elif not found:
+        found.append(unraisable.exc_value)

@@ -19,10 +19,9 @@ from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import root_of
 from unbounded.results import BANDITS, Played, Shown, name_of, over
 from unbounded.simulation import bandit_loops
-from unbounded.simulation.adversary import Adversary
+from unbounded.simulation.adversary import Adversary, adversary_errors
 from unbounded.simulation.bandit_loops import PythonAdversary
 from unbounded.simulation.dynamic import ROWS, checked_switches
-from unbounded.simulation.errors import adversary_errors
 from unbounded.validation import (
     checked_count,
     checked_flag,

@@ -24,8 +24,7 @@ from unbounded.jit.schedule import Pace
 from unbounded.learners.mdp import MDPLearner, unsolved
 from unbounded.learners.seeds import root_of
 from unbounded.results import MDPS, Played, Shown, name_of
-from unbounded.simulation.adversary import MDPAdversary, PythonMDPAdversary
-from unbounded.simulation.errors import adversary_errors
+from unbounded.simulation.adversary import MDPAdversary, PythonMDPAdversary, adversary_errors
 from unbounded.simulation.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
 from unbounded.validation import checked_count, checked_function, recorded_rounds, warn
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-METHODS = ("closed form", "warm", "cold", "fallback")
 CLOSED_FORM, WARM, COLD, FALLBACK = range(4)
-STATUSES = ("unsolved", "rough", "solved")
 UNSOLVED, ROUGH, SOLVED = range(3)  # gap <= tolerance times: neither, the largest, smallest weight
 
 
@@ -42,5 +40,3 @@ class Outcome(NamedTuple):
     iterations: int  # of the interior point method
     method: int  # CLOSED_FORM, WARM, COLD or FALLBACK
     status: int  # UNSOLVED, ROUGH or SOLVED
-    kl_part: float  # of the gap, over the largest weight
-    slack_part: float

@@ -28,7 +28,7 @@ import math
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, dots, horizon
 from unbounded.core.occupancy.solver.sparse import flow
-from unbounded.core.occupancy.solver.work import KL, SLACK, Work
+from unbounded.core.occupancy.solver.work import Work
 from unbounded.jit.kernel import assign, kernel, subroutine
 
 _MASS = 1e-9  # what a layer's mass may be off by; it is 1 to rounding
@@ -174,7 +174,7 @@ def offer(
 
     W.bound and W.slack belong to the point; ``given`` as for `certify`, of W.pi_out. Returns the
     best gap, this one and its slack part. The best point is in W.best_v, best_theta, best_P,
-    best_q, best_pi and W.parts.
+    best_q and best_pi.
     """
     kl, slack = certify(
         lay, W.L, W.w, v, W.P, W.bound, W.slack, given, W.pi_out, W.q_out, W.mass, W.ln_x, W.begin,
@@ -183,8 +183,6 @@ def offer(
     gap = kl + slack
     if gap < best:
         best = gap
-        W.parts[KL] = kl
-        W.parts[SLACK] = slack
         assign(W.best_v, v)
         assign(W.best_theta, theta)
         assign(W.best_P, W.P)

@@ -46,9 +46,7 @@ from unbounded.core.occupancy.solver.interior_point import interior_point
 from unbounded.core.occupancy.solver.newton import PACE, newton
 from unbounded.core.occupancy.solver.sparse import gather, listed, scatter, sparse
 from unbounded.core.occupancy.solver.work import (
-    KL,
     OUTCOME,
-    SLACK,
     TABLE,
     VECTOR,
     Units,
@@ -164,7 +162,7 @@ def solve(
         if excluded:
             spread(lay, L, W.L, pi)
     return conclude(
-        units, tol, found.gap, found.steps, found.certificates, found.iterations, found.method, W
+        units, tol, found.gap, found.steps, found.certificates, found.iterations, found.method
     )
 
 
@@ -329,28 +327,22 @@ def _last_resort(
     for h in range(w.size):
         W.w[h] = max(w[h], _LEAST_WEIGHT * top)
         least = min(least, W.w[h])
-    kl, slack = W.parts[KL], W.parts[SLACK]
     goal = tol * least
     gap, iterations = interior_point(lay, lo, hi, goal, math.inf, W)
     iterations += found.iterations
     for h in range(1, w.size):
         for p in range(lay[PAIR, h], lay[PAIR, h + 1]):
             if W.best_q[p] > 0.0 and gap < math.inf:
-                rise = -(W.w[h] - w[h]) * W.best_q[p] * math.log(W.best_q[p])
-                gap += rise
-                W.parts[KL] += rise
+                gap += -(W.w[h] - w[h]) * W.best_q[p] * math.log(W.best_q[p])
     assign(W.w, w)
     if gap < best:
         best = gap
-    else:
-        W.parts[KL] = kl
-        W.parts[SLACK] = slack
-        if best < math.inf:
-            assign(W.best_v, start.v)
-            assign(W.best_theta, start.theta)
-            assign(W.best_P, start.P)
-            assign(W.best_q, q)
-            assign(W.best_pi, pi)
+    elif best < math.inf:
+        assign(W.best_v, start.v)
+        assign(W.best_theta, start.theta)
+        assign(W.best_P, start.P)
+        assign(W.best_q, q)
+        assign(W.best_pi, pi)
     return Progress(best, found.method, found.steps, found.certificates, iterations)
 
 

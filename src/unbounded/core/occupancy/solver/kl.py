@@ -459,7 +459,7 @@ def kl_step(
         _rebase(lay, W, ln_q, ln_P)
         if excluded:
             spread(lay, L, W.L, pi)
-    return conclude(units, tol, best, steps, certificates, 0, WARM, W)
+    return conclude(units, tol, best, steps, certificates, 0, WARM)
 
 
 PROGRAM = Pointer(kl_step, OUTCOME(TABLE, *[VECTOR] * 4, types.float64, *[VECTOR] * 6))

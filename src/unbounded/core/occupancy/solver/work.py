@@ -16,7 +16,6 @@ from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, 
 from unbounded.core.occupancy.solver import ROUGH, SOLVED, UNSOLVED, Outcome
 from unbounded.jit.kernel import integers, kernel, section, subroutine
 
-KL, SLACK = range(2)  # of Work.parts
 FEW = 8  # there are lists if at most one transition in so many is possible
 _ITERATE = 10, 10  # vectors over triples and over pairs of the interior point method
 _ROUNDING = 1e-13  # no gap below this, relative to the largest weight, is asked for
@@ -56,7 +55,6 @@ class Work(NamedTuple):
     best_P: Vector  # T
     best_q: Vector  # X
     best_pi: Vector  # X
-    parts: Vector  # 2: the KL and the slack part of its gap
     q_out: Vector  # X: occupancy and policy of the last certificate
     pi_out: Vector  # X
     mass: Vector  # S
@@ -95,7 +93,7 @@ def work_size(lay: Integers) -> int:
     X = lay[PAIR, H + 1]
     T = lay[TRIPLE, H + 1]
     n, m, d, e = _shape(lay)
-    layers = 2 * (H + 1) + d + e + n * m + 7 * m + 2 * n + 2
+    layers = 2 * (H + 1) + d + e + n * m + 7 * m + 2 * n
     lists = X + 2 + 5 * (T // FEW)
     return layers + 11 * S + (9 + _ITERATE[1]) * X + (2 + _ITERATE[0]) * T + lists
 
@@ -136,7 +134,6 @@ def carve(lay: Integers, buffer: Vector) -> Work:
     best_P, k = _next(buffer, k, T)
     best_q, k = _next(buffer, k, X)
     best_pi, k = _next(buffer, k, X)
-    parts, k = _next(buffer, k, 2)
     q_out, k = _next(buffer, k, X)
     pi_out, k = _next(buffer, k, X)
     mass, k = _next(buffer, k, S)
@@ -148,7 +145,7 @@ def carve(lay: Integers, buffer: Vector) -> Work:
     none = integers(section(buffer, 0, 0))
     return Work(
         L, w, rho, P, x, bound, slack, v_old, dv, grad, q, r, inverse, D, E, pair, rows, c,
-        best_v, best_theta, best_P, best_q, best_pi, parts, q_out, pi_out, mass, ln_x,
+        best_v, best_theta, best_P, best_q, best_pi, q_out, pi_out, mass, ln_x,
         lists, cg, triples, pairs, none, none,
     )  # fmt: skip
 
@@ -161,7 +158,7 @@ def with_lists(W: Work, X: int, size: int) -> Work:
     return Work(
         W.L, W.w, W.rho, section(W.P, 0, size), W.x, W.bound, W.slack, W.v_old, W.dv, W.grad, W.q,
         W.r, W.inverse, W.D, W.E, W.pair, W.rows, W.c, W.best_v, W.best_theta,
-        section(W.best_P, 0, size), W.best_q, W.best_pi, W.parts, W.q_out, W.pi_out, W.mass,
+        section(W.best_P, 0, size), W.best_q, W.best_pi, W.q_out, W.pi_out, W.mass,
         W.ln_x, W.lists, W.cg, W.triples, W.pairs, begin, to,
     )  # fmt: skip
 
@@ -224,9 +221,9 @@ def wanted_gap(units: Units, tol: float) -> float:
 @kernel
 def conclude(
     units: Units, tol: float, gap: float, steps: int, certificates: int, iterations: int,
-    method: int, W: Work,
+    method: int,
 ) -> Outcome:  # fmt: skip
-    """Sum up a solve whose best point, of this ``gap`` in units of 2^e, is in ``W``."""
+    """Sum up a solve whose best point has this ``gap``, in units of 2^e."""
     status = UNSOLVED
     if gap <= wanted_gap(units, tol):
         status = SOLVED
@@ -234,5 +231,5 @@ def conclude(
         status = ROUGH
     return Outcome(
         math.ldexp(gap, units.e), gap / units.w_min, gap / units.w_max, steps, certificates,
-        iterations, method, status, W.parts[KL] / units.w_max, W.parts[SLACK] / units.w_max,
+        iterations, method, status,
     )  # fmt: skip
