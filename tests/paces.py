@@ -18,13 +18,13 @@ from unbounded import SCB, settings
 from unbounded.jit import schedule
 from unbounded.jit.schedule import Code
 from unbounded.jit.worker import Worker
-from unbounded.simulation import bandit_loops, mdp_loops
+from unbounded.simulation import bandit_loops, mdp_loops, sleeping
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: nothing is known to be compiled."""
     schedule.pointed.cache_clear()
-    for module in (bandit_loops, mdp_loops):
+    for module in (bandit_loops, mdp_loops, sleeping):
         monkeypatch.setattr(module, "_codes", {})
     monkeypatch.setattr(bandit_loops.SUMS, "_ready", False)
     monkeypatch.setattr(bandit_loops.SUMS, "_tried", False)

@@ -14,7 +14,7 @@ from unbounded.validation import checked_count
 
 Seed = int | SeedSequence | None
 
-CHOICES, OUTSIDE = 0, 1  # the branches of a replicate
+CHOICES, OUTSIDE, AVAILABLE = range(3)  # the branches of a replicate
 _LEARNERS = 0x5CB  # the branch that every learner draws from
 
 
@@ -37,7 +37,7 @@ def bit_generator(seed: Seed) -> PCG64:
 
 
 def replicate_seed(root: SeedSequence, replicate: int, branch: int) -> SeedSequence:
-    """Return the seed of one ``branch`` of a replicate: CHOICES or OUTSIDE."""
+    """Return the seed of one ``branch`` of a replicate: CHOICES, OUTSIDE or AVAILABLE."""
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, replicate, branch))
 
 

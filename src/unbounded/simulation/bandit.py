@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,11 +19,13 @@ from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import root_of
 from unbounded.results import BANDITS, Played, Shown, name_of, over
-from unbounded.simulation import bandit_loops
+from unbounded.simulation import bandit_loops, sleeping
 from unbounded.simulation.adversary import Adversary, adversary_errors
 from unbounded.simulation.bandit_loops import PythonAdversary
 from unbounded.simulation.dynamic import ROWS, checked_switches
+from unbounded.simulation.sleeping import PythonAvailability
 from unbounded.validation import (
+    ArgumentValueError,
     checked_count,
     checked_flag,
     checked_function,
@@ -67,6 +70,9 @@ class Simulation(Played):
 
     threshold: NDArray[np.float64]
     switches: int | None = None
+    # With available=: sums as `sleeping` has them, in the unit of the ledger.
+    _action: NDArray[np.float64] | None = None
+    _gap: NDArray[np.float64] | None = None
     # With dynamic=True: sums as `dynamic.recorded` has them.
     _smallest: NDArray[np.float64] | None = None
     _sequence: NDArray[np.float64] | None = None
@@ -124,6 +130,27 @@ class Simulation(Played):
         return _followed_by("dynamic=True and an adversary with `expected`", self._gaps)
 
     @property
+    def action_regret(self) -> NDArray[np.float64]:
+        """The largest regret of any arm over the rounds in which it was there.
+
+        The maximum over i of the sum of (loss paid - loss of i) over the rounds with i available;
+        needs ``available=``.
+        """
+        action = _followed_by("available=", self._action)
+        with np.errstate(over="ignore"):
+            return action / self._unit
+
+    @property
+    def available_regret(self) -> NDArray[np.float64]:
+        """Regret against the best available arm of each round; needs ``available=``.
+
+        In expected losses of the arms, if the adversary declares them, else in losses.
+        """
+        gap = _followed_by("available=", self._gap)
+        with np.errstate(over="ignore"):
+            return gap / self._unit
+
+    @property
     def best_changes(self) -> NDArray[np.float64]:
         """Changes of the arm with the smallest expected loss so far; needs the same."""
         return _followed_by("dynamic=True and an adversary with `expected`", self._changes)
@@ -153,6 +180,9 @@ class Simulation(Played):
             columns["pseudo_regret"] = self.pseudo_regret
             columns["relative_pseudo_regret"] = self.relative_regret("range", pseudo=True)
         width = self.high * self._unit - self.low * self._unit
+        if self._action is not None:
+            columns["action_regret"] = self.action_regret
+            columns["available_regret"] = self.available_regret
         if self._smallest is not None:
             columns["dynamic_regret"] = self.dynamic_regret
             columns["relative_dynamic_regret"] = over(self._paid - self._smallest, width)
@@ -185,6 +215,7 @@ def simulate(
     comparators: Sequence[int] | None = None,
     dynamic: bool = False,
     switches: int | None = None,
+    available: Adversary | PythonAvailability | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
@@ -221,6 +252,12 @@ def simulate(
         Follow also the regret against the best sequence of arms with at most so many switches, by
         dynamic programming: rounds x arms x (switches + 1) steps, at most 10^10. Implies
         ``dynamic``.
+    available : Adversary or callable, optional
+        Which arms are available in each round: an adversary that writes 1 for those that are and 0
+        for the others, as `Outage`, or a function ``available(t, last_arm, p, rng)`` that returns
+        what `Learner.ask` takes. The losses are then those of ``adversary`` for all arms, ``q`` is
+        the distribution over those that are available, and `Simulation` has ``action_regret`` and
+        ``available_regret``. Regret itself is against arms that may have slept.
     workers : int, optional
         Threads; all cores by default, and one for learners or adversaries in Python. Results do
         not depend on it.
@@ -262,23 +299,36 @@ def simulate(
         raise TypeError(f"{learner.spec.name} needs advice in every round: use simulate_advice")
     total = rounds * replicates
     play: Any
-    parts = bandit_loops.parts_of(
-        learner, adversary, on_demand=followed is not None, watched=watched
-    )
+    compiled = isinstance(adversary, Adversary) and not learner.spec.in_python
+    given: tuple[Any, ...] = (learner, adversary)
+    if available is None:
+        parts = bandit_loops.parts_of(
+            learner, adversary, on_demand=followed is not None, watched=watched
+        )
+        play = bandit_loops.play_compiled if compiled else bandit_loops.play_python
+        rows = 8 + ROWS * watched
+    else:
+        if watched or followed is not None:
+            raise ArgumentValueError(
+                "available", "has regrets of its own: leave comparators, dynamic and switches out"
+            )
+        sleeping.check(learner, available)
+        given = (*given, available)
+        parts = sleeping.parts_of(*given)
+        compiled = compiled and isinstance(available, Adversary)
+        play = sleeping.play_compiled if compiled else sleeping.play_python
+        rows = 8 + sleeping.ROWS
+    pool_size = min(cores, replicates) if compiled else 1
     # What users wrote may count on what compiled code does, as on integers that wrap around.
     first = isinstance(adversary, Adversary) and (learner.spec.counts or counted(adversary.fill))
     pace = Pace(parts, total, first=first, numbers=learner._buffer.size)
-    if isinstance(adversary, Adversary) and not learner.spec.in_python:
-        play, pool_size = bandit_loops.play_compiled, min(cores, replicates)
-    else:
-        play, pool_size = bandit_loops.play_python, 1
     heard: list[tuple[str, type[Warning]]] = []
     common = bandit_loops.Play(rounds, points, root, pseudo_regret, followed, sequence, heard)
-    table = np.empty((8 + ROWS * watched, replicates, points.size))
-    play = adversary_errors()(play)
+    table = np.empty((rows, replicates, points.size))
+    play = partial(adversary_errors()(play), *given)
     with ThreadPoolExecutor(pool_size) as pool:
         tasks = [
-            pool.submit(play, learner, adversary, common, r, pace, row)
+            pool.submit(play, common, r, pace, row)
             for r, row in enumerate(table.transpose(1, 0, 2), first_replicate)
         ]
         try:
@@ -291,20 +341,20 @@ def simulate(
     for text, category in heard[:1]:  # every replicate says the same
         warn(text, category)
     played, best, expected, unit, low, high, clipped, threshold = table[:8]
+    more = {"_action": table[8], "_gap": table[9]} if available is not None else {}
+    more |= _dynamic(table[8:], switches, adversary) if watched else {}
     if not pseudo_regret:
         expected = np.full_like(expected, np.nan)
     return Simulation(
         learner=learner.spec.name, adversary=name_of(adversary),
         checkpoints=points, low=low, high=high, clipped=clipped.astype(np.int64),
         threshold=threshold, _paid=played, _best=best, _expected=expected, _unit=unit,
-        _root=root, _first=first_replicate, **_dynamic(table[8:], switches, adversary),
+        _root=root, _first=first_replicate, **more,
     )  # fmt: skip
 
 
 def _dynamic(rows: Any, switches: int | None, adversary: Any) -> dict[str, Any]:
-    """Return the fields of dynamic regret, as far as it was followed."""
-    if not len(rows):
-        return {}
+    """Return the fields of dynamic regret."""
     names = ["_smallest", "_sequence", "_gaps", "_best_probability", "_changes"]
     found: dict[str, Any] = dict(zip(names, rows, strict=True))
     if switches is None:

@@ -183,7 +183,10 @@ def _pointer(kind: type[Adversary], watched: bool) -> Pointer:
     return dynamic.pointer_of(kind) if watched else kind.rows()
 
 
-def _record(row: Vector, book: Vector, cumulative: Vector, clipped: float, scale: float) -> None:
+def write_point(
+    row: Vector, book: Vector, cumulative: Vector, clipped: float, scale: float
+) -> None:
+    """Write what is recorded of a play at a checkpoint."""
     row[:8] = (
         book[PLAYED], cumulative.min(), 2.0 * book[EXPECTED], book[UNIT], book[LOW], book[HIGH],
         clipped, scale,
@@ -234,7 +237,7 @@ def play_compiled(
             t += words.size
         best = cumulative if followed is None else cumulative[:-1]
         scale = (loops if pace.compiled else interpreted_loops)(spec).scale(buffer)
-        _record(table[:, j], book, best, buffer[clipped], scale)
+        write_point(table[:, j], book, best, buffer[clipped], scale)
         if watched:
             table[8:, j] = dynamic.recorded(state, n)
 
@@ -363,7 +366,7 @@ def play_python(
             else:
                 player.tell(choice, float(losses[last_arm]))
         t += 1
-        _record(table[:, j], book, cumulative, player.clipped, player.scale)
+        write_point(table[:, j], book, cumulative, player.clipped, player.scale)
         if play.switches is not None:
             table[8:, j] = dynamic.recorded(record, n)
 

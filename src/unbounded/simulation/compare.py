@@ -16,6 +16,7 @@ from unbounded.results.summary import paired
 from unbounded.simulation.adversary import Adversary, MDPAdversary, PythonMDPAdversary
 from unbounded.simulation.bandit import Simulation, simulate
 from unbounded.simulation.bandit_loops import PythonAdversary
+from unbounded.simulation.sleeping import PythonAvailability
 from unbounded.validation import checked_count, shown
 
 if TYPE_CHECKING:  # a bandit should not wait for the MDPs
@@ -120,6 +121,7 @@ def compare(
     comparators: Sequence[int] | None = None,
     dynamic: bool = False,
     switches: int | None = None,
+    available: Adversary | PythonAvailability | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison[Simulation]:
@@ -134,7 +136,7 @@ def compare(
         By the names that tables and charts should give them.
     adversary, rounds, replicates, seed
         As for `simulate`.
-    first_replicate, checkpoints, pseudo_regret, comparators, dynamic, switches, workers
+    first_replicate, checkpoints, pseudo_regret, comparators, dynamic, switches, available, workers
         As for `simulate`.
     progress : callable, optional
         ``progress(done, total)`` after each replicate of each learner.
@@ -164,7 +166,8 @@ def compare(
         return simulate(
             learner, adversary, rounds, replicates, root, first_replicate=first_replicate,
             checkpoints=checkpoints, pseudo_regret=pseudo_regret, comparators=comparators,
-            dynamic=dynamic, switches=switches, workers=workers, progress=progress,
+            dynamic=dynamic, switches=switches, available=available, workers=workers,
+            progress=progress,
         )  # fmt: skip
 
     return Comparison(_each(learners, one, replicates, progress))
