@@ -1,7 +1,7 @@
 """Ready-made layered MDPs.
 
-Each builder takes its randomness from a ``numpy.random.Generator`` and returns a validated
-`LayeredMDP`.
+Each builder returns a validated `LayeredMDP`; one that draws it takes a ``seed``, as
+``numpy.random.default_rng`` does.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.learners.seeds import Seed, generator_of
 from unbounded.validation import (
     Nested,
     checked_count,
@@ -35,7 +36,7 @@ def __dir__() -> list[str]:
 
 
 def dirichlet(
-    sizes: Sequence[int], n_actions: int, rng: np.random.Generator, concentration: float = 1.0
+    sizes: Sequence[int], n_actions: int, seed: Seed = None, concentration: float = 1.0
 ) -> LayeredMDP:
     """Draw every distribution from a symmetric Dirichlet.
 
@@ -44,17 +45,18 @@ def dirichlet(
     sizes : sequence of int
         Number of states in each layer 1..H.
     n_actions : int
-    rng : numpy.random.Generator
+    seed : int, SeedSequence or Generator, optional
     concentration : float
         Below 1, most of the probability goes to few states.
 
     Examples
     --------
-    >>> dirichlet([3, 4], 2, np.random.default_rng(0))
+    >>> dirichlet([3, 4], 2, seed=0)
     LayeredMDP(sizes=(3, 4), n_actions=2)
     """
     sizes, n_actions = checked_sizes("sizes", sizes), checked_count("n_actions", n_actions)
     concentration = checked_positive("concentration", concentration)
+    rng = generator_of(seed)
     initial = rng.dirichlet(np.full(sizes[0], concentration))
     transitions = [
         rng.dirichlet(np.full(after, concentration), size=(n, n_actions))
@@ -64,7 +66,7 @@ def dirichlet(
 
 
 def combination_lock(
-    horizon: int, n_actions: int, rng: np.random.Generator, slip: float = 0.0
+    horizon: int, n_actions: int, seed: Seed = None, slip: float = 0.0
 ) -> LayeredMDP:
     """Only one sequence of ``horizon - 1`` actions keeps the lock opening.
 
@@ -77,12 +79,12 @@ def combination_lock(
     horizon : int
         The number of layers H.
     n_actions : int
-    rng : numpy.random.Generator
+    seed : int, SeedSequence or Generator, optional
     slip : float
 
     Examples
     --------
-    >>> lock = combination_lock(4, 3, np.random.default_rng(0))
+    >>> lock = combination_lock(4, 3, seed=0)
     >>> lock.layers.sizes
     (1, 2, 2, 2)
     """
@@ -90,7 +92,7 @@ def combination_lock(
     slip = checked_finite("slip", slip)
     if not 0.0 <= slip < 1.0:
         raise ValueError(f"slip must be in [0, 1), got {slip}")
-    transitions = []
+    transitions, rng = [], generator_of(seed)
     n = 1
     for _ in range(1, horizon):
         P = np.zeros((n, n_actions, 2))
@@ -102,7 +104,7 @@ def combination_lock(
 
 
 def hard_to_reach(
-    sizes: Sequence[int], n_actions: int, rng: np.random.Generator, reach: float = 1e-4
+    sizes: Sequence[int], n_actions: int, seed: Seed = None, reach: float = 1e-4
 ) -> LayeredMDP:
     """Return a random MDP whose last state is reached with probability at most ``reach``.
 
@@ -114,13 +116,13 @@ def hard_to_reach(
     sizes : sequence of int
         Number of states in each layer 1..H.
     n_actions : int
-    rng : numpy.random.Generator
+    seed : int, SeedSequence or Generator, optional
     reach : float
         That probability.
 
     Examples
     --------
-    >>> mdp = hard_to_reach([2, 2, 3], 2, np.random.default_rng(0), reach=1e-3)
+    >>> mdp = hard_to_reach([2, 2, 3], 2, seed=0, reach=1e-3)
     >>> round(float(mdp.transitions[-1][:, :, -1].max()), 12)
     0.001
     """
@@ -128,6 +130,7 @@ def hard_to_reach(
     reach = checked_share("reach", reach)
     if sizes[-1] < 2:
         raise ValueError("the last layer needs at least 2 states, one of them hard to reach")
+    rng = generator_of(seed)
     mdp = dirichlet(sizes, n_actions, rng)
     initial, transitions = mdp.initial.copy(), [P.copy() for P in mdp.transitions]
     last = transitions[-1] if transitions else initial.reshape(1, 1, -1)

@@ -214,7 +214,7 @@ def test_code_that_was_edited_before_its_first_use_is_rejected(module: str) -> N
     [
         ("no_such_module_here:Mine", "there is no module no_such_module_here: install its package"),
         ("MODULE.part:Mine", "there is no module MODULE.part"),
-        ("MODULE:Nope", "MODULE has no 'Nope'; it has Mine, Still, Planned, turns, lane, nothing"),
+        ("MODULE:Nope", "MODULE has no 'Nope'; it has Mine, Still, turns, Planned, lane, nothing"),
         ("MODULE:np", "MODULE:np is not one of the learners: it must be a class below Python"),
         ("MODULE:turns", "MODULE:turns is not one of the learners"),
         ("MODULE:Still", "MODULE:Still is for MDPs, which need worlds and episodes"),

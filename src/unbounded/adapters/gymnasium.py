@@ -149,7 +149,7 @@ class LayeredEnv(gym.Env[int, int]):
     >>> import numpy as np
     >>> from unbounded import worlds
     >>> from unbounded.adapters.gymnasium import LayeredEnv
-    >>> mdp = worlds.dirichlet([1, 3], 2, np.random.default_rng(0))
+    >>> mdp = worlds.dirichlet([1, 3], 2, seed=0)
     >>> env = LayeredEnv(mdp, lambda t, rng: [[[1e6, 0.0]], rng.random((3, 2))])
     >>> observation, info = env.reset(seed=0)
     >>> observation, info

@@ -215,8 +215,10 @@ def title(kind: Kind, field: Field) -> str:
 def world(name: str, settings: Mapping[str, Any]) -> LayeredMDP:
     """Return the world that an experiment names."""
     builder, given = known("MDPs", "worlds")[name], dict(settings)
-    if "seed" in builder.parameters:
+    if "rng" in inspect.signature(builder.cls).parameters:
         given["rng"] = np.random.default_rng(given.pop("seed", 0))
+    elif "seed" in builder.parameters:
+        given.setdefault("seed", builder.parameters["seed"].default)
     mdp: LayeredMDP = builder.cls(**given)
     if builder.package and not hasattr(mdp, "layers"):
         raise TypeError(f"{name} must return a LayeredMDP, got {type(mdp).__name__}")

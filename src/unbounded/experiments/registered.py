@@ -96,8 +96,10 @@ def registered(cls: Any, reserved: tuple[str, ...]) -> Registered:
             name, annotation, parameter.default, text or annotated, description,
             _options(annotation), depth,
         )  # fmt: skip
-    if "rng" in reserved and "rng" in signature:  # where the builder has a generator
-        parameters["seed"] = _SEED
+    if "rng" in reserved:  # a builder of MDPs
+        seed = signature["seed"].default if "seed" in signature else REQUIRED
+        if "rng" in signature or ("seed" in signature and seed in (None, REQUIRED)):
+            parameters["seed"] = _SEED
     return Registered(
         name=cls.__name__,
         cls=cls,

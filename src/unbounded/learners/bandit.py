@@ -82,7 +82,7 @@ class Learner(AskTell[Choice]):
     _example = "SCB"
     _shared: ClassVar[Mapping[str, str]] = {
         "n_arms": "int\n    The number of arms.",
-        "seed": "int or SeedSequence, optional\n    For the choices.",
+        "seed": "int, SeedSequence or Generator, optional\n    For the choices.",
         "rounds": "int\n    How many rounds will be played.",
         "loss_range": "(float, float)\n"
         "    Losses outside of it are clipped to it, and counted in ``clipped``.",

@@ -15,14 +15,14 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, SupportsIndex
 
-from numpy.random import PCG64, SeedSequence
+from numpy.random import PCG64, Generator, SeedSequence
 
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
 from unbounded.jit.schedule import Code
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments, with_sections
-from unbounded.learners.seeds import Seed, bit_generator
+from unbounded.learners.seeds import Seed, bit_generator, root_of
 from unbounded.learners.tickets import Outstanding, T
 from unbounded.validation import check_settings, checked_count, shown, warn
 
@@ -73,7 +73,7 @@ class AskTell(Repeatable, Generic[T]):
         known = dict(cls._shared)
         state = getattr(vars(cls).get("spec"), "State", None)
         if "best" in getattr(state, "_fields", ()):  # the arm that it will play
-            known["seed"] = "int or SeedSequence, optional\n    Of no effect."
+            known["seed"] = "int, SeedSequence or Generator, optional\n    Of no effect."
         shared = "\n".join(f"{n} : {known[n]}" for n in missing if n in known)
         cls.__doc__ = with_sections(doc, shared, "" if ">>>" in doc else cls._played_example())
 
@@ -95,8 +95,8 @@ class AskTell(Repeatable, Generic[T]):
             for name, value in self._arguments.items()
         }
         self._buffer = self._fresh()
-        self._bits = bit_generator(seed)
-        self._seed = seed
+        self._seed = root_of(seed) if isinstance(seed, Generator) else seed
+        self._bits = bit_generator(self._seed)
         self._spawned = 0
         self._records = {}
         self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours

@@ -69,7 +69,7 @@ class MDPLearner(AskTell[Plan]):
         "    Which actions may be taken, as `LayeredMDP.allowed`; all by default.",
         "ends": "bool, default False\n    Whether episodes may end early: the last state of each "
         "layer but the first is then the end.",
-        "seed": "int or SeedSequence, optional",
+        "seed": "int, SeedSequence or Generator, optional",
     }  # fmt: skip
     _keeps_transitions = True  # whether something in the buffer is over triples (s, a, s')
     _said_unsolved = False

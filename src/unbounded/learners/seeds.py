@@ -7,22 +7,41 @@ for the learner's choices and one for everything outside of the learner.
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 import numpy as np
-from numpy.random import PCG64, SeedSequence
+from numpy.random import PCG64, Generator, SeedSequence
 
-from unbounded.validation import checked_count
+from unbounded.validation import ArgumentTypeError, checked_count, shown
 
-Seed = int | SeedSequence | None
+Seed = int | SeedSequence | Generator | None
 
 CHOICES, OUTSIDE, AVAILABLE = range(3)  # the branches of a replicate
 _LEARNERS = 0x5CB  # the branch that every learner draws from
 
 
 def root_of(seed: Seed) -> SeedSequence:
-    """Return the root of the tree of ``seed``."""
+    """Return the root of the tree of ``seed``; from a generator it is drawn."""
     if seed is None or isinstance(seed, SeedSequence):
         return seed or SeedSequence()
-    return SeedSequence(checked_count("seed", seed, least=0, below=None))
+    if isinstance(seed, Generator):
+        return SeedSequence(seed.integers(2**32, size=4, dtype=np.uint32).tolist())
+    return SeedSequence(checked_seed(seed))
+
+
+def checked_seed(seed: Seed) -> int:
+    """Return a seed that is an integer."""
+    if not isinstance(seed, SupportsIndex):
+        kinds = "an int, a SeedSequence, a numpy.random.Generator or None"
+        raise ArgumentTypeError("seed", f"must be {kinds}, got {shown(seed)}")
+    return checked_count("seed", seed, least=0, below=None)
+
+
+def generator_of(seed: Seed) -> Generator:
+    """Return the generator of an environment: that one, or what NumPy makes of a seed."""
+    if seed is None or isinstance(seed, SeedSequence | Generator):
+        return np.random.default_rng(seed)
+    return np.random.default_rng(checked_seed(seed))
 
 
 def bit_generator(seed: Seed) -> PCG64:

@@ -190,7 +190,7 @@ class MDPAdversary(_Settings):
     ...     def fill(params, t, q, lay, out):
     ...         out[:] = 0.0
     ...         out[1] = params[0]
-    >>> mdp = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
+    >>> mdp = worlds.dirichlet([1, 2], 2, seed=0)
     >>> result = simulate_mdp(UniformPolicy([1, 2], 2), mdp, FirstPair(scale=3.0), 10, seed=0)
     >>> result.high[0, -1].tolist()
     [3.0, 0.0]

@@ -10,14 +10,13 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.core.scaled import LARGEST
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import root_of
+from unbounded.learners.seeds import Seed, root_of
 from unbounded.results import BANDITS, Played, Shown, name_of, over
 from unbounded.simulation import bandit_loops, sleeping
 from unbounded.simulation.adversary import Adversary, adversary_errors
@@ -207,7 +206,7 @@ def simulate(
     adversary: Adversary | PythonAdversary,
     rounds: int,
     replicates: int = 1,
-    seed: int | SeedSequence | None = None,
+    seed: Seed = None,
     *,
     first_replicate: int = 0,
     checkpoints: Sequence[int] | int = 60,
@@ -230,7 +229,7 @@ def simulate(
         A compiled adversary, or ``losses = adversary(t, last_arm, q, rng)`` in Python.
     rounds, replicates : int
         Rounds per replicate; number of independent replicates.
-    seed : int or SeedSequence, optional
+    seed : int, SeedSequence or Generator, optional
         Seeds losses and choices. Unless the adversary looks at the learner, losses depend on the
         seed only, so equal seeds give paired comparisons.
     first_replicate : int

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 import numpy as np
-from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.learners.bandit import Learner
-from unbounded.learners.seeds import root_of
+from unbounded.learners.seeds import Seed, root_of
 from unbounded.results import Played, Results
 from unbounded.results.summary import paired
 from unbounded.simulation.adversary import Adversary, MDPAdversary, PythonMDPAdversary
@@ -113,7 +112,7 @@ def compare(
     adversary: Adversary | PythonAdversary,
     rounds: int,
     replicates: int = 10,
-    seed: int | SeedSequence | None = None,
+    seed: Seed = None,
     *,
     first_replicate: int = 0,
     checkpoints: Sequence[int] | int = 60,
@@ -179,7 +178,7 @@ def compare_mdp(
     adversary: MDPAdversary | PythonMDPAdversary,
     episodes: int | None = None,
     replicates: int = 10,
-    seed: int | SeedSequence | None = None,
+    seed: Seed = None,
     *,
     first_replicate: int = 0,
     checkpoints: Sequence[int] | int = 20,
@@ -210,7 +209,7 @@ def compare_mdp(
     >>> import numpy as np
     >>> from unbounded import OREPS, UniformPolicy, compare_mdp, worlds
     >>> from unbounded.adversaries.mdps import Stochastic
-    >>> mdp = worlds.dirichlet([1, 2], 2, np.random.default_rng(0))
+    >>> mdp = worlds.dirichlet([1, 2], 2, seed=0)
     >>> learners = {
     ...     "knows P": OREPS([1, 2], 2, 200, transitions=mdp.P, loss_range=(-1, 1)),
     ...     "guess": UniformPolicy([1, 2], 2),

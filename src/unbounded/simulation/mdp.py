@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from unbounded.core.occupancy.mdp import LayeredMDP
@@ -22,7 +21,7 @@ from unbounded.core.occupancy.solver import SolverWarning
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
 from unbounded.learners.mdp import MDPLearner, unsolved
-from unbounded.learners.seeds import root_of
+from unbounded.learners.seeds import Seed, root_of
 from unbounded.results import MDPS, Played, Shown, name_of
 from unbounded.simulation.adversary import MDPAdversary, PythonMDPAdversary, adversary_errors
 from unbounded.simulation.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
@@ -54,7 +53,7 @@ class MDPSimulation(Played):
     >>> import numpy as np
     >>> from unbounded import UniformPolicy, simulate_mdp, worlds
     >>> from unbounded.adversaries.mdps import Stochastic
-    >>> world = worlds.dirichlet([1, 2], n_actions=2, rng=np.random.default_rng(0))
+    >>> world = worlds.dirichlet([1, 2], n_actions=2, seed=0)
     >>> learner = UniformPolicy(layers=[1, 2], n_actions=2)
     >>> result = simulate_mdp(learner, world, Stochastic(), 100, 4, seed=0, checkpoints=1)
     >>> result.pseudo_regret.shape, result.low.shape
@@ -112,7 +111,7 @@ def simulate_mdp(
     adversary: MDPAdversary | PythonMDPAdversary,
     episodes: int | None = None,
     replicates: int = 1,
-    seed: int | SeedSequence | None = None,
+    seed: Seed = None,
     *,
     first_replicate: int = 0,
     checkpoints: Sequence[int] | int = 20,
@@ -137,7 +136,7 @@ def simulate_mdp(
     episodes : int, optional
         How long; as many as the learner was made for by default (RF-ELP: for all states).
     replicates : int
-    seed : int or SeedSequence, optional
+    seed : int, SeedSequence or Generator, optional
         Of losses, transitions and choices. Learners simulated with equal seeds meet equal losses
         (against adversaries that do not look).
     first_replicate : int
@@ -154,7 +153,7 @@ def simulate_mdp(
     >>> import numpy as np
     >>> from unbounded import UniformPolicy, worlds
     >>> from unbounded.adversaries.mdps import Stochastic
-    >>> mdp = worlds.dirichlet([2, 2], 2, np.random.default_rng(0))
+    >>> mdp = worlds.dirichlet([2, 2], 2, seed=0)
     >>> result = simulate_mdp(UniformPolicy([2, 2], 2), mdp, Stochastic(), 1000, seed=1)
     >>> bool(result.pseudo_regret[0, -1] > 0)
     True

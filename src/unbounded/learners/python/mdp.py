@@ -71,7 +71,7 @@ class PythonMDPLearner(InPython, MDPLearner):
     ...         for h, (s, a, loss) in enumerate(zip(states, actions, losses)):
     ...             self.sums[h][s, a] += loss
     ...             self.counts[h][s, a] += 1
-    >>> mdp = worlds.dirichlet([2, 3], 2, np.random.default_rng(0))
+    >>> mdp = worlds.dirichlet([2, 3], 2, seed=0)
     >>> def second_is_better(t, last, q, rng):
     ...     return [np.tile([1.0, 0.0], (len(table), 1)) for table in q]
     >>> result = simulate_mdp(Cheapest([2, 3], 2), mdp, second_is_better, 300, seed=0)

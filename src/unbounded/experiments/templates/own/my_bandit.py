@@ -14,7 +14,7 @@ class Mine(PythonLearner):
         The number of arms.
     rate : float
         Multiplies the learning rate.
-    seed : int or SeedSequence, optional
+    seed : int, SeedSequence or Generator, optional
         For the choices.
     """
 
