@@ -136,8 +136,9 @@ def vw_lines(log: pl.DataFrame) -> Iterator[str]:
 
 
 def open_bandit_feedback(log: pl.DataFrame) -> dict[str, Any]:
-    """Return what the estimators of the Open Bandit Pipeline take as ``bandit_feedback``.
+    """Return a log in the format ``bandit_feedback`` of the Open Bandit Pipeline.
 
+    A dict of arrays; that package, which is for older versions of Python, is not tested with.
     Its rewards are our losses with the other sign. There is no context: one constant column.
 
     Examples

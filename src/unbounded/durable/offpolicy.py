@@ -31,16 +31,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from unbounded import frames
 from unbounded.core.arrays import Vector
 from unbounded.results.intervals import student
 from unbounded.validation import checked_option, checked_within, shown, warn
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _FEW = 50.0  # effective samples below which an interval is not to be trusted
 _METHODS = ("dr", "ips")
@@ -70,6 +68,8 @@ class Estimate:
     >>> seen = Estimate(loss=2.0, low=1.5, high=2.5, effective=800.0, rounds=1000, missing=3)
     >>> seen.high < 3.0  # the policy costs less than 3 per round
     True
+    >>> seen.reward
+    -2.0
     """
 
     loss: float
@@ -79,10 +79,15 @@ class Estimate:
     rounds: int
     missing: int
 
+    @property
+    def reward(self) -> float:
+        """The mean reward, which is between ``-high`` and ``-low``."""
+        return -self.loss
+
 
 def estimate(
-    log: pl.DataFrame,
-    policy: str | Mapping[str, float],
+    log: Any,
+    policy: str | int | Mapping[str, float] | Mapping[int, float],
     *,
     method: Literal["dr", "ips"] = "dr",
     weights: Literal["even", "stable"] = "even",
@@ -92,11 +97,13 @@ def estimate(
 
     Parameters
     ----------
-    log : DataFrame
+    log : frame
         What `Durable.log` returned, or a part of its rows in their order. If arms were added or
-        retired, the last epoch in it is used.
-    policy : str or mapping
-        The name of an arm, or the probabilities of several.
+        retired, the last epoch in it is used. Or any frame of polars or pandas, or a dict of
+        arrays, with a row for each round: ``arm`` (names or numbers), ``probability`` (that of the
+        arm when it was chosen) and ``loss`` or ``reward`` (missing where it never came).
+    policy : str, int or mapping
+        An arm, or the probabilities of several.
     method : {"dr", "ips"}
         Doubly robust, or by inverse propensities alone.
     weights : {"even", "stable"}
@@ -130,24 +137,31 @@ def estimate(
     ...     arms.close()
     >>> found.low < 6.1 < found.high
     True
-    """
-    import polars as pl
 
+    Of any log:
+
+    >>> clicks = {"arm": ["a", "b"] * 200, "probability": [0.5] * 400, "reward": [1.0, 3.0] * 200}
+    >>> estimate(clicks, {"a": 0.5, "b": 0.5}).reward
+    2.0
+    """
     checked_option("method", method, _METHODS)
     checked_option("weights", weights, _WEIGHTS)
     level = checked_within("level", level, 0.5, 0.9999)
-    log = log.filter(pl.col("epoch") == pl.col("epoch").max())
-    shares = _shares(policy, set(log["name"].drop_nulls()))
-    told = log.filter(pl.col("loss").is_not_null())
-    if told.height < 2:
+    names, table = _table(log)
+    shares = _shares(policy, set(names) - {None})
+    told = np.flatnonzero(~np.isnan(table.loss))
+    if told.size < 2:
         raise ValueError("the log has fewer than two losses: there is nothing to estimate from")
-    unit = float(np.abs(told["loss"].to_numpy()).max()) or 1.0  # squares must not overflow
+    losses = table.loss[told]
+    if not np.isfinite(losses).all():
+        raise ValueError("the losses of a log must be finite")
+    unit = float(np.abs(losses).max()) or 1.0  # squares must not overflow
     rounds = _Rounds(
-        told["name"].to_list(),
-        told["probability"].to_list(),
-        (told["loss"] / unit).to_list(),
-        told["asked_as"].to_list(),
-        told["told_as"].to_list(),
+        [names[t] for t in told],
+        table.probability[told].tolist(),
+        (losses / unit).tolist(),
+        table.asked[told].tolist(),
+        table.told[told].tolist(),
     )
     gamma, ratio, h = _scores(rounds, shares, predicts=method == "dr", even=weights == "even")
     total = float(h.sum())
@@ -164,24 +178,52 @@ def estimate(
         )
     half = student(max(effective - 1.0, 1.0), level) * error
     low, high = (value - half) * unit, (value + half) * unit
-    return Estimate(value * unit, low, high, effective, told.height, log.height - told.height)
+    return Estimate(value * unit, low, high, effective, told.size, len(names) - told.size)
+
+
+class _Table(NamedTuple):
+    probability: Vector
+    loss: Vector  # NaN where it never came
+    asked: Vector  # numbers of the asks and the tells, in their order
+    told: Vector
+
+
+def _table(log: Any) -> tuple[list[Any], _Table]:
+    """Return the arms and the other columns of a log, of its last epoch."""
+    there = frames.columns_of(log)
+    if "name" not in there:
+        frames.check_has(log, "arm")
+    names = frames.labels(log, "name" if "name" in there else "arm")
+    p, loss = frames.propensities(log), frames.losses(log)
+    asked = 2.0 * np.arange(len(names))
+    told = asked + 1.0  # each loss before the next choice
+    if "asked_as" in there and "told_as" in there:
+        asked, told = frames.numbers(log, "asked_as"), frames.numbers(log, "told_as")
+    if not len(names) == p.size == loss.size == asked.size == told.size:
+        raise ValueError("the columns of a log must be of one length")
+    if "epoch" in there and names:
+        epoch = frames.numbers(log, "epoch")
+        last = np.flatnonzero(epoch == epoch.max())
+        names = [names[t] for t in last]
+        p, loss, asked, told = p[last], loss[last], asked[last], told[last]
+    return names, _Table(p, loss, asked, told)
 
 
 class _Rounds(NamedTuple):
-    names: list[str]
+    names: list[Any]
     p: list[float]
     losses: list[float]
-    asked: list[int]
-    told: list[int]
+    asked: list[float]
+    told: list[float]
 
 
-def _shares(policy: str | Mapping[str, float], known: set[str]) -> dict[str, float]:
-    if not isinstance(policy, str | Mapping):
+def _shares(policy: Any, known: set[Any]) -> dict[Any, float]:
+    if not isinstance(policy, str | int | Mapping):
         raise TypeError(
             "policy must be the name of an arm or a dict of probabilities by name, as "
             f'{{"a": 0.5, "b": 0.5}}, got {shown(policy)}'
         )
-    shares = {policy: 1.0} if isinstance(policy, str) else dict(policy)
+    shares = dict(policy) if isinstance(policy, Mapping) else {policy: 1.0}
     shares = {name: float(share) for name, share in shares.items() if share != 0.0}
     for name, share in shares.items():
         if name not in known:
@@ -194,7 +236,7 @@ def _shares(policy: str | Mapping[str, float], known: set[str]) -> dict[str, flo
 
 
 def _scores(
-    rounds: _Rounds, shares: dict[str, float], *, predicts: bool, even: bool
+    rounds: _Rounds, shares: dict[Any, float], *, predicts: bool, even: bool
 ) -> tuple[Vector, Vector, Vector]:
     """Gamma_t, pi(A_t) / p_t(A_t) and h_t of each round.
 
