@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -190,3 +191,53 @@ def test_the_log_of_a_durable_learner(tmp_path):
     found = estimate(arms.log(), {"old": 0.5, "third": 0.5})
     assert (found.rounds, found.missing) == (270, 30)  # of the last epoch
     assert found.low < 2.0 < found.high < 1e3
+
+
+def test_a_log_of_any_kind_is_estimated_from():
+    log, _ = simulated(3, rounds=400)
+    arms, p, losses = (log[name].to_list() for name in ("name", "probability", "loss"))
+    table = {"arm": [int(arm) for arm in arms], "probability": p, "loss": losses}
+    rewards = {**table, "reward": [-loss for loss in losses]}
+    del rewards["loss"]
+    expected = estimate(log, "1")
+    for frame in (table, pl.DataFrame(table), pd.DataFrame(table)):
+        assert estimate(frame, 1) == estimate(frame, {1: 1.0}) == expected
+    assert estimate(rewards, 1).reward == -expected.loss
+    by_hand = np.mean(
+        [(arm == "1") * loss / q for arm, q, loss in zip(arms, p, losses, strict=True)]
+    )
+    assert estimate(table, 1, method="ips").loss == pytest.approx(by_hand, rel=1e-12)
+    wrong = {**table, "probability": [0.5] * len(p)}  # the control
+    assert estimate(wrong, 1, method="ips").loss != pytest.approx(by_hand, rel=1e-2)
+
+
+def test_rounds_whose_loss_is_missing_are_left_out_of_any_frame():
+    table = {"arm": [0, 1] * 100, "probability": [0.5] * 200, "loss": [1.0, 2.0] * 99 + [None] * 2}
+    for frame in (table, pl.DataFrame(table), pd.DataFrame(table),
+                  pd.DataFrame(table).convert_dtypes()):  # fmt: skip
+        found = estimate(frame, 1)
+        assert (found.rounds, found.missing) == (198, 2)
+        assert found.loss == pytest.approx(2.0, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"probability": None}, "no column 'probability': it has 'arm', 'loss'"),
+        ({"arm": None}, "no column 'arm'"),
+        ({"loss": None}, "no column 'loss'"),
+        ({"probability": [0.0, 1.0]}, "probability"),
+        ({"probability": ["a", "b"]}, "column 'probability' must be of numbers"),
+        ({"loss": [math.inf, 1.0]}, "finite"),
+        ({"loss": [1.0]}, "one length"),
+    ],
+)
+def test_what_a_log_lacks_is_said_in_a_sentence(change, said):
+    table = {"arm": [0, 1], "probability": [0.5, 0.5], "loss": [1.0, 2.0], **change}
+    with pytest.raises(ValueError, match=said):
+        estimate({name: column for name, column in table.items() if column is not None}, 0)
+
+
+def test_what_is_no_table_is_rejected():
+    with pytest.raises(TypeError, match="frame of polars or pandas, or a dict of arrays"):
+        estimate([1, 2, 3], 0)

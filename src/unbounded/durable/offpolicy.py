@@ -141,7 +141,7 @@ def estimate(
     Of any log:
 
     >>> clicks = {"arm": ["a", "b"] * 200, "probability": [0.5] * 400, "reward": [1.0, 3.0] * 200}
-    >>> estimate(clicks, {"a": 0.5, "b": 0.5}).reward
+    >>> round(estimate(clicks, {"a": 0.5, "b": 0.5}).reward, 6)
     2.0
     """
     checked_option("method", method, _METHODS)
@@ -195,7 +195,7 @@ def _table(log: Any) -> tuple[list[Any], _Table]:
         frames.check_has(log, "arm")
     names = frames.labels(log, "name" if "name" in there else "arm")
     p, loss = frames.propensities(log), frames.losses(log)
-    asked = 2.0 * np.arange(len(names))
+    asked: Vector = np.arange(0.0, 2.0 * len(names), 2.0)
     told = asked + 1.0  # each loss before the next choice
     if "asked_as" in there and "told_as" in there:
         asked, told = frames.numbers(log, "asked_as"), frames.numbers(log, "told_as")

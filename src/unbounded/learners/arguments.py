@@ -19,6 +19,31 @@ if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
 
 
+# What other libraries call it, and what it is called here.
+_PLAYS = "ask() chooses, and tell(choice, loss) or tell(choice, reward=...) learns"
+_METHODS = {
+    **dict.fromkeys(("fit", "partial_fit", "train"), f"{_PLAYS}; learn_from(log) takes a log"),
+    **dict.fromkeys(("update", "observe", "learn", "add", "learn_one"), _PLAYS),
+    **dict.fromkeys(
+        ("predict", "pull", "select", "select_arm", "choose", "act", "step", "sample", "play"),
+        f"{_PLAYS}; probabilities() says how likely each arm is",
+    ),
+    "reset": "clone() makes a fresh one",
+}
+_ARGUMENTS = {
+    **dict.fromkeys(("random_state", "rng", "random_seed"), "seed"),
+    **dict.fromkeys(("k", "K", "arms", "num_arms", "n_bandits", "n_choices"), "n_arms"),
+    **dict.fromkeys(("num_actions", "actions"), "n_actions"),
+}
+
+
+def unknown_attribute(learner: Any, name: str) -> AttributeError:
+    """Return the error of an attribute that is not there; what it is called here, if known."""
+    said = f"{type(learner).__name__!r} object has no attribute {name!r}"
+    known = f": {_METHODS[name]}" if name in _METHODS else ""
+    return AttributeError(said + known, name=name, obj=learner)
+
+
 class Repeatable(ABC):
     """What says by which arguments it was made; `sklearn.base.clone` takes it, too."""
 
@@ -82,6 +107,9 @@ def noting(init: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
         own: Any = next((c for c in type(self).__mro__ if "spec" in vars(c)), None)
         if own is not None and own.__init__ is __init__:
+            for name in kwargs.keys() - takes.parameters.keys():
+                if (here := _ARGUMENTS.get(name)) in takes.parameters:
+                    raise TypeError(f"{type(self).__name__}() takes {here}=, not {name}=")
             with suppress(TypeError):  # which Python says better
                 note_arguments(self, takes, args, kwargs)
         init(self, *args, **kwargs)

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.random import PCG64
 from numpy.typing import ArrayLike
 
+from unbounded import frames
 from unbounded.core.arrays import Vector
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import Code, side_steps_of, steps_of
@@ -33,7 +34,14 @@ from unbounded.learners.spec import (
     SideAsk,
 )
 from unbounded.learners.tickets import Choice
-from unbounded.validation import ArgumentTypeError, checked_loss, checked_losses
+from unbounded.validation import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    checked_count,
+    checked_loss,
+    checked_losses,
+    checked_within,
+)
 
 __all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
 
@@ -362,6 +370,80 @@ class Learner(AskTell[Choice]):
         if found is None:  # another thread was faster
             self._telling = None
             raise self._not_outstanding(choice)
+
+    def learn_from(
+        self,
+        arm: Any,
+        probability: float | None = None,
+        loss: float | None = None,
+        *,
+        reward: float | None = None,
+    ) -> None:
+        """Learn from a logged round that another policy played: a warm start.
+
+        The loss is divided by the logged probability, so that the estimate of all losses of that
+        round is unbiased, if the probability is right, every arm had a positive one, and no round
+        was left out because of its loss. No regret bound is known after such a start. Learners that
+        do not divide by probabilities (UCB, Thompson sampling) ignore it.
+
+        Parameters
+        ----------
+        arm : int or frame
+            The arm that was played; or a frame of polars or pandas, or a dict of arrays, with a
+            row for each round in their order: ``arm``, ``probability``, and ``loss`` or ``reward``.
+        probability : float
+            That with which it was chosen *then*, in (0, 1].
+        loss, reward : float
+            One of the two, as for `tell`.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> learner = SCB(n_arms=2, seed=0)
+        >>> log = {"arm": [0, 1] * 50, "probability": [0.5] * 100, "loss": [30.0, 20.0] * 50}
+        >>> learner.learn_from(log)
+        >>> learner.rounds, int(learner.probabilities().argmax())
+        (100, 1)
+        """
+        if self.spec.feedback == "full":
+            raise TypeError(f"{self.spec.name} learns from the losses of all arms: use tell()")
+        if not isinstance(arm, SupportsIndex):
+            for given in self._logged(arm):
+                self._learn_one(*given)
+        elif probability is None:
+            raise TypeError("learn_from() needs the probability with which the arm was chosen")
+        else:
+            self._learn_one(
+                self._checked_arm(arm),
+                checked_within("probability", probability, _LEAST, 1.0),
+                self._checked_feedback(loss, reward, None),
+            )
+
+    def _logged(self, frame: Any) -> list[tuple[int, float, float]]:
+        """Return the rounds of a log, all of them checked."""
+        frames.check_has(frame, "arm")
+        arms = [self._checked_arm(arm) for arm in frames.labels(frame, "arm")]
+        p = [checked_within("probability", one, _LEAST, 1.0) for one in frames.propensities(frame)]
+        losses = [self._checked("loss", loss) for loss in frames.losses(frame).tolist()]
+        if not len(arms) == len(p) == len(losses):
+            raise ValueError("the columns of a log must be of one length")
+        return list(zip(arms, p, losses, strict=True))
+
+    def _checked_arm(self, arm: SupportsIndex) -> int:
+        number = checked_count("arm", arm, least=0)
+        if number >= self.n_arms:
+            raise ArgumentValueError("arm", f"must be in 0..{self.n_arms - 1}, got {number}")
+        return number
+
+    def _learn_one(self, arm: int, probability: float, loss: float) -> None:
+        with self._lock:
+            choice = self.ask()
+            _, own, info, number = self._records[choice.id]
+            extra, *clock = info if self.spec.clocked else (info,)
+            extra = probability + (extra - own)  # implicit exploration stays what it is
+            info = (extra, *clock) if clock else extra
+            self._records[number] = arm, probability, info, number
+            self.tell(Choice(arm, probability, number, self._identity), loss)
 
     def _drop(self, number: int) -> None:
         if self._records.pop(number, None) is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, SupportsIndex
 
 from numpy.random import PCG64, Generator, SeedSequence
 
@@ -21,7 +21,14 @@ from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
 from unbounded.jit.schedule import Code
 from unbounded.learners import persistence as documents
-from unbounded.learners.arguments import Repeatable, noting, plain, real_arguments, with_sections
+from unbounded.learners.arguments import (
+    Repeatable,
+    noting,
+    plain,
+    real_arguments,
+    unknown_attribute,
+    with_sections,
+)
 from unbounded.learners.seeds import Seed, bit_generator, root_of
 from unbounded.learners.tickets import Outstanding, T
 from unbounded.validation import check_settings, checked_count, shown, warn
@@ -178,6 +185,11 @@ class AskTell(Repeatable, Generic[T]):
                 f"{self.spec.name} needs to know of {ticket!r} before it can choose again: tell() "
                 "or forget() it first"
             )
+
+    if not TYPE_CHECKING:  # which would allow any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise unknown_attribute(self, name)
 
     def _warn(self, text: str, category: type[Warning]) -> None:
         if self._heard is None:
