@@ -232,7 +232,7 @@ def test_rounds_whose_loss_is_missing_are_left_out_of_any_frame():
         ({"loss": [1.0]}, "one length"),
     ],
 )
-def test_what_a_log_lacks_is_said_in_a_sentence(change, said):
+def test_what_a_log_lacks_is_said(change, said):
     table = {"arm": [0, 1], "probability": [0.5, 0.5], "loss": [1.0, 2.0], **change}
     with pytest.raises(ValueError, match=said):
         estimate({name: column for name, column in table.items() if column is not None}, 0)
