@@ -95,13 +95,12 @@ def test_an_ask_knows_all_but_so_many_tells(database, name):
     first.ask()
     second.status()
     replica, store = second._session._replica, second._session.store
-    row = replica.drawn(7, None, store.now())
+    row, seen = replica.drawn(7, None, store.now()), replica.n
     for _ in range(3):
-        number, _ = store.add(row, replica.told + 2, replica.n)
+        number, _ = store.add(row, seen, 2)
         assert number > 0
         first.tell(first.ask(), 1.0)
-    assert replica.told == 0
-    number, rows = store.add(row, replica.told + 2, replica.n)
+    number, rows = store.add(row, seen, 2)
     assert number == STALE
     assert [row.kind for row in rows].count(1) == 3  # what it did not know
     assert second.ask().id >> 20 > number  # catches up, draws again
@@ -115,12 +114,12 @@ def test_what_another_host_drew_is_taken_as_it_is(database, name, jit):
     kept = json.loads(row.payload)["record"]
     kept[1] = kept[2] = row.probability * (1 + 2**-40)
     row = row._replace(probability=kept[1], payload=json.dumps({"record": kept}).encode())
-    ours._session.add(lambda replica: (row, 10))
+    ours._session.add(lambda replica: row, 10)
     assert ours.status().outstanding == 1
     assert ours.log()["probability"].item() == kept[1]
     forged = row._replace(payload=json.dumps({"record": [row.arm, 0.0, 0.0]}).encode())
     with pytest.raises(ValueError, match="record"):
-        ours._session.add(lambda replica: (forged, 10))
+        ours._session.add(lambda replica: forged, 10)
 
 
 def test_learners_and_schemas_are_apart(database, name):
@@ -222,3 +221,46 @@ def test_what_was_acknowledged_survives(tmp_path, kills, restarts, staleness):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["told"] > kills
+
+
+def test_learners_move_between_files_and_databases(database, tmp_path, name):
+    file = Durable(tmp_path / "x.db", CostSCB(3, seed=0), arms=["a", "b", "c"])
+    played(file, 1200)
+    file.expire(timedelta(0), loss=9.0)
+    file.prune(timedelta(0))  # what is copied need not begin with the first row
+    file.add_arm("d")
+    file.tell(file.ask(key="k"), 1.0)
+    file.ask()
+    rows = file.copy_to(database.url(), name=name)
+    assert rows == len(file._session.look(lambda: file._session.store.rows(1)))
+    base = Durable(database.url(), name=name)
+    base.copy_to(tmp_path / "y.db")
+    back = Durable(tmp_path / "y.db")
+    for arms in (base, back):
+        assert arms.status() == file.status()
+        assert arms.log().equals(file.log())
+        assert arms.verify() == file.verify()
+    assert base.ask().probability == back.ask().probability == file.ask().probability
+    relaxed = Durable(database.url(), name=name, staleness=2)
+    relaxed.tell(relaxed.ask(), 1.0)
+    assert relaxed.verify() == file.verify() + 2
+    with pytest.raises(DurableError, match="already"):
+        file.copy_to(database.url(), name=name)
+    with pytest.raises(DurableError, match="exists"):
+        file.copy_to(tmp_path / "y.db")
+
+
+def test_inspect_shows_a_learner_of_a_database(database, tmp_path, name, capsys):
+    from unbounded.cli.inspect import inspect
+
+    arms = Durable(database.url(), SCB(2, seed=0), name=name, arms=["eu", "us"])
+    for loss in (1.0, 2.0):
+        arms.tell(arms.ask(), loss)
+    address = database.url().replace("postgres@", "postgres:hunter2@")
+    assert inspect(address, name=name, html=tmp_path / "page.html") == 0
+    said = capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text()
+    assert "eu" in said
+    assert "2 rounds" in said
+    assert name in page
+    assert "hunter2" not in page + said

@@ -116,13 +116,19 @@ def watch(directory: Path, *, port: int = 0) -> int:
     return 0
 
 
-def inspect(file: Path, *, html: Path | None = None) -> int:
+def inspect(
+    file: str, *, name: str | None = None, schema: str = "unbounded", html: Path | None = None
+) -> int:
     """Look at a durable learner, which may be in use: its state, its arms, losses over time.
 
     Parameters
     ----------
     file
-        As given to ``Durable``.
+        As given to ``Durable``: a path, or a ``postgresql://`` address.
+    name
+        Of the learner in the database.
+    schema
+        Where its tables are.
     html
         A page to write, like a report's.
     """
@@ -132,7 +138,7 @@ def inspect(file: Path, *, html: Path | None = None) -> int:
     from unbounded.report.live import lines, live_report, look
     from unbounded.report.page import html as drawn
 
-    seen = look(file)
+    seen = look(file, name, schema)
     console = Console(highlight=False, soft_wrap=True)
     for line in lines(seen):
         say(console, line)

@@ -19,7 +19,7 @@ from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.replica import Choice, Replica, Status, number_of
 from unbounded.durable.rows import EXPIRE, TELL, Row, Storage, row_of
-from unbounded.durable.session import Session, Worker, verified, versions
+from unbounded.durable.session import Session, Worker, copied, verified, versions
 from unbounded.durable.store import Store
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
@@ -213,12 +213,11 @@ class Durable(Generic[C]):
         """Choose from the learner as it is known here; None if a turn is needed for it."""
         from unbounded.durable.postgres import TOLD
 
-        def made(replica: Replica) -> tuple[Row, int]:
-            row = replica.drawn(secrets.randbits(64), key, self._now())
-            return row, replica.told + self._staleness
+        def made(replica: Replica) -> Row:
+            return replica.drawn(secrets.randbits(64), key, self._now())
 
         for _ in range(_TRIES):
-            number, row, replica = self._session.add(made)
+            number, row, replica = self._session.add(made, self._staleness)
             if row is not None:
                 return replica.ticket(row)
             if number == TOLD:  # another ask has this key
@@ -281,14 +280,14 @@ class Durable(Generic[C]):
         """Append what is told, for all to learn in the order of the journal; None if a turn is
         needed for it."""
 
-        def made(replica: Replica) -> tuple[Row, int]:
+        def made(replica: Replica) -> Row:
             feedback = checked_feedback(replica.learner, given, 0)
             if ticket not in replica.waiting:
                 raise _Unknown
-            return Row(0, TELL, ticket, self._now(), loss=feedback.loss), 0
+            return Row(0, TELL, ticket, self._now(), loss=feedback.loss)
 
         try:
-            number, *_ = self._session.add(made)
+            number, *_ = self._session.add(made, 0)
         except _Unknown:  # it is not outstanding, or was asked elsewhere after what is known here
             return None
         return True if number > 0 else None
@@ -466,6 +465,42 @@ class Durable(Generic[C]):
             raise DurableError(f"{os.fspath(path)} exists: give a new file")
         with self._session.another() as session:
             session.look(lambda: session.store.copy_to(path))
+
+    def copy_to(
+        self, path: str | os.PathLike[str], *, name: str | None = None, schema: str = "unbounded"
+    ) -> int:
+        """Copy the learner with its journal to a new file or into a database, bit for bit.
+
+        Calls that come meanwhile are not copied: move when nobody writes.
+
+        Parameters
+        ----------
+        path, name, schema
+            As for `Durable`.
+
+        Returns
+        -------
+        int
+            How many rows were copied.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from unbounded import SCB
+        >>> from unbounded.durable import Durable
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> arms = Durable(f"{directory.name}/arms.db", SCB(n_arms=2, seed=0))
+        >>> arms.tell(arms.ask(), loss=0.31)
+        True
+        >>> arms.copy_to(f"{directory.name}/more.db")
+        2
+        >>> arms.close(); directory.cleanup()
+        """
+        target = _storage(path, name, schema, "full", max(30.0, self._session.timeout), False)
+        if isinstance(target, Store) and os.path.exists(path):
+            raise DurableError(f"{os.fspath(path)} exists: give a new file")
+        with self._session.another() as session:
+            return copied(session, target)
 
     def prune(self, older_than: timedelta) -> int:
         """Remove the oldest rows of the journal, as far as nothing outstanding needs them.

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 
 from unbounded.durable import forks
 from unbounded.durable.errors import BusyError, DurableError, damaged
-from unbounded.durable.rows import ASK, MOST, Row, Snapshot
+from unbounded.durable.rows import MOST, Row, Snapshot
 from unbounded.validation import ArgumentValueError
 
 try:
@@ -39,7 +39,7 @@ _MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE {s}.learners (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
-        n bigint NOT NULL, chain bytea NOT NULL, told bigint NOT NULL
+        n bigint NOT NULL, chain bytea NOT NULL
     );
     CREATE TABLE {s}.journal (
         learner bigint NOT NULL REFERENCES {s}.learners,
@@ -56,23 +56,29 @@ _MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (learner, name)
     );
     CREATE FUNCTION {s}.add(
-        me bigint, most bigint, kind smallint, choice bigint, at bigint, key text, epoch bigint,
-        arm bigint, name text, probability float8, loss float8, payload bytea, content bytea
+        me bigint, seen bigint, staleness bigint, kind smallint, choice bigint, at bigint, key text,
+        epoch bigint, arm bigint, name text, probability float8, loss float8, payload bytea,
+        content bytea
     ) RETURNS bigint LANGUAGE plpgsql SET search_path = {s}, pg_temp AS $$
     #variable_conflict use_column
     DECLARE
-        row_n bigint; row_digest bytea;
+        last bigint; before bytea; row_digest bytea; missed bigint;
     BEGIN
-        UPDATE learners l SET n = l.n + 1, chain = substring(sha256(l.chain || add.content) FOR 16),
-            told = l.told + (add.kind <> 0)::int
-        WHERE l.id = add.me AND (add.kind <> 0 OR l.told <= add.most)
-        RETURNING l.n, l.chain INTO row_n, row_digest;
-        IF row_n IS NULL THEN RETURN -1; END IF;
+        SELECT l.n, l.chain INTO last, before FROM learners l WHERE l.id = add.me FOR UPDATE;
+        IF add.kind = 0 THEN
+            SELECT count(*) INTO missed FROM (
+                SELECT 1 FROM journal j WHERE j.learner = add.me AND j.n > add.seen AND j.kind <> 0
+                LIMIT add.staleness + 1
+            ) m;
+            IF missed > add.staleness THEN RETURN -1; END IF;
+        END IF;
+        row_digest := substring(sha256(before || add.content) FOR 16);
+        UPDATE learners l SET n = last + 1, chain = row_digest WHERE l.id = add.me;
         INSERT INTO journal VALUES (
-            add.me, row_n, add.kind, add.choice, add.at, add.key, add.epoch, add.arm, add.name,
+            add.me, last + 1, add.kind, add.choice, add.at, add.key, add.epoch, add.arm, add.name,
             add.probability, add.loss, NULL, NULL, add.payload, row_digest
         );
-        RETURN row_n;
+        RETURN last + 1;
     EXCEPTION WHEN unique_violation THEN
         RETURN -2;  -- which undoes the UPDATE too
     END $$;
@@ -182,11 +188,9 @@ class PostgresStore:
         rows, self._pending = self._pending, []
         if rows:
             insert = self._sql(f"INSERT INTO {{s}}.journal VALUES (%s{', %s' * 14})")
-            for row in rows:
-                connection.execute(insert, (self._id, *row))
-            update = "UPDATE {s}.learners SET n = %s, chain = %s, told = told + %s WHERE id = %s"
-            told = sum(row.kind != ASK for row in rows)
-            connection.execute(self._sql(update), (rows[-1].n, rows[-1].digest, told, self._id))
+            connection.cursor().executemany(insert, [(self._id, *row) for row in rows])
+            update = self._sql("UPDATE {s}.learners SET n = %s, chain = %s WHERE id = %s")
+            connection.execute(update, (rows[-1].n, rows[-1].digest, self._id))
             self._next = rows[-1].n
 
     def _end(self, connection: psycopg.Connection[Any]) -> None:
@@ -339,7 +343,7 @@ class PostgresStore:
 
     def _make(self, connection: psycopg.Connection[Any], snapshot: Snapshot) -> None:
         insert = (
-            "INSERT INTO {s}.learners (name, n, chain, told) VALUES (%s, %s, %s, 0) "
+            "INSERT INTO {s}.learners (name, n, chain) VALUES (%s, %s, %s) "
             "ON CONFLICT (name) DO NOTHING RETURNING id"
         )
         with connection.transaction():
@@ -356,23 +360,27 @@ class PostgresStore:
     def append(self, row: Row) -> None:
         """Add a row, in a `write`: it is sent when something else is asked for, or at the end."""
         self._pending.append(row)
+        if len(self._pending) >= MOST and self._connection is not None:
+            self._flush(self._connection)
 
-    def add(self, row: Row, most: int, first: int) -> tuple[int, list[Row]]:
+    def add(self, row: Row, seen: int, staleness: int) -> tuple[int, list[Row]]:
         """Add a row in a transaction of its own that no client waits in.
 
-        ``row`` has no number and no digest yet. Returns its number, and the rows from ``first`` on.
-        Instead of a number, `STALE` for an ask if more than ``most`` rows are not asks, and `TOLD`
-        for what was told before, or for the key of another ask.
+        ``row`` has no number and no digest yet. Returns its number, and the rows from ``seen`` on.
+        Instead of a number, `STALE` for an ask if more than ``staleness`` rows after ``seen``
+        are not asks, and `TOLD` for what was told before, or for the key of another ask.
         """
         if self.read_only:
             raise DurableError(f"{self.place} was opened with read_only=True")
         connection = self._opened()
-        call = self._sql("SELECT {s}.add(%b, %b, %b::int2, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)")
-        given = (self._id, most, *row[1:10], row.payload, row.content)
+        call = self._sql(
+            "SELECT {s}.add(%b, %b, %b, %b::int2, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
+        )
+        given = (self._id, seen, staleness, *row[1:10], row.payload, row.content)
         try:
             with connection.pipeline():
                 added = connection.execute(call, given)
-                select, values = self._select(first, MOST)
+                select, values = self._select(seen, MOST)
                 found = connection.execute(select, values)
             answer = added.fetchone()
             rows = list(map(Row._make, found.fetchall()))

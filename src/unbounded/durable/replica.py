@@ -95,7 +95,6 @@ class Replica:
         self.epoch = 0
         self.sizes = [len(self.names)]  # how many arms each epoch has
         self.waiting: dict[int, Waiting] = {}  # by the ids of the tickets
-        self.told = 0  # rows so far that are not asks: how old the learner is
         self.steps = 0  # that the learner took here
         self.versions = ""  # of the library and all, where it was kept
 
@@ -110,7 +109,6 @@ class Replica:
             "sizes": self.sizes,
             "epoch": self.epoch,
             "waiting": waiting,
-            "told": self.told,
             "versions": versions,
         }
         return Snapshot(self.n, self.chain, json.dumps(document))
@@ -122,7 +120,7 @@ class Replica:
         learner = kind.load(document["learner"])
         replica = cls(learner, document["names"], snapshot.n, snapshot.chain)
         replica.epoch, replica.sizes = document["epoch"], document["sizes"]
-        replica.versions, replica.told = document["versions"], document["told"]
+        replica.versions = document["versions"]
         replica.waiting = {entry[0]: Waiting(*entry[1:]) for entry in document["waiting"]}
         return replica
 
@@ -195,7 +193,6 @@ class Replica:
 
     def _advance(self, row: Row) -> None:
         self.n, self.chain = row.n, row.digest
-        self.told += row.kind != ASK
 
     def _admit(self, row: Row) -> None:
         """Take an ask that was drawn elsewhere, perhaps from an earlier state of the learner.

@@ -40,7 +40,7 @@ class Session:
     """
 
     def __init__(self, store: Storage, timeout: float) -> None:
-        self.store, self._timeout = store, timeout
+        self.store, self.timeout = store, timeout
         self.kind: type[AskTell[Any]]
         self._replica: Replica | None = None
         self.lock = threading.Lock()
@@ -93,7 +93,9 @@ class Session:
             warn(text, category)
         return result
 
-    def add(self, made: Callable[[Replica], tuple[Row, int]]) -> tuple[int, Row | None, Replica]:
+    def add(
+        self, made: Callable[[Replica], Row], staleness: int
+    ) -> tuple[int, Row | None, Replica]:
         """Add a row that is ``made`` from the learner as it is known here, without taking a turn:
         `PostgresStore.add`. Returns its number, it, and the learner after it.
         """
@@ -108,7 +110,7 @@ class Session:
 
         def act() -> tuple[int, Row | None, Replica]:
             replica = self._replica or caught_up(None)
-            number, rows = store.add(*made(replica), replica.n)
+            number, rows = store.add(made(replica), replica.n, staleness)
             replica = caught_up(rows)
             if replica.n < number:
                 replica = caught_up(None)
@@ -153,10 +155,10 @@ class Session:
             got: list[bool] = []
             lock = self.lock  # a child has another
             try:
-                got.extend(map(lock.acquire, (True,), (self._timeout,)))
+                got.extend(map(lock.acquire, (True,), (self.timeout,)))
                 if not got[0]:
                     raise BusyError(
-                        f"{self.store.place} was in use by other threads for {self._timeout:g} s: "
+                        f"{self.store.place} was in use by other threads for {self.timeout:g} s: "
                         "call again, or give Durable a longer timeout"
                     )
                 self.owner = me
@@ -173,7 +175,7 @@ class Session:
                 if got and got[0]:
                     self.owner = 0
                     lock.release()
-            forks.wait(self._timeout)
+            forks.wait(self.timeout)
 
     def _caught_up(self) -> Replica:
         """Return the learner after the last row, in a transaction.
@@ -191,7 +193,7 @@ class Session:
 
     def another(self) -> Session:
         """Return a session with a connection of its own, for a long look."""
-        other = Session(self.store.another(), self._timeout)
+        other = Session(self.store.another(), self.timeout)
         other.kind = self.kind
         return other
 
@@ -297,6 +299,33 @@ class Worker(Executor):
                 self._ended = True
                 self._calls.put(None)
             self._thread.join()
+
+
+def copied(session: Session, target: Storage) -> int:
+    """Copy snapshots and journal, as they are, to a storage that has nothing yet; how many rows."""
+    store = session.store
+    names = ("first", "base", "latest")
+    (first, base, latest), last = session.look(
+        lambda: ([store.snapshot(name) for name in names], store.last)
+    )
+
+    def write() -> int:
+        if target.last != first.n or target.snapshot("latest") != first:
+            raise DurableError(f"there is a {target.place} already: give another name")
+        rows = 0
+        for row in session.rows(first.n, first.chain, last):
+            target.append(row)
+            rows += 1
+        target.keep("base", base)
+        target.keep("latest", latest)
+        return rows
+
+    with target.errors():
+        target.prepare(lambda: first)
+        try:
+            return target.write(write)
+        finally:
+            target.close()
 
 
 def verified(session: Session) -> int:

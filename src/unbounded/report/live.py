@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -29,7 +30,8 @@ _EPISODES = "episodes"  # what stands for the arms of a learner for MDPs
 class Seen(NamedTuple):
     """A snapshot of a durable learner."""
 
-    path: Path
+    name: str
+    path: str
     status: Status
     log: pl.DataFrame
 
@@ -50,13 +52,18 @@ class Seen(NamedTuple):
         return list(islice(dict.fromkeys([*self.status.arms, *once]), _MOST_ARMS))
 
 
-def look(path: str | os.PathLike[str]) -> Seen:
-    """Look at a durable learner, without writing to its file."""
-    durable = Durable(path, read_only=True)
+def look(path: str | os.PathLike[str], name: str | None = None, schema: str = "unbounded") -> Seen:
+    """Look at a durable learner, without writing to its file or database."""
+    durable = Durable(path, read_only=True, name=name, schema=schema)
     try:
-        return Seen(Path(path), durable.status(), durable.log())
+        return Seen(name or Path(path).name, str(path), durable.status(), durable.log())
     finally:
         durable.close()
+
+
+def _shown(path: str) -> str:
+    """Return a path or an address for others to see: without a user and password."""
+    return re.sub(r"://[^/]*@|\?.*", lambda found: "://" * found[0].startswith("://"), path)
 
 
 def lines(seen: Seen) -> list[str]:
@@ -126,11 +133,11 @@ def live_report(seen: Seen) -> Report:
         charts.append(_scale(seen, len(names)))
     section = Section(
         id="live",
-        title=f"{seen.status.algorithm} in {seen.path.name}",
+        title=f"{seen.status.algorithm} in {seen.name}",
         facts=_facts(seen),
         learners=list(range(len(labels))),
         charts=[chart for chart in charts if chart.panels[0].series or chart.panels[0].rows],
-        command=shlex.join(["unbounded", "inspect", str(seen.path), "--html", "page.html"]),
+        command=shlex.join(["unbounded", "inspect", _shown(seen.path), "--html", "page.html"]),
         experiment=json.dumps(dict(seen.status.settings), indent=1),
         versions=[versions()],
     )

@@ -1,0 +1,159 @@
+"""Durable learners in PostgreSQL: calls per second beside Optuna's, and what staleness costs.
+
+    python benchmarks/many_hosts.py [SECONDS]   # calls per second, without and with a delay
+    python benchmarks/many_hosts.py --regret    # against staleness; of shared and separate learners
+
+The server is one of its own. The delay is that of a proxy: 2.5 ms each way, as between two data
+centers. Every way is played twice, in turn, so that none has the quiet half.
+
+A learner whose asks lack the last s tells is one whose feedback comes s rounds late; the second
+table plays that in memory. Losses are uniform in [0, 1] times 1 for nine arms and .8 for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import socket
+import sys
+import tempfile
+from collections import deque
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "durable"))
+
+ROUND_TRIP = 0.005
+STALENESS = [0, 1, 4, 16, 64, 256, 1024]
+
+
+def proxy(listener: socket.socket, target: str, delay: float) -> None:
+    """Pass bytes on, each after a delay."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(1 << 16):
+            loop.call_later(delay, writer.write, data)
+        loop.call_later(delay, writer.close)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        others = await asyncio.open_unix_connection(target)
+        await asyncio.gather(pump(reader, others[1]), pump(others[0], writer))
+
+    async def main() -> None:
+        await (await asyncio.start_server(serve, sock=listener)).serve_forever()
+
+    asyncio.run(main())
+
+
+def stored(path: Path, url: str, staleness: int) -> Any:
+    import durable
+    from unbounded import SCB
+    from unbounded.durable import Durable
+
+    options: dict[str, Any] = {"name": path.name, "staleness": staleness, "timeout": 60.0}
+    arms = Durable(url, SCB(n_arms=durable.ARMS), **options)
+
+    def step() -> None:
+        choice = arms.ask()
+        arms.tell(choice.id, loss=1.0 + choice.arm)
+
+    return step
+
+
+def optuna_stored(path: Path, url: str) -> Any:
+    import optuna
+
+    import durable
+
+    schema = url.replace("postgresql://", "postgresql+psycopg://")
+    return durable.optuna_step(optuna.storages.RDBStorage(schema))
+
+
+def rates(seconds: float) -> None:
+    from postgres_server import server
+
+    import durable
+
+    with server() as found, tempfile.TemporaryDirectory() as root:
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        target = f"{found.directory}/.s.PGSQL.5432"
+        fork = multiprocessing.get_context("fork")
+        between = fork.Process(target=proxy, args=(listener, target, ROUND_TRIP / 2), daemon=True)
+        between.start()
+        near, far = found.url(), f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        ways: dict[str, Any] = {
+            "SQLite, a file": partial(durable.durable, synchronous="normal"),
+            "PostgreSQL, turns": partial(stored, url=near, staleness=0),
+            "PostgreSQL, staleness 16": partial(stored, url=near, staleness=16),
+            "Optuna, PostgreSQL": partial(optuna_stored, url=near),
+            "5 ms away: turns": partial(stored, url=far, staleness=0),
+            "5 ms away: staleness 16": partial(stored, url=far, staleness=16),
+            "5 ms away: staleness 64": partial(stored, url=far, staleness=64),
+        }
+        durable.WAYS |= ways
+        print("| ask + tell | clients | per second | p50 | p99 |\n|---|---|---|---|---|")
+        for clients in (1, 4, 16, 64):
+            times: dict[str, list[float]] = {way: [] for way in ways}
+            for _ in range(2):
+                for way in ways:
+                    times[way] += durable.measured(way, clients, seconds / 2, Path(root))[1]
+            for way, each in times.items():
+                middle, late = 1e3 * np.quantile(each, [0.5, 0.99])
+                rate = len(each) / seconds
+                print(
+                    f"| {way} | {clients} | {rate:.0f} | {middle:.3g} ms | {late:.3g} ms |",
+                    flush=True,
+                )
+        between.terminate()
+
+
+def regret(learner: Any, rounds: int, delay: int, rng: np.random.Generator) -> float:
+    """Pseudo-regret of a play whose feedback comes ``delay`` rounds late."""
+    waiting: deque[tuple[Any, float]] = deque()
+    noise, paid = rng.random(rounds), 0.0
+    for u in noise:
+        choice = learner.ask()
+        mean = 0.8 if choice.arm == 3 else 1.0
+        paid += 0.5 * mean - 0.4
+        waiting.append((choice, u * mean))
+        if len(waiting) > delay:
+            learner.tell(*waiting.popleft())
+    return paid
+
+
+def regrets(rounds: int = 10_000, seeds: int = 40) -> None:
+    from unbounded import AdaINF, CostSCB
+
+    def played(make: Any, rounds: int, delay: int) -> np.ndarray[Any, Any]:
+        each = range(seeds)
+        return np.array(
+            [
+                regret(make(10, seed=seed), rounds, delay, np.random.default_rng(seed))
+                for seed in each
+            ]
+        )
+
+    def shown(values: Any) -> str:
+        return f"{values.mean():.0f} ± {1.96 * values.std(ddof=1) / len(values) ** 0.5:.0f}"
+
+    print(f"| staleness | CostSCB | AdaINF |\n|---|---|---|\n| (T = {rounds}, {seeds} seeds) | | |")
+    for staleness in STALENESS:
+        found = [shown(played(make, rounds, staleness)) for make in (CostSCB, AdaINF)]
+        print(f"| {staleness} | {' | '.join(found)} |", flush=True)
+    print("\n| hosts | separate | shared, delay 0 | 10 | 100 | 1000 |\n|---|---|---|---|---|---|")
+    shared = [shown(played(CostSCB, rounds, delay)) for delay in (0, 10, 100, 1000)]
+    for hosts in (1, 4, 16):
+        apart = hosts * played(CostSCB, rounds // hosts, 0)
+        print(f"| {hosts} | {shown(apart)} | {' | '.join(shared)} |", flush=True)
+
+
+if __name__ == "__main__":
+    if "--regret" in sys.argv:
+        regrets()
+    else:
+        rates(float(sys.argv[1]) if len(sys.argv) > 1 else 6.0)
