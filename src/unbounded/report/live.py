@@ -61,9 +61,13 @@ def look(path: str | os.PathLike[str], name: str | None = None, schema: str = "u
         durable.close()
 
 
-def _shown(path: str) -> str:
-    """Return a path or an address for others to see: without a user and password."""
-    return re.sub(r"://[^/]*@|\?.*", lambda found: "://" * found[0].startswith("://"), path)
+def _command(seen: Seen) -> str:
+    """Return the command that makes the page; an address without its user and password."""
+    if "://" not in seen.path:
+        return shlex.join(["unbounded", "inspect", seen.path, "--html", "page.html"])
+    address = re.sub(r"://[^/]*@", "://", seen.path).partition("?")[0]
+    named = ["--name", seen.name, "--html", "page.html"]
+    return shlex.join(["unbounded", "inspect", address, *named])
 
 
 def lines(seen: Seen) -> list[str]:
@@ -137,7 +141,7 @@ def live_report(seen: Seen) -> Report:
         facts=_facts(seen),
         learners=list(range(len(labels))),
         charts=[chart for chart in charts if chart.panels[0].series or chart.panels[0].rows],
-        command=shlex.join(["unbounded", "inspect", _shown(seen.path), "--html", "page.html"]),
+        command=_command(seen),
         experiment=json.dumps(dict(seen.status.settings), indent=1),
         versions=[versions()],
     )
