@@ -135,19 +135,22 @@ class Durable(Generic[C]):
     def __init__(
         self: Durable[Choice], path: str | os.PathLike[str], learner: Learner, *,
         arms: Sequence[str] | None = None, synchronous: Literal["normal", "full"] = "normal",
-        timeout: float = 5.0, read_only: bool = False,
+        timeout: float = 5.0, read_only: bool = False, name: str | None = None,
+        schema: str = "unbounded", staleness: SupportsIndex = 0,
     ) -> None: ...  # fmt: skip
     @overload
     def __init__(
         self: Durable[Plan], path: str | os.PathLike[str], learner: MDPLearner, *,
         synchronous: Literal["normal", "full"] = "normal", timeout: float = 5.0,
-        read_only: bool = False,
+        read_only: bool = False, name: str | None = None, schema: str = "unbounded",
+        staleness: SupportsIndex = 0,
     ) -> None: ...  # fmt: skip
     @overload
     def __init__(
         self, path: str | os.PathLike[str], learner: None = None, *,
         synchronous: Literal["normal", "full"] = "normal", timeout: float = 5.0,
-        read_only: bool = False,
+        read_only: bool = False, name: str | None = None, schema: str = "unbounded",
+        staleness: SupportsIndex = 0,
     ) -> None: ...  # fmt: skip
     def __init__(
         self,
