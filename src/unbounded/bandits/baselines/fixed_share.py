@@ -13,14 +13,6 @@ times, fixed in advance,
 
     expected regret <= M [(ln(n w) (B + S) + 1.4 B) / eta + eta n T / 2 + m B].
 
-Proof. (1) ln(sum_j p_j e^-z_j) <= -<z, p> + sum p z^2 / 2 for z >= 0, and the update, give
-<l_hat, p_t> - l_hat_i <= C_t / eta ln(p_{t+1,i} / ((1 - alpha) p_{t,i})) + eta / (2 C_t) sum p
-l_hat^2, whose last term has a mean of at most eta n C_t / 2. (2) Sum by parts over the rounds of
-one comparator i. As -ln p_{t,i} is in [0, ln(n w)], the logarithms add up to at most ln(n w) times
-C of the first of these rounds and all rises of C in them. C rises by at most M per block, because
-only losses of the block raise its m-th largest one. (3) -T ln(1 - 1/w) <= 1.4 T / w. (4) Clipping
-errs on one side: the learner's errors are at most the sum of the m largest losses of a block.
-
 The default eta = sqrt(2 (ln(n w) + 1.4) / (n w)) makes it at most
 M [(B + S / 2) sqrt(2 n w (ln(n w) + 1.4)) + m B]. For w = T / S that is of the order
 M sqrt(n S T ln(n T)).
