@@ -2,13 +2,15 @@
 
 import sys
 import types
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
 
 from unbounded import bandits, mdps
+from unbounded.core.arrays import Distribution, Round, Scratch, Values, Vector
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.shannon_arms import Arms, new_arms
 from unbounded.learners.spec import BanditSpec, MDPSpec
 
 ALL = {**bandits.algorithms(), **mdps.algorithms()}
@@ -71,6 +73,39 @@ def test_bandits_have_default_steps_for_a_law_and_for_the_best_arm(module):
     assert spec().scale(Best(1), Best(1)) == 0.0
     module.act = "its own"
     assert spec().act == "its own"
+
+
+def test_a_state_begins_with_what_its_kinds_say(module):
+    class Params(NamedTuple):
+        n: int
+
+    class State(NamedTuple):
+        t: Round
+        J: Annotated[int, Values(-7, -2)]
+        S: Annotated[float, Values(4.0)]
+        L: Vector
+        w: Distribution
+        arms: Arms
+        law: Law
+
+    def spec():
+        return BanditSpec.of(module.__name__, name="A", reference="", guarantee="")
+
+    del module.init
+    module.Params, module.State, module.Arms = Params, State, Arms
+    first = spec().init(Params(3))
+    assert first[:3] == (1, -2, 4.0)
+    assert [type(number) for number in first[:3]] == [int, int, float]
+    assert (first.L.tolist(), first.w.tolist()) == ([0.0] * 3, [1.0 / 3.0] * 3)
+    for part, like in ((first.law, new_law(3)), (first.arms.law, new_arms(3).law)):
+        assert all(map(np.array_equal, part, like))
+    module.init = "its own"
+    assert spec().init == "its own"
+    del module.init
+    for kind in (float, bool, Scratch):  # with no word on how it begins
+        module.State = NamedTuple("State", [("t", Round), ("x", kind), ("law", Law)])
+        with pytest.raises(TypeError, match="must define init for A"):
+            spec()
 
 
 def test_what_an_mdp_algorithm_need_not_say(module):

@@ -47,6 +47,11 @@ class Values:
             legal &= (np.abs(entries) < MOST_WHOLE) & (entries == np.floor(entries))
         return legal & (entries < limit)
 
+    @property
+    def first(self) -> float:
+        """The legal number nearest to 0."""
+        return min(max(self.low, 0.0), self.high)
+
 
 @dataclass(frozen=True)
 class NotKept:

@@ -2,8 +2,10 @@
 
 A bandit's file need not define ``distribution``, ``act`` and ``scale``. If the state has a field
 ``law`` or ``arms``, the arm is drawn from it; else, if it has a field ``best``, that arm is played.
-The scale is high - low, if the params have these fields, and 0 otherwise. A file that defines a
-step of its own overrides the default.
+The scale is high - low, if the params have these fields, and 0 otherwise. Nor need it define
+``init`` where each number in the state begins as the legal one nearest to 0, vectors have an entry
+for each arm, and distributions are uniform. A file that defines a step of its own overrides the
+default.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from unbounded.core.arrays import Vector
+import numpy as np
+
+from unbounded.core.arrays import NotKept, Values, Vector
 from unbounded.core.scaled import LARGEST
-from unbounded.core.simplex.sampling import draw, fill
+from unbounded.core.simplex.sampling import Law, draw, fill, new_law
 from unbounded.core.simplex.sleeping import draw_noted, restrict
 from unbounded.jit.kernel import borrowed, kernel, words
 from unbounded.learners.spec import (
@@ -179,7 +183,39 @@ def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..
         steps |= {"distribution_with": _arms_distribution_with, "act_with": _arms_act_with}
     elif "best" in held:
         steps |= {"distribution": _best_distribution, "act": _best_act}
-    return {name: _own(step, name, module) for name, step in steps.items()}
+    found = {name: _own(step, name, module) for name, step in steps.items()}
+    init = None if "init" in vars(sys.modules[module]) else _usual_init(module, State)
+    return found if init is None else found | {"init": init}
+
+
+def _usual_init(module: str, State: Any) -> Callable[..., Any] | None:
+    """Make ``init`` of the kinds of the state's fields; None if there is one that says too little.
+
+    Each number is the legal one nearest to 0, and distributions are uniform.
+    """
+    arms = vars(sys.modules[module]).get("Arms")
+    new_arms: Any = vars(sys.modules[arms.__module__])["new_arms"] if arms else None
+    kinds = [
+        get_args(kind) if get_origin(kind) is Annotated else (kind, Values())
+        for kind in get_type_hints(State, include_extras=True).values()
+    ]
+    for kind, note in kinds:
+        known = kind in (int, Vector, Law, arms) or (kind is float and note != Values())
+        if not known or note == NotKept():
+            return None
+
+    def init(params: Any) -> Any:
+        n, made = params.n, []
+        for kind, note in kinds:
+            if kind in (Law, arms):
+                made.append(new_law(n) if kind is Law else new_arms(n))
+            elif kind == Vector:
+                made.append(np.full(n, note.first if note.total is None else note.total / n))
+            else:
+                made.append(kind(note.first))
+        return State(*made)
+
+    return init
 
 
 def _own(step: Any, name: str, module: str) -> Callable[..., Any]:

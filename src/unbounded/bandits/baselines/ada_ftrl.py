@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
-from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_constant, checked_count
@@ -32,11 +30,6 @@ class State(NamedTuple):
     D: Size  # sum of the mixability gaps
     L: Vector  # (n,) cumulative losses
     law: Law  # w_t
-
-
-def init(params: Params) -> State:
-    """Start with w_1 uniform."""
-    return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel

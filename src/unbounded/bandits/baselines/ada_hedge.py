@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import ada_hedge
-from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
@@ -29,11 +27,6 @@ class State(NamedTuple):
     D: Size  # sum of the mixability gaps
     L: Vector  # (n,) cumulative losses
     law: Law  # w_t
-
-
-def init(params: Params) -> State:
-    """Start with w_1 uniform."""
-    return State(t=1, clipped=0, D=0.0, L=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel

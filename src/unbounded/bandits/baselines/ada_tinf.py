@@ -13,11 +13,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
 from unbounded.core.simplex.ftrl import power_entropy
-from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
@@ -42,11 +40,6 @@ class State(NamedTuple):
 
     def check(self, params: Params) -> None:
         require(math.ldexp(params.budget, self.J) >= self.S, "lambda would have grown")
-
-
-def init(params: Params) -> State:
-    """Start with lambda = 1 and uniform p_1."""
-    return State(t=1, clipped=0, J=0, S=0.0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel

@@ -42,11 +42,6 @@ class State(NamedTuple):
         require(np.all(self.gains <= self.weights), "there are no such gains")
 
 
-def init(params: Params) -> State:
-    """Arm 0 first."""
-    return State(t=1, clipped=0, best=0, weights=np.zeros(params.n), gains=np.zeros(params.n))
-
-
 @kernel
 def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Learn from the loss of ``arm``."""

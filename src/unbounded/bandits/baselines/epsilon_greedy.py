@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, CountsBelowT, Round, Vector
-from unbounded.core.simplex.sampling import Law, blend, new_law
+from unbounded.core.simplex.sampling import Law, blend
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_part
@@ -31,12 +29,6 @@ class State(NamedTuple):
     pulls: CountsBelowT  # (n,)
     means: Vector  # (n,) of the losses
     law: Law  # q_t
-
-
-def init(params: Params) -> State:
-    """q_1 uniform."""
-    n = params.n
-    return State(t=1, clipped=0, pulls=np.zeros(n), means=np.zeros(n), law=new_law(n))
 
 
 @kernel

@@ -12,12 +12,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
-from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_range
@@ -35,11 +33,6 @@ class State(NamedTuple):
     clipped: Count
     L_hat: Vector  # (n,) cumulative loss estimates
     law: Law  # p_t
-
-
-def init(params: Params) -> State:
-    """Start with p_1 uniform."""
-    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel

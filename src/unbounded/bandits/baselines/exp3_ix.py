@@ -40,11 +40,6 @@ class State(NamedTuple):
     arms: Arms  # cumulative loss estimates, and p_t
 
 
-def init(params: Params) -> State:
-    """Start with p_1 uniform."""
-    return State(1, 0, shannon_arms.new_arms(params.n))
-
-
 @kernel
 def _eta(params: Params, t: int) -> float:
     return params.eta if params.eta > 0.0 else math.sqrt(math.log(params.n) / (params.n * t))

@@ -13,12 +13,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, Distribution, Round
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import total
-from unbounded.core.simplex.sampling import Law, blend, new_law
+from unbounded.core.simplex.sampling import Law, blend
 from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_range
@@ -37,12 +35,6 @@ class State(NamedTuple):
     clipped: Count
     w: Distribution  # (n,) the weights over their sum; positive
     law: Law  # p_t
-
-
-def init(params: Params) -> State:
-    """Start with p_1 uniform."""
-    n = params.n
-    return State(t=1, clipped=0, w=np.full(n, 1.0 / n), law=new_law(n))
 
 
 @kernel

@@ -11,11 +11,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple, SupportsIndex
 
-import numpy as np
-
 from unbounded.core.arrays import Count, Round, Values, Vector
 from unbounded.core.simplex.ftrl import power, power_entropy
-from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count, checked_within
@@ -33,11 +31,6 @@ class State(NamedTuple):
     clipped: Count  # skipped
     L_hat: Annotated[Vector, Values(-1e300, 1e300)]  # (n,) cumulative loss estimates
     law: Law  # p_t
-
-
-def init(params: Params) -> State:
-    """Start with p_1 uniform."""
-    return State(t=1, clipped=0, L_hat=np.zeros(params.n), law=new_law(params.n))
 
 
 @kernel

@@ -34,11 +34,6 @@ class State(NamedTuple):
         self.arms.check_for(self.t)
 
 
-def init(params: Params) -> State:
-    """Start with p_1 uniform."""
-    return State(1, 0, tsallis_arms.new_arms(params.n))
-
-
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, SupportsIndex
 
 from unbounded.core.arrays import Count, Round
-from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.validation import checked_count
@@ -19,11 +19,6 @@ class State(NamedTuple):
     t: Round
     clipped: Count  # nothing is ever clipped
     law: Law  # q
-
-
-def init(params: Params) -> State:
-    """Start with q uniform, for ever."""
-    return State(t=1, clipped=0, law=new_law(params.n))
 
 
 @kernel
