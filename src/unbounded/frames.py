@@ -43,6 +43,13 @@ def labels(frame: Any, name: str) -> list[Any]:
     return found
 
 
+def lists(frame: Any, name: str) -> list[list[Any] | None]:
+    """Return a column of lists; None where a value is missing."""
+    values = frame[name]
+    values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    return [list(one) if hasattr(one, "__iter__") else None for one in values]
+
+
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:
     """Return a column of numbers; NaN where a value is missing."""
     values = np.asarray(frame[name])

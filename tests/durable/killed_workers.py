@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from postgres_server import Server, server
 
-from unbounded import SCB
+from unbounded import CostSCB
 from unbounded.durable import Durable, DurableError
 
 WORKERS = 8
@@ -36,7 +36,7 @@ STALENESS = 0
 
 
 def opened(path: Path) -> Durable:
-    learner = SCB(n_arms=4, seed=0)
+    learner = CostSCB(n_arms=4, seed=0)
     if SERVER is None:
         return Durable(path, learner, arms=ARMS, timeout=60.0)
     while True:
@@ -87,7 +87,7 @@ def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
         note("asks", key)
         again = key
         try:
-            choice = arms.ask(key=key)
+            choice = arms.ask(key=key, available=available_at(key))
             note("asked", key, choice.id, choice.arm, choice.probability)
             arms.tell(choice.id, loss=loss_of(key), repeated=repeated)
         except DurableError as error:
@@ -99,6 +99,12 @@ def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
 
 def loss_of(key: str) -> float:
     return random.Random(key).expovariate(1.0)
+
+
+def available_at(key: str) -> list[str] | None:
+    """Of half of the asks, which arms can be chosen."""
+    rng = random.Random(f"available {key}")
+    return None if rng.random() < 0.5 else rng.sample(ARMS, rng.randint(1, 4))
 
 
 def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
@@ -167,22 +173,26 @@ def check(path: Path) -> dict[str, int]:
             counts[kind] = counts.get(kind, 0) + 1
         for key, row in rows.items():
             assert row["loss"] in (None, loss_of(key))
+            some = available_at(key) or ARMS
+            assert sorted(row["available"] or ARMS) == sorted(some)
+            assert row["name"] in some
             assert arms.ask(key=key).id == row["id"]
         assert replayed == log.height + len(told)
         assert len(told) >= counts["told"]
         if STALENESS > 0:
             return counts
         # One learner in one process that is asked and told in the same order has the same bits.
-        alone, tickets = SCB(n_arms=4, seed=0), {}
+        alone, tickets = CostSCB(n_arms=4, seed=0), {}
         events = [(row["asked_as"], key, None) for key, row in rows.items()]
         events += [(r["told_as"], key, r["loss"]) for key, r in rows.items() if r["told_as"]]
         for _, key, loss in sorted(events):
             if loss is None:
-                tickets[key] = alone.ask()
+                some = available_at(key)
+                tickets[key] = alone.ask(available=some and [ARMS.index(arm) for arm in some])
                 assert tickets[key].probability == rows[key]["probability"]
             else:
                 alone.tell(tickets[key], loss)
-        assert SCB.load(alone.save())._buffer.tobytes() == arms.learner()._buffer.tobytes()
+        assert CostSCB.load(alone.save())._buffer.tobytes() == arms.learner()._buffer.tobytes()
         return counts
 
 

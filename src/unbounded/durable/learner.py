@@ -190,7 +190,7 @@ class Durable(Generic[C]):
 
     # ------------------------------------------------------------------ playing
 
-    def ask(self, key: str | None = None) -> C:
+    def ask(self, key: str | None = None, *, available: ArrayLike | None = None) -> C:
         """Choose an arm, or for MDPs the policy of an episode.
 
         Parameters
@@ -198,6 +198,9 @@ class Durable(Generic[C]):
         key : str, optional
             Of a request. The same key gives the same choice again, in any process and whether it
             was told meanwhile or not, until `prune` removes it.
+        available : sequence, optional
+            The arms that can be chosen now: names, indices, or a boolean mask; all of them by
+            default. See `Learner.ask`. It takes a turn, whatever the staleness.
 
         Returns
         -------
@@ -206,11 +209,11 @@ class Durable(Generic[C]):
         """
         if key is not None:
             checks.check_key(key)
-        if self._staleness > 0:
+        if self._staleness > 0 and available is None:
             choice = self._ask_now(key)
             if choice is not None:
                 return choice
-        return self._session.write(partial(self._ask, key))
+        return self._session.write(partial(self._ask, key, available))
 
     def _ask_now(self, key: str | None) -> Any:
         """Choose from the learner as it is known here; None if a turn is needed for it."""
@@ -227,14 +230,14 @@ class Durable(Generic[C]):
                 break
         return None
 
-    def _ask(self, key: str | None, replica: Replica) -> Any:
+    def _ask(self, key: str | None, available: Any, replica: Replica) -> Any:
         store = self._session.store
         if key is not None:
             number = store.number_of(key)
             row = None if number is None else row_of(store, number)
             if row is not None:
                 return replica.ticket(row)
-        row, ticket = replica.ask(key, self._now())
+        row, ticket = replica.ask(key, self._now(), available)
         store.append(row)
         return ticket
 
@@ -360,12 +363,12 @@ class Durable(Generic[C]):
 
     # ------------------------------------------------------------------ asyncio
 
-    async def aask(self, key: str | None = None) -> C:
+    async def aask(self, key: str | None = None, *, available: ArrayLike | None = None) -> C:
         """`ask`, in a thread of its own, so that the event loop does not wait.
 
         A task that is cancelled meanwhile may have asked: with a ``key`` it can ask again.
         """
-        return await self._in_worker(partial(self.ask, key))
+        return await self._in_worker(partial(self.ask, key, available=available))
 
     async def atell(
         self,

@@ -7,6 +7,7 @@ what was told.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,8 +42,10 @@ COLUMNS: dict[str, Any] = {
     "told": _TIME,
     "asked_as": pl.Int64,
     "told_as": pl.Int64,
+    "available": pl.List(pl.String),
 }
-"""The columns of a bandit's log. ``clipped`` counts, as an episode may have several."""
+"""The columns of a bandit's log. ``clipped`` counts, as an episode may have several; ``available``
+is null where all arms were."""
 EPISODES: dict[str, Any] = {
     "states": pl.List(pl.Int64),
     "actions": pl.List(pl.Int64),
@@ -66,6 +69,8 @@ def log(session: Session, learner: Any) -> pl.DataFrame:
             rows[id_of(row)] = _asked(row)
             if layers is not None and row.payload is not None:
                 plans[id_of(row)] = row.payload
+            elif row.payload is not None:
+                rows[id_of(row)]["available"] = json.loads(row.payload).get("available")
         elif row.kind != ARMS and row.choice in rows:
             rows[row.choice].update(_settled(row))
             if layers is not None and row.payload is not None:

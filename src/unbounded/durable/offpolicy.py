@@ -60,7 +60,8 @@ class Estimate:
     effective : float
         To how many rounds of the policy itself the log amounts.
     rounds, missing : int
-        Rounds that were used, and rounds without a loss, which were left out.
+        Rounds that were used, and rounds that were left out: without a loss, or without an arm of
+        the policy.
 
     Examples
     --------
@@ -118,6 +119,9 @@ def estimate(
 
     Notes
     -----
+    Where some arms were not available, the policy is restricted to those that were; rounds in which
+    none of its arms was are left out.
+
     Rounds whose loss never came are left out; if whether it came has to do with the loss, the
     estimate is wrong, and `Durable.expire` with a loss is the remedy. A `FewSamplesWarning` says
     when the log has too little of the policy.
@@ -150,6 +154,8 @@ def estimate(
     names, table = _table(log)
     shares = _shares(policy, set(names) - {None})
     told = np.flatnonzero(~np.isnan(table.loss))
+    given = table.available  # where none of its arms was, the policy says nothing
+    told = told[[given[t] is None or not shares.keys().isdisjoint(given[t]) for t in told]]
     if told.size < 2:
         raise ValueError("the log has fewer than two losses: there is nothing to estimate from")
     losses = table.loss[told]
@@ -162,6 +168,7 @@ def estimate(
         (losses / unit).tolist(),
         table.asked[told].tolist(),
         table.told[told].tolist(),
+        [given[t] for t in told],
     )
     gamma, ratio, h = _scores(rounds, shares, predicts=method == "dr", even=weights == "even")
     total = float(h.sum())
@@ -186,6 +193,7 @@ class _Table(NamedTuple):
     loss: Vector  # NaN where it never came
     asked: Vector  # numbers of the asks and the tells, in their order
     told: Vector
+    available: list[Any]  # the arms that were, or None for all
 
 
 def _table(log: Any) -> tuple[list[Any], _Table]:
@@ -199,14 +207,18 @@ def _table(log: Any) -> tuple[list[Any], _Table]:
     told = asked + 1.0  # each loss before the next choice
     if "asked_as" in there and "told_as" in there:
         asked, told = frames.numbers(log, "asked_as"), frames.numbers(log, "told_as")
-    if not len(names) == p.size == loss.size == asked.size == told.size:
+    available: list[Any] = [None] * len(names)
+    if "available" in there:
+        available = frames.lists(log, "available")
+    if not len(names) == p.size == loss.size == asked.size == told.size == len(available):
         raise ValueError("the columns of a log must be of one length")
     if "epoch" in there and names:
         epoch = frames.numbers(log, "epoch")
         last = np.flatnonzero(epoch == epoch.max())
         names = [names[t] for t in last]
+        available = [available[t] for t in last]
         p, loss, asked, told = p[last], loss[last], asked[last], told[last]
-    return names, _Table(p, loss, asked, told)
+    return names, _Table(p, loss, asked, told, available)
 
 
 class _Rounds(NamedTuple):
@@ -215,6 +227,7 @@ class _Rounds(NamedTuple):
     losses: list[float]
     asked: list[float]
     told: list[float]
+    available: list[Any]
 
 
 def _shares(policy: Any, known: set[Any]) -> dict[Any, float]:
@@ -249,19 +262,19 @@ def _scores(
         + [(n, t, False) for t, n in enumerate(rounds.told)]
     )
     last = dict.fromkeys(shares, 1.0 / len(set(rounds.names)))  # the p when it was last chosen
-    spread = sum(share**2 / last[a] for a, share in shares.items())
     past = dict.fromkeys([*shares, None], (0.0, 0))  # sum and number of losses; None: of all arms
-    m, predicted = dict.fromkeys(shares, 0.0), 0.0
+    m = dict.fromkeys(shares, 0.0)
     for _, t, asks in events:
-        name, share = rounds.names[t], shares.get(rounds.names[t], 0.0)
+        name = rounds.names[t]
         if asks:
+            pi = _restricted(shares, rounds.available[t])
+            spread = sum(part**2 / last[a] for a, part in pi.items())
             h[t] = 1.0 if even else 1.0 / math.sqrt(spread)
-            gamma[t] = predicted
-            if share:
-                ratio[t] = share / rounds.p[t]
+            gamma[t] = sum(part * m[a] for a, part in pi.items())
+            if name in pi:
+                ratio[t] = pi[name] / rounds.p[t]
                 gamma[t] += ratio[t] * (rounds.losses[t] - m[name])
                 last[name] = rounds.p[t]
-                spread = sum(part**2 / last[a] for a, part in shares.items())
         elif predicts:
             for a in (name, None):
                 if a in past:
@@ -270,5 +283,13 @@ def _scores(
             for a in shares:  # an arm that was not told yet is taken for an average one
                 total, count = past[a] if past[a][1] else past[None]
                 m[a] = total / count
-            predicted = sum(part * m[a] for a, part in shares.items())
     return gamma, ratio, h
+
+
+def _restricted(shares: dict[Any, float], available: Any) -> dict[Any, float]:
+    """Return the policy among the available arms."""
+    if available is None:
+        return shares
+    some = {name: share for name, share in shares.items() if name in available}
+    total = sum(some.values())
+    return {name: share / total for name, share in some.items()}

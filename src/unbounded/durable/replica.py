@@ -20,9 +20,11 @@ from unbounded.core.discounting import Blocks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import Feedback, tell
 from unbounded.durable.rows import ARMS, ASK, MOST, Row, Snapshot, Storage, check
+from unbounded.learners.available import mask_of
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
+from unbounded.validation import ArgumentTypeError
 
 _TAG = 20  # bits of an id that come from the digest of its row
 
@@ -168,11 +170,13 @@ class Replica:
             self.learner._heard = None
 
     def _apply(self, row: Row, store: Storage) -> None:
-        if row.kind == ASK and row.payload is not None and isinstance(self.learner, Learner):
-            self._admit(row)
+        given = self._given(row)
+        if "record" in given:
+            self._admit(row, given["record"])
         elif row.kind == ASK:
-            ticket = self.learner.ask()
-            if self._asked(ticket, row.n, row.at, row.key)[:-1] != row[:-1]:
+            available = given.get("available")
+            ticket = self._chosen(available)
+            if self._asked(ticket, row.n, row.at, row.key, available)[:-1] != row[:-1]:
                 raise DurableError(
                     f"{store.place} was written by other versions of the library or on another "
                     f"type of processor ({self.versions}): row {row.n} comes out differently here; "
@@ -194,16 +198,21 @@ class Replica:
     def _advance(self, row: Row) -> None:
         self.n, self.chain = row.n, row.digest
 
-    def _admit(self, row: Row) -> None:
+    def _given(self, row: Row) -> Mapping[str, Any]:
+        """Return what the row of a bandit's ask has besides: a record, or which arms there were."""
+        if row.kind != ASK or row.payload is None or not isinstance(self.learner, Learner):
+            return {}
+        found: Mapping[str, Any] = json.loads(row.payload)
+        return found
+
+    def _admit(self, row: Row, kept: list[Any]) -> None:
         """Take an ask that was drawn elsewhere, perhaps from an earlier state of the learner.
 
         What the row says is what happened, whatever this learner would have drawn.
         """
         assert row.epoch is not None
-        assert row.payload is not None
         number = -1
         if row.epoch == self.epoch:  # else nothing will be learned from it
-            kept = json.loads(row.payload)["record"]
             if [row.arm, row.probability] != kept[:2]:
                 raise ValueError(f"row {row.n} has another arm than its record")
             number = self.learner._admit(kept)
@@ -223,20 +232,41 @@ class Replica:
         name = self.names[arm]
         return Row(0, ASK, None, at, key, self.epoch, arm, name, probability, payload=payload)
 
-    def ask(self, key: str | None, at: int) -> tuple[Row, Choice | Plan]:
-        """Choose; the row to append, and the ticket."""
-        inner = self.learner.ask()
+    def ask(self, key: str | None, at: int, available: Any = None) -> tuple[Row, Choice | Plan]:
+        """Choose, among these arms if any are given; the row to append, and the ticket."""
+        names = self._available(available)
+        inner = self._chosen(names)
         self.steps += 1
-        row = self._written(self._asked(inner, self.n + 1, at, key))
+        row = self._written(self._asked(inner, self.n + 1, at, key, names))
         self.waiting[id_of(row)] = Waiting(self.epoch, inner.id, at)
         return row, self.ticket(row)
 
-    def _asked(self, ticket: Any, n: int, at: int, key: str | None) -> Row:
+    def _available(self, given: Any) -> list[str] | None:
+        """Return the names of the arms that are given, or None for all of them."""
+        if given is None:
+            return None
+        if not isinstance(self.learner, Learner):
+            raise ArgumentTypeError("available", "is for bandits: an MDP's actions are its own")
+        mask = mask_of(given, len(self.names), self.names)
+        if self.learner._side(mask > 0.0) is None:
+            return None
+        return [name for name, there in zip(self.names, mask, strict=True) if there]
+
+    def _chosen(self, names: list[str] | None) -> Any:
+        if names is None:
+            return self.learner.ask()
+        return self.learner.ask(available=mask_of(names, len(self.names), self.names) > 0.0)
+
+    def _asked(
+        self, ticket: Any, n: int, at: int, key: str | None, names: list[str] | None = None
+    ) -> Row:
         if isinstance(ticket, Plan):
             payload = ticket._words.astype("<u8").tobytes() + ticket._pi.astype("<f8").tobytes()
             return Row(n, ASK, None, at, key, self.epoch, payload=payload)
-        arm = ticket.arm
-        return Row(n, ASK, None, at, key, self.epoch, arm, self.names[arm], ticket.probability)
+        arm, probability = ticket.arm, ticket.probability
+        payload = None if names is None else json.dumps({"available": names}).encode()
+        name = self.names[arm]
+        return Row(n, ASK, None, at, key, self.epoch, arm, name, probability, payload=payload)
 
     def settle(self, ticket: int, kind: int, feedback: Feedback | None, at: int) -> Row:
         """Learn from a loss, or forget; the row to append."""
