@@ -86,6 +86,9 @@ class Learner(AskTell[Choice]):
     _scale: Callable[..., Any]
     _variant: BanditSpec  # the same, as it is compiled for a learner of this size
     _noun = "choice"
+    _noted_as: ClassVar[Mapping[str, type]] = {
+        "arm": int, "probability": float, "loss": float, "scale": float, "clipped": int,
+    }  # fmt: skip
     _counts = False  # whether asks change the state
     _example = "SCB"
     _shared: ClassVar[Mapping[str, str]] = {
@@ -444,6 +447,14 @@ class Learner(AskTell[Choice]):
             info = (extra, *clock) if clock else extra
             self._records[number] = arm, probability, info, number
             self.tell(Choice(arm, probability, number, self._identity), loss)
+
+    def _noted(
+        self, choice: Choice, loss: Any = None, *, reward: Any = None, losses: Any = None
+    ) -> tuple[Any, ...]:
+        if losses is not None:
+            loss = np.asarray(losses)[choice.arm]
+        paid = -float(reward) if loss is None else float(loss)
+        return choice.arm, choice.probability, paid, self.scale, self.clipped
 
     def _drop(self, number: int) -> None:
         if self._records.pop(number, None) is not None:

@@ -11,11 +11,14 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from importlib import import_module
 from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, SupportsIndex
 
+import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
+from numpy.typing import NDArray
 
 from unbounded.core.arrays import Vector
 from unbounded.io import write_atomic
@@ -33,6 +36,10 @@ from unbounded.learners.seeds import Seed, bit_generator, root_of
 from unbounded.learners.tickets import Outstanding, T
 from unbounded.validation import check_settings, checked_count, shown, warn
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOOKS = "unbounded.results.looks"
 _MOST = 2**53  # counts are kept in floats
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
@@ -125,6 +132,10 @@ class AskTell(Repeatable, Generic[T]):
 
     # What subclasses fill in.
 
+    tell: Callable[..., None]
+    _noted: Callable[..., tuple[Any, ...]]  # a row of the history, of what was told
+    _noted_as: ClassVar[Mapping[str, type]]  # of the history
+    _ours: frozenset[str]  # of learners in Python: the names of attributes that are not the user's
     _fresh: Callable[[], Vector]  # the buffer of a learner that knows nothing yet
     _fewest_entries: Callable[[Mapping[str, Any]], int]  # of a buffer with these settings
     _ticket: Callable[[int, tuple[Any, ...], str], T]  # of an outstanding record, by its issuer
@@ -295,6 +306,61 @@ class AskTell(Repeatable, Generic[T]):
     def _shown_settings(self) -> list[str]:
         return [f"{name}={shown(self._settings[name])}" for name in self._named]
 
+    def _repr_html_(self) -> str:
+        """For notebooks: settings, scale, what was clipped, and the probabilities of arms."""
+        return str(import_module(_LOOKS).html(self))  # by its name: no result depends on it
+
+    def follow(self) -> None:
+        """Note every `tell` from now on in `history`; nothing is noted, or slower, without it.
+
+        Examples
+        --------
+        >>> from unbounded import SCB
+        >>> learner = SCB(n_arms=2, seed=0)
+        >>> learner.follow()
+        >>> learner.tell(learner.ask(), 3.5)
+        >>> list(learner.history), learner.history["loss"]
+        (['arm', 'probability', 'loss', 'scale', 'clipped'], array([3.5]))
+        """
+        if "_followed" not in vars(self):
+            rows: list[tuple[Any, ...]] = []
+            tell = type(self).tell
+
+            def noting(ticket: T, *told: Any, **named: Any) -> None:
+                tell(self, ticket, *told, **named)
+                rows.append(self._noted(ticket, *told, **named))
+
+            vars(self).update(_followed=rows, tell=noting)
+            if "_ours" in vars(self):  # of a learner in Python, which keeps the user's attributes
+                self._ours |= {"_followed", "tell"}
+
+    @property
+    def history(self) -> dict[str, NDArray[Any]]:
+        """What was told since `follow`: a column for each quantity, as frames take them.
+
+        Bandits: ``arm``, ``probability`` (at the ask), ``loss``, and the learner's ``scale`` and
+        ``clipped`` after it. MDPs: ``loss``, that of the episode, and ``clipped``. It is not saved.
+        """
+        rows = vars(self).get("_followed")
+        if rows is None:
+            raise RuntimeError("nothing was noted: call follow() before you play")
+        columns = zip(*rows, strict=True) if rows else [()] * len(self._noted_as)
+        kinds = self._noted_as.items()
+        return {name: np.array(c, kind) for (name, kind), c in zip(kinds, columns, strict=True)}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Plot what was played since `follow`, with matplotlib.
+
+        For bandits the shares of the arms over time, for MDPs the mean loss of the episodes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        axes: Axes = import_module(_LOOKS).drawn(self, ax)
+        return axes
+
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -382,6 +448,7 @@ class AskTell(Repeatable, Generic[T]):
         """pickle, copy and deepcopy: with the same future, and with a user's public attributes."""
         own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         own.pop("layers", None)
+        own.pop("tell", None)  # of one that is followed
         own |= {"_seed": self._seed} if self._seed is not None else {}
         return type(self).load, (self.save(),), own or None
 

@@ -54,6 +54,7 @@ class MDPLearner(AskTell[Plan]):
     spec: MDPSpec
     layers: Layers
     _noun = "plan"
+    _noted_as: ClassVar[Mapping[str, type]] = {"loss": float, "clipped": int}
     _unit = "episode"
     _example = "SCBRL"
     _shared: ClassVar[Mapping[str, str]] = {
@@ -220,6 +221,16 @@ class MDPLearner(AskTell[Plan]):
                 self._learn(ask_info, s, a, values)
             del self._records[number]
         self._warn_if_unsolved()
+
+    def _noted(
+        self, plan: Plan, states: Any, actions: Any, losses: Any = None, *, rewards: Any = None
+    ) -> tuple[Any, ...]:
+        paid = rewards if losses is None else losses
+        if self.spec.feedback == "full":
+            visited = zip(paid, states, actions, strict=False)
+            paid = [np.asarray(table)[s, a] for table, s, a in visited]
+        total = float(np.sum(paid))
+        return total if losses is not None else 0.0 - total, self.clipped
 
     def _warn_if_below(self, losses: Vector, least: Vector, *, reward: bool) -> None:
         """Warn once, when a loss is below the lower bound."""

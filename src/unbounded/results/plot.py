@@ -70,7 +70,7 @@ def drawn(
         label, log = "probability of the best arm", log or False
     elif relative:
         column, label = f"relative_{column}", f"{label} / {first.shown.unit}"
-    ax = _own_axes() if ax is None else ax
+    ax = own_axes() if ax is None else ax
     before = len(ax.get_lines())  # more calls on the same axes get other looks
     curves = {name: _intervals(one.columns()[column]) for name, one in named.items()}
     if log is None:
@@ -96,7 +96,8 @@ def _bottom(ax: Any, before: int) -> list[float]:
     return [ax.get_ylim()[0]] if before and ax.get_ylim()[0] > 0.0 else [np.inf]
 
 
-def _own_axes() -> Any:
+def own_axes() -> Any:
+    """Return axes of a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
