@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo docs test test-all lint format bench dist clean
 
 demo: .venv/.demo  ## a two-minute tour that ends in a page: out/tour/report.html
-	$(BIN)/unbounded run experiments/tour
+	$(BIN)/unbounded run tour
 	$(BIN)/unbounded report out/tour
 
 docs: .venv/.docs  ## the site, out/site/index.html: without warnings, all links of its own checked

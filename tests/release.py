@@ -101,7 +101,7 @@ def main(directory: Path) -> None:
         run(sys.executable, "-m", "venv", away / "new")
         python = away / "new" / "bin" / "python"
         start, before = time.perf_counter(), worked()
-        run(python, "-m", "pip", "install", "--quiet", f"{wheel.resolve()}[lab,plot]")
+        run(python, "-m", "pip", "install", "--quiet", f"{wheel.resolve()}[experiments,plot]")
         installed = time.perf_counter()
         (away / "first.py").write_text(FIRST)
         print(run(python, "first.py", cwd=away), end="")

@@ -43,6 +43,19 @@ def call(*arguments: object) -> int:
     return cli.main([str(argument) for argument in arguments])
 
 
+def test_shipped_experiments_run_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("run", "paper", "--quick", "--dry-run") == 0
+    assert "in out/paper-quick/theorem-1" in capsys.readouterr().err
+    assert call("run", "scales", "--dry-run") == 0
+    assert call("run", "nothing-of-this-name", "--dry-run") == 2
+    Path("scales").mkdir()  # what is there comes first
+    assert call("run", "scales", "--dry-run") == 2
+    assert "there is no .toml file" in capsys.readouterr().err
+
+
 def test_run_then_show(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("run", file, "--dry-run") == 0
     assert "12 cells, 144 replicates, 144 to run, in out/quick" in capsys.readouterr().err

@@ -119,9 +119,11 @@ def _init(kind: Literal["bandit", "mdp", "own", "tour"], directory: Path) -> int
     directory
         Where to; it need not exist yet.
     """
+    from unbounded.experiments.api import shipped_directory
     from unbounded.experiments.store import StoreError, writing
 
-    source = files("unbounded.experiments") / "templates" / kind
+    templates = Path(str(files("unbounded.experiments"))) / "templates"
+    source = shipped_directory() / kind if kind == "tour" else templates / kind
     contents = {one.name: one.read_bytes() for one in source.iterdir() if one.is_file()}
     written = [directory / name for name in sorted(contents)]
     there = [path for path in written if os.path.lexists(path)]
@@ -159,7 +161,8 @@ def _run(
     Parameters
     ----------
     path
-        An experiment, in TOML; or a directory, whose .toml files are run one after the other.
+        An experiment, in TOML; or a directory, whose .toml files are run one after the other; or
+        tour, paper, costs or scales, which are shipped.
     out
         The directory of the results: out/NAME by default; for a directory, out/DIRECTORY, which
         gets a directory for each experiment. With --quick, NAME-quick or DIRECTORY-quick.
@@ -179,10 +182,12 @@ def _run(
     from rich.console import Console
 
     from unbounded import experiments
+    from unbounded.experiments.api import shipped
     from unbounded.experiments.progress import Display
     from unbounded.experiments.runner import compile_ahead
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
+    given, path = path, shipped(path)
     if dry_run and _say_imports(console, path):
         return 0
     todo = experiments.jobs(path, out=out, quick=quick, shard=shard)
@@ -205,7 +210,7 @@ def _run(
     except KeyboardInterrupt:
         kept = todo[0].store.directory
         kept = kept.parent if path.is_dir() else kept
-        again = ["unbounded", "run", str(path), "--out", str(kept), "--engine", engine]
+        again = ["unbounded", "run", str(given), "--out", str(kept), "--engine", engine]
         again += ["--quick"] if quick else []
         again += ["--shard", shard] if shard else []
         resume = f"resume with: {shlex.join(again)}"

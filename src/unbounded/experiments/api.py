@@ -222,6 +222,21 @@ def results(directory: str | os.PathLike[str]) -> pl.DataFrame:
     return opened(directory).rows()
 
 
+def shipped_directory() -> Path:
+    """Return the directory of the experiments that are shipped: of a wheel, or of a checkout."""
+    inside = Path(__file__).parent / "shipped"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "experiments"
+
+
+def shipped(path: str | os.PathLike[str]) -> Path:
+    """Return a path; if nothing is there, that of the experiments of this name that are shipped."""
+    if os.path.lexists(path):
+        return Path(path)
+    found = [shipped_directory() / str(path), shipped_directory() / f"{path}.toml"]
+    plain = Path(path).name == str(path)
+    return next((one for one in found if plain and one.exists()), Path(path))
+
+
 def jobs(
     path: str | os.PathLike[str],
     *,
@@ -250,7 +265,7 @@ def jobs(
     'results/one'
     """
     part = None if shard is None else shard_of(shard)
-    path, suffix = Path(path), "-quick" if quick else ""
+    path, suffix = shipped(path), "-quick" if quick else ""
     if not path.is_dir():
         e = config.load(path, quick=quick)
         return [_job(e, Path(out) if out else Path("out") / f"{e.name}{suffix}", part)]

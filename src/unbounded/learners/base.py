@@ -336,7 +336,7 @@ class AskTell(Repeatable, Generic[T]):
 
     @property
     def history(self) -> dict[str, NDArray[Any]]:
-        """What was told since `follow`: a column for each quantity, as frames take them.
+        """Return what was told since `follow`, a column for each quantity, as frames take them.
 
         Bandits: ``arm``, ``probability`` (at the ask), ``loss``, and the learner's ``scale`` and
         ``clipped`` after it. MDPs: ``loss``, that of the episode, and ``clipped``. It is not saved.
