@@ -2,8 +2,10 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 from postgres_server import missing
 
 from unbounded import SCB, CostSCB
-from unbounded.durable import Durable, DurableError
+from unbounded.durable import BusyError, Durable, DurableError
+from unbounded.durable.replica import Replica
 
 pytestmark = pytest.mark.skipif(missing(), reason="there is no PostgreSQL")
 LOSSES = [3.0, 1.0, 2.0]
@@ -264,3 +267,75 @@ def test_inspect_shows_a_learner_of_a_database(database, tmp_path, name, capsys)
     assert "2 rounds" in said
     assert name in page
     assert "hunter2" not in page + said
+
+
+@pytest.mark.parametrize("staleness", [0, 8])
+def test_connections_that_are_cut_in_a_call_lose_nothing(database, name, staleness, monkeypatch):
+    import psycopg
+
+    from unbounded.durable.postgres import PostgresStore
+
+    arms = Durable(database.url(), SCB(3, seed=0), name=name, staleness=staleness)
+    killer = psycopg.connect(database.url(), autocommit=True)
+    rng, cuts = random.Random(staleness), []
+
+    def cutting(function):
+        def wrapped(*args, **kwargs):
+            if rng.random() < 0.2:
+                pid = arms._session.store._connection.info.backend_pid
+                killer.execute("SELECT pg_terminate_backend(%s, 60000)", (pid,))
+                cuts.append(pid)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    for step in ("ask", "settle"):
+        monkeypatch.setattr(Replica, step, cutting(getattr(Replica, step)))
+    if staleness > 0:  # behind the statement that adds a row, which the server may have carried out
+        monkeypatch.setattr(PostgresStore, "_select", cutting(PostgresStore._select))
+    failures, told = 0, {}
+    for t in range(40):
+        for again in range(100):
+            try:
+                choice = arms.ask(key=str(t))
+                arms.tell(choice.id, LOSSES[choice], repeated="ignore" if again else "raise")
+                break
+            except DurableError as error:
+                failures += "cannot be reached" in str(error)
+        told[str(t)] = choice.id
+    monkeypatch.undo()
+    assert failures == len(cuts) > 0
+    log = {row["key"]: row for row in arms.log().to_dicts()}
+    assert {key: row["id"] for key, row in log.items()} == told
+    assert {row["status"] for row in log.values()} == {"told"}
+    assert arms.verify() == 2 * len(told)
+    killer.close()
+
+
+def test_the_clock_is_the_servers(database, name, monkeypatch):
+    late = Durable(database.url(), SCB(3, seed=0), name=name)
+    real = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 3600 * 10**9)
+    wrong = Durable(database.url(), name=name)  # opened on a host whose clock is an hour ahead
+    wrong.ask()
+    monkeypatch.undo()
+    assert wrong._session.store._skew < -3.5e9
+    assert late.expire(timedelta(minutes=30)) == 0
+    assert abs(late.log()["time"].item().timestamp() - real() / 1e9) < 60.0
+
+
+def test_a_replica_can_be_looked_at_and_not_written(database, name):
+    Durable(database.url(), SCB(3, seed=0), name=name).ask()
+    replica = database.url() + "&options=-c%20default_transaction_read_only%3Don"
+    assert Durable(replica, name=name, read_only=True).status().outstanding == 1
+    assert Durable(replica, name=name).verify() == 1
+    with pytest.raises(DurableError, match="read-only"):
+        Durable(replica, name=name).ask()
+
+
+def test_a_slow_server_is_a_busy_one(database, name):
+    store = Durable(database.url(), SCB(3, seed=0), name=name)._session.store
+    store._opened().execute("SET statement_timeout = 50")
+    with pytest.raises(BusyError), store.errors():
+        store.read(lambda: store._query("SELECT pg_sleep(60)"))
+    assert store.read(lambda: store.last) == 0
