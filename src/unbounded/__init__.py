@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unbounded._recommend import Recommendation, recommend
     from unbounded._warm import warm
     from unbounded.advice.cost_exp4 import CostExp4
+    from unbounded.advice.per_context import PerContext
     from unbounded.advice.scb_exp4 import SCBExp4
     from unbounded.advice.simulate import AdviceSimulation, simulate_advice
     from unbounded.bandits.ada_inf import AdaINF
@@ -88,6 +89,7 @@ _NAMES = {
     "_recommend": "Recommendation, recommend",
     "_warm": "warm",
     "advice.cost_exp4": "CostExp4",
+    "advice.per_context": "PerContext",
     "advice.scb_exp4": "SCBExp4",
     "advice.simulate": "AdviceSimulation, simulate_advice",
     "bandits.ada_inf": "AdaINF",
@@ -180,9 +182,9 @@ __all__ = [
     "CostSCB", "CostSCBIX", "CostSCBRL", "DiscountedThompson", "DiscountedUCB",
     "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S",
     "ExploreThenCommit", "FixedShare", "IndependentSCB", "LayeredMDP", "Learner", "LogThompson",
-    "MDPAdversary", "MDPLearner", "MDPSimulation", "Plan", "PolicyOptimization", "PythonLearner",
-    "PythonMDPLearner", "Recommendation", "RestartingCostSCB", "RobustUCB", "SCBExp4",
-    "ScaleWarning", "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF", "TsallisINFRV",
-    "UniINF", "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend", "simulate",
-    "simulate_advice", "simulate_mdp", "warm",
+    "MDPAdversary", "MDPLearner", "MDPSimulation", "PerContext", "Plan", "PolicyOptimization",
+    "PythonLearner", "PythonMDPLearner", "Recommendation", "RestartingCostSCB", "RobustUCB",
+    "SCBExp4", "ScaleWarning", "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF",
+    "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend",
+    "simulate", "simulate_advice", "simulate_mdp", "warm",
 ]  # fmt: skip

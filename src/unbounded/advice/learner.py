@@ -22,6 +22,7 @@ from unbounded.core.simplex.sampling import LANES, Law, blend, draw
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners import persistence as documents
+from unbounded.learners.available import mask_of
 from unbounded.learners.bandit import Choice, Learner
 from unbounded.validation import ArgumentTypeError, ArgumentValueError, shown
 
@@ -203,31 +204,9 @@ def _checked_laws(given: NDArray[Any], available: NDArray[np.bool_] | None) -> V
     return law
 
 
-def checked_available(available: ArrayLike | None, n_arms: int) -> NDArray[np.bool_] | None:
-    """Return which arms can be played, of a mask or of their indices; or a clear error."""
-    if available is None:
-        return None
-    given = np.asarray(available)
-    if given.dtype == bool:
-        if given.shape != (n_arms,):
-            raise ArgumentValueError(
-                "available", f"must be a mask of {n_arms} arms, got shape {given.shape}"
-            )
-        mask = given.copy()
-    elif given.ndim == 1 and given.size and given.dtype.kind in "iu":
-        for arm in given[(given < 0) | (given >= n_arms)][:1]:
-            raise ArgumentValueError(
-                "available", f"must be arms in 0 .. {n_arms - 1}, got {int(arm)}"
-            )
-        mask = np.zeros(n_arms, dtype=bool)
-        mask[given] = True
-    else:
-        raise ArgumentTypeError(
-            "available", f"must be a mask or the indices of arms, got {shown(available)}"
-        )
-    if not mask.any():
-        raise ArgumentValueError("available", "must have at least one arm: there is none to play")
-    return mask
+def _mask(available: ArrayLike | None, n_arms: int) -> NDArray[np.bool_] | None:
+    """Return which arms can be played, or None if all can."""
+    return None if available is None else mask_of(available, n_arms) > 0.0
 
 
 class AdvisedLearner(Learner):
@@ -286,7 +265,7 @@ class AdvisedLearner(Learner):
             It goes back with the loss. The learner remembers the advice until then: a number per
             expert and outstanding ticket.
         """
-        mask = checked_available(available, self.n_arms)
+        mask = _mask(available, self.n_arms)
         given = self._checked_advice(advice, context, mask)
         with self._lock:
             self._draw_words()
@@ -368,7 +347,7 @@ class AdvisedLearner(Learner):
         available: ArrayLike | None = None,
     ) -> Vector:
         """Return the distribution that `ask` with these arguments samples from."""
-        mask = checked_available(available, self.n_arms)
+        mask = _mask(available, self.n_arms)
         return self._mixture(self._checked_advice(advice, context, mask), mask)
 
     # ------------------------------------------------------------------ keeping
