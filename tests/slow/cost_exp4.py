@@ -36,32 +36,35 @@ def play(n: int, N: int, lower: float = 0.0, outliers: int = 0, delta: float | N
     iota = math.log(N) if delta is None else math.log(N / delta)
     if half_life is not None:
         yield from discounted(n, N, lower, outliers, iota, half_life)
-    L, told, t = np.zeros(N), [], 1
+    L, told, t, A = np.zeros(N), [], 1, 1
     while True:
         C = sorted(told)[-outliers - 1] if len(told) > outliers else 0.0
-        root = math.sqrt(iota / (n * t))
         advice = yield
-        q, awake = _asked(softmax(-(root / C if C > 0.0 else 0.0) * L), advice)
+        A = max(A, np.count_nonzero(advice.sum(axis=0)))
+        gamma = min(1.0, 0.5 * math.sqrt(iota / (A * t)))
+        q, awake = _asked(softmax(-(2.0 * gamma / C if C > 0.0 else 0.0) * L), advice)
         arm, loss = yield q
         x = max(loss, lower) - lower
-        L += _charged(awake, advice, arm, min(x, C), q[arm] + 0.5 * root)
+        L += _charged(awake, advice, arm, min(x, C), q[arm] + gamma)
         told.append(x)
         t += 1
 
 
 def discounted(n: int, N: int, lower: float, outliers: int, iota: float, h: int) -> Player:
-    clock, C, estimates = Clock(h), [], []
+    clock, C, estimates, A = Clock(h), [], [], 1
     while True:
         C.append(clock.threshold(outliers + 1, follow=False))
         w = clock.weights()
         L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(N))
-        top, root = max(v * c for v, c in zip(w, C, strict=True)), math.sqrt(iota / (n * sum(w)))
+        top = max(v * c for v, c in zip(w, C, strict=True))
         advice = yield
-        q, awake = _asked(softmax(-(root / top if top > 0.0 else 0.0) * L), advice)
+        A = max(A, np.count_nonzero(advice.sum(axis=0)))
+        gamma = min(1.0, 0.5 * math.sqrt(iota / (A * sum(w))))
+        q, awake = _asked(softmax(-(2.0 * gamma / top if top > 0.0 else 0.0) * L), advice)
         arm, loss = yield q
         x = max(loss, lower) - lower
         clock.tell(x)
-        estimates.append(_charged(awake, advice, arm, min(x, C[-1]), q[arm] + 0.5 * root))
+        estimates.append(_charged(awake, advice, arm, min(x, C[-1]), q[arm] + gamma))
 
 
 def exp4(n: int, N: int, T: int) -> Player:

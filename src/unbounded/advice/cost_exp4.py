@@ -9,7 +9,7 @@ Schapire (2002); clipping from above, and silent experts in this form, are the l
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Annotated, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from unbounded.advice import discounted_cost_exp4
 from unbounded.advice.learner import (
     AdvisedLearner,
     draw_mixture,
+    implicit,
     learn_column,
     plain_rate,
     rescale,
     scratch,
 )
-from unbounded.core.arrays import Count, Round, Scratch, Sizes, Vector, require
+from unbounded.core.arrays import Count, Round, Scratch, Sizes, Values, Vector, require
 from unbounded.core.ceiling import (
     Ceiling,
     checked_lower,
@@ -50,6 +51,7 @@ class State(NamedTuple):
     clipped: Count  # losses above lower + C_t
     below: Count  # losses below ``lower``; clipped + below < t
     ceiling: Ceiling  # what losses are clipped at: C_t, and the unit 2^e
+    A: Annotated[int, Values(1.0, whole=True)]  # the most arms recommended in one round
     L: Sizes  # (N,) cumulative estimates of the experts' losses, in units of 2^e
     q: Scratch  # (n,) the mixture, between the question and the draw
     lanes: Scratch  # its partial sums
@@ -59,20 +61,21 @@ class State(NamedTuple):
         self.ceiling.check_for(params.lower, params.m)
         require(self.ceiling.C_max == self.ceiling.C, "a threshold fell")
         require(self.clipped + self.below < self.t, "there are no so many losses")
+        require(params.n >= self.A, "there are no so many arms")
 
 
 def init(params: Params) -> State:
     """Start with C_1 = 0 and equal weights."""
     ceiling = new_ceiling(params.lower, params.m)
-    return State(1, 0, 0, ceiling, np.zeros(params.experts), *scratch(params.n, params.experts))
+    return State(1, 0, 0, ceiling, 1, np.zeros(params.experts), *scratch(params.n, params.experts))
 
 
 @kernel
-def rate(params: Params, state: State) -> float:
+def rate(params: Params, state: State, breadth: int) -> float:
     """Return eta_t, in units of 2^-e."""
     if state.ceiling.C == 0.0:
         return 0.0
-    return math.sqrt(params.iota / (params.n * state.t)) / state.ceiling.C
+    return 2.0 * implicit(params.iota, breadth, state.t) / state.ceiling.C
 
 
 @kernel
@@ -84,7 +87,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from the mixture; the ask_info is q_{t,k} + gamma_t."""
-    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.t))  # eta_t C_t / 2
+    gamma = implicit(params.iota, state.A, state.t)  # eta_t C_t / 2
     arm, q_k = draw_mixture(state.q, state.lanes, word)
     return arm, q_k, q_k + gamma
 
@@ -95,11 +98,9 @@ def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)
     learn_column(state.L, state.xi, l, l / q_k_gamma)  # in the old unit
     rescale(state.L, unit_factor(state.ceiling, ceiling))  # to the new 2^e
-    below = state.below + (loss < params.lower)
-    return State(
-        state.t + 1, state.clipped + clipped, below, ceiling, state.L, state.q, state.lanes,
-        state.xi,
-    )  # fmt: skip
+    t, above, below, _, A, L, q, lanes, xi = state
+    below += loss < params.lower
+    return State(t + 1, above + clipped, below, ceiling, A, L, q, lanes, xi)
 
 
 @kernel
@@ -109,7 +110,8 @@ def scale(params: Params, state: State) -> float:
 
 
 def bound(n: int, N: int, T: int, delta: float, m: int = 1) -> float:
-    """Bound realized regret by Theorem X1, iota = ln N, for losses in [lower, lower + 1]."""
+    """Bound realized regret by Theorem X1, iota = ln N, for losses in [lower, lower + 1]; ``n`` is
+    the number of arms, or the largest number of arms that were recommended in one round."""
     log_N, log_2 = math.log(N), math.log(2.0 / delta)
     return 4.0 * math.sqrt(n * T * log_N) + (math.sqrt(n * T / log_N) + 1.0) * log_2 + m
 
@@ -194,8 +196,8 @@ class CostExp4(AdvisedLearner):
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
 
-    def _rate(self) -> float:
-        return self._eta(self._params, self._state())
+    def _rate(self, breadth: int) -> float:
+        return self._eta(self._params, self._state(), breadth)
 
     @property
     def below(self) -> int:

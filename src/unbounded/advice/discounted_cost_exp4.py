@@ -7,14 +7,20 @@ is the library's own.
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from unbounded.advice.learner import draw_mixture, learn_column, plain_rate, rescale, scratch
+from unbounded.advice.learner import (
+    draw_mixture,
+    implicit,
+    learn_column,
+    plain_rate,
+    rescale,
+    scratch,
+)
 from unbounded.core import discounting
-from unbounded.core.arrays import Count, Round, Scratch, Size, Sizes, Vector, close, require
+from unbounded.core.arrays import Count, Round, Scratch, Size, Sizes, Values, Vector, close, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
 from unbounded.core.scaled import ldexp
 from unbounded.jit.kernel import assign, kernel
@@ -39,6 +45,7 @@ class State(NamedTuple):
     N: Size  # N_t, the weights of all rounds over that of the next one; never falls
     memory: Memory
     blocks: Blocks  # what losses are clipped at, and the unit 2^e
+    A: Annotated[int, Values(1.0, whole=True)]  # the most arms recommended in one round
     L: Sizes  # (experts,) cumulative estimates of the experts' losses
     q: Scratch  # (n,) the mixture, between the question and the draw
     lanes: Scratch  # its partial sums
@@ -50,21 +57,22 @@ class State(NamedTuple):
         require(self.clock == self.t - 1, "its clock is at another round")
         require(close(self.N, self.memory.N / self.memory.g), "there are no such weights")
         require(self.clipped + self.below < self.t, "there are no so many losses")
+        require(params.n >= self.A, "there are no so many arms")
 
 
 def init(params: Params) -> State:
     """Start with C_1 = 0 and equal weights."""
     blocks = discounting.new_blocks(params.lower, params.m)
     L, room = np.zeros(params.experts), scratch(params.n, params.experts)
-    return State(1, 0, 0, 0, 1.0, FIRST, blocks, L, *room)
+    return State(1, 0, 0, 0, 1.0, FIRST, blocks, 1, L, *room)
 
 
 @kernel
-def rate(params: Params, state: State) -> float:
+def rate(params: Params, state: State, breadth: int) -> float:
     """Return eta_t, in units of 2^-e."""
     if state.blocks.peak == 0.0:
         return 0.0
-    return math.sqrt(params.iota / (params.n * state.N)) / state.blocks.peak
+    return 2.0 * implicit(params.iota, breadth, state.N) / state.blocks.peak
 
 
 RATE = plain_rate(rate)
@@ -79,7 +87,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from the mixture; the ask_info is q_{t,k} + gamma_t."""
-    gamma = 0.5 * math.sqrt(params.iota / (params.n * state.N))
+    gamma = implicit(params.iota, state.A, state.N)  # eta_t C_t / 2
     arm, q_k = draw_mixture(state.q, state.lanes, word)
     return arm, q_k, q_k + gamma
 
@@ -99,7 +107,7 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
         rescale(L, ldexp(1.0, power))
     above, below = state.clipped + clipped, state.below + (loss < lower)
     t, clock = state.t + 1, state.clock + 1
-    return State(t, clock, above, below, N, memory, blocks, L, state.q, state.lanes, xi)
+    return State(t, clock, above, below, N, memory, blocks, state.A, L, state.q, state.lanes, xi)
 
 
 @kernel

@@ -44,6 +44,12 @@ def draw_mixture(q: Vector, lanes: Vector, word: int) -> tuple[int, float]:
 
 
 @kernel
+def implicit(iota: float, A: int, t: float) -> float:
+    """Return gamma_t = sqrt(iota / (A_t t)) / 2, at most 1; eta_t is twice that over C_t."""
+    return min(1.0, 0.5 * math.sqrt(iota / (A * t)))
+
+
+@kernel
 def learn_column(L: Vector, xi: Vector, l: float, l_hat: float) -> None:
     """Add xi_jk l_hat to the cumulative loss of each expert, and ``l``, what was paid, to those
     without advice."""
@@ -68,6 +74,14 @@ class Advice:
         self._law = law  # (n_experts, n_arms); rows are zero where an expert has no advice
         silent = ~law.any(axis=1) if picks is None else picks < 0
         self.silent: NDArray[np.bool_] = silent
+
+    def breadth(self) -> int:
+        """Return how many arms are recommended by anybody, at least 1."""
+        if self._picks is not None:
+            recommended = np.bincount(self._picks[~self.silent], minlength=self._n) > 0
+        else:
+            recommended = self._law.any(axis=0)
+        return max(1, int(recommended.sum()))
 
     def mixture(self, weights: Vector) -> Vector:
         """Return sum_j w_j xi_j for weights that are 0 where an expert is silent."""
@@ -232,8 +246,11 @@ class AdvisedLearner(Learner):
         self._columns: dict[int, Vector] = {}  # of the outstanding tickets: the advice on the arm
 
     @abstractmethod
-    def _rate(self) -> float:
-        """Return eta_t, in the unit of the cumulative losses; 0 while nothing is known."""
+    def _rate(self, breadth: int) -> float:
+        """Return eta_t, in the unit of the cumulative losses; 0 while nothing is known.
+
+        ``breadth`` is A_t, the largest number of arms that were recommended in one round.
+        """
 
     # ------------------------------------------------------------------ playing
 
@@ -269,7 +286,10 @@ class AdvisedLearner(Learner):
         given = self._checked_advice(advice, context, mask)
         with self._lock:
             self._draw_words()
-            self._buffer[self.spec.packing.place("q", self._buffer)] = self._mixture(given, mask)
+            breadth = self._breadth(given)
+            q = self._mixture(given, mask, breadth)
+            self._buffer[self.spec.packing.slot("A")] = breadth
+            self._buffer[self.spec.packing.place("q", self._buffer)] = q
             choice = super().ask()
             self._columns[choice.id] = given.column(choice.arm)
         return choice
@@ -283,18 +303,21 @@ class AdvisedLearner(Learner):
             )
         return checked_advice(advice, context, self.n_experts, self.n_arms, mask)
 
-    def _mixture(self, given: Advice, mask: NDArray[np.bool_] | None) -> Vector:
+    def _breadth(self, given: Advice) -> int:
+        return max(int(self._scalar("A")), given.breadth())
+
+    def _mixture(self, given: Advice, mask: NDArray[np.bool_] | None, breadth: int) -> Vector:
         if given.silent.all():
             alike: Vector = np.ones(self.n_arms) if mask is None else mask.astype(np.float64)
             return alike / alike.sum()
-        return given.mixture(self._weights(given.silent))
+        return given.mixture(self._weights(given.silent, breadth))
 
-    def _weights(self, silent: NDArray[np.bool_]) -> Vector:
+    def _weights(self, silent: NDArray[np.bool_], breadth: int) -> Vector:
         """Return weights of the experts that are not silent, in proportion, the largest one 1."""
         L = self._state().L
         excess = L - L[~silent].min()
         excess[silent] = math.inf
-        eta = self._rate()
+        eta = self._rate(breadth)
         with np.errstate(under="ignore", over="ignore"):
             return np.asarray(np.exp(-eta * excess) if eta > 0.0 else 1.0 - silent)
 
@@ -335,7 +358,8 @@ class AdvisedLearner(Learner):
 
     def weights(self) -> Vector:
         """Return the weights of the experts now, an array of shape (n_experts,)."""
-        weights = self._weights(np.zeros(self.n_experts, dtype=bool))
+        nobody = np.zeros(self.n_experts, dtype=bool)
+        weights = self._weights(nobody, int(self._scalar("A")))
         found: Vector = weights / weights.sum()
         return found
 
@@ -348,7 +372,8 @@ class AdvisedLearner(Learner):
     ) -> Vector:
         """Return the distribution that `ask` with these arguments samples from."""
         mask = _mask(available, self.n_arms)
-        return self._mixture(self._checked_advice(advice, context, mask), mask)
+        given = self._checked_advice(advice, context, mask)
+        return self._mixture(given, mask, self._breadth(given))
 
     # ------------------------------------------------------------------ keeping
 

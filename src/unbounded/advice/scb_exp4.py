@@ -9,20 +9,21 @@ not mix in uniform exploration, which an expert's advice would not survive.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from unbounded.advice.learner import (
     AdvisedLearner,
     draw_mixture,
+    implicit,
     learn_column,
     plain_rate,
     rescale,
     scratch,
 )
 from unbounded.core import clipping
-from unbounded.core.arrays import Count, Round, Scratch, Sizes, Vector, require
+from unbounded.core.arrays import Count, Round, Scratch, Sizes, Values, Vector, require
 from unbounded.core.clipping import EMPTY, RANGE, Window, clip_to_range, unit_factor
 from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.bandit import BanditSpec, Seed
@@ -38,6 +39,7 @@ class State(NamedTuple):
     t: Round
     clipped: Count
     window: Window  # the observed range; its width is R_t
+    A: Annotated[int, Values(1.0, whole=True)]  # the most arms recommended in one round
     L: Sizes  # (N,) cumulative estimates of the experts' losses, in units of 2^e
     q: Scratch  # (n,) the mixture, between the question and the draw
     lanes: Scratch  # its partial sums
@@ -46,19 +48,20 @@ class State(NamedTuple):
     def check(self, params: Params) -> None:
         self.window.check()
         require(self.clipped < self.t, "there are no so many losses")
+        require(params.n >= self.A, "there are no so many arms")
 
 
 def init(params: Params) -> State:
     """Start with R_1 = 0 and equal weights."""
-    return State(1, 0, EMPTY, np.zeros(params.experts), *scratch(params.n, params.experts))
+    return State(1, 0, EMPTY, 1, np.zeros(params.experts), *scratch(params.n, params.experts))
 
 
 @kernel
-def rate(params: Params, state: State) -> float:
+def rate(params: Params, state: State, breadth: int) -> float:
     """Return eta_t, in units of 2^-e."""
     if state.window.W == 0.0:
         return 0.0
-    return math.sqrt(math.log(params.experts) / (params.n * state.t)) / state.window.W
+    return 2.0 * implicit(math.log(params.experts), breadth, state.t) / state.window.W
 
 
 @kernel
@@ -70,7 +73,7 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 @kernel
 def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
     """Draw k_t from the mixture; the ask_info is q_{t,k} + gamma_t."""
-    gamma = 0.5 * math.sqrt(math.log(params.experts) / (params.n * state.t))
+    gamma = implicit(math.log(params.experts), state.A, state.t)  # eta_t C_t / 2
     arm, q_k = draw_mixture(state.q, state.lanes, word)
     return arm, q_k, q_k + gamma
 
@@ -81,8 +84,8 @@ def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float
     l, clipped, window = clip_to_range(state.window, loss)
     learn_column(state.L, state.xi, l, l / q_k_gamma)  # in the old unit
     rescale(state.L, unit_factor(state.window, window))  # to the new 2^e
-    t, q, lanes = state.t + 1, state.q, state.lanes
-    return State(t, state.clipped + clipped, window, state.L, q, lanes, state.xi)
+    t, count, _, A, L, q, lanes, xi = state
+    return State(t + 1, count + clipped, window, A, L, q, lanes, xi)
 
 
 @kernel
@@ -127,8 +130,8 @@ class SCBExp4(AdvisedLearner):
         n_arms = checked_count("n_arms", n_arms)
         self._start(Params(n_arms, checked_count("n_experts", n_experts)), seed)
 
-    def _rate(self) -> float:
-        return _RATE(self._params, self._state())
+    def _rate(self, breadth: int) -> float:
+        return _RATE(self._params, self._state(), breadth)
 
     def _tenfold(self) -> tuple[float, float]:
         low, high = self._scalar("window.low"), self._scalar("window.high")
