@@ -71,8 +71,8 @@ class Advice:
     def __init__(self, n_arms: int, *, picks: Any = None, law: Any = None) -> None:
         self._n = n_arms
         self._picks = picks  # (n_experts,)
-        self._law = law  # (n_experts, n_arms); rows are zero where an expert has no advice
-        silent = ~law.any(axis=1) if picks is None else picks < 0
+        self._law = law  # (n_arms, n_experts); columns are zero where an expert has no advice
+        silent = law.sum(axis=0) == 0.0 if picks is None else picks < 0
         self.silent: NDArray[np.bool_] = silent
 
     def breadth(self) -> int:
@@ -80,7 +80,7 @@ class Advice:
         if self._picks is not None:
             recommended = np.bincount(self._picks[~self.silent], minlength=self._n) > 0
         else:
-            recommended = self._law.any(axis=0)
+            recommended = self._law.any(axis=1)
         return max(1, int(recommended.sum()))
 
     def mixture(self, weights: Vector) -> Vector:
@@ -89,13 +89,13 @@ class Advice:
             heard = ~self.silent
             q = np.bincount(self._picks[heard], weights=weights[heard], minlength=self._n)
         else:
-            q = (weights[:, None] * self._law).sum(axis=0)  # row by row: no BLAS
+            q = (self._law * weights).sum(axis=1)  # no BLAS: always in the same order
         found: Vector = q / q.sum()
         return found
 
     def expected(self, losses: Vector) -> Vector:
         """Return <xi_j, losses> of each expert; of a silent one, any number."""
-        found: Vector = losses[self._picks] if self._law is None else self._law @ losses
+        found: Vector = losses[self._picks] if self._law is None else losses @ self._law
         return found
 
     def column(self, arm: int) -> Vector:
@@ -103,7 +103,7 @@ class Advice:
         if self._picks is not None:
             column = (self._picks == arm).astype(np.float64)
         else:
-            column = self._law[:, arm].copy()
+            column = self._law[arm].copy()
         column[self.silent] = SILENT
         found: Vector = column
         return found
@@ -198,23 +198,25 @@ def _checked_picks(
 
 
 def _checked_laws(given: NDArray[Any], available: NDArray[np.bool_] | None) -> Vector:
+    """Return distributions, a column per expert; a column of zeros is no advice."""
     if given.dtype.kind not in "iuf":
         raise ArgumentTypeError("advice", f"must be probabilities, got an array of {given.dtype}")
-    law = given.astype(np.float64)
-    total = law.sum(axis=1)
-    wrong = ~(np.abs(total - 1.0) <= _SUM) & ~((total == 0.0) & ~law.any(axis=1))
-    wrong |= ~(law.min(axis=1) >= 0.0)  # nan is wrong too
-    for j in np.flatnonzero(wrong)[:1]:
+    law = np.array(given.T, dtype=np.float64, order="C")
+    total = law.sum(axis=0)
+    legal = (np.abs(total - 1.0) <= _SUM) | (total == 0.0)  # nan is not
+    if not (legal.all() and law.min() >= 0.0):
+        legal &= law.min(axis=0) >= 0.0
+        j = int(np.flatnonzero(~legal)[0])
         raise ArgumentValueError(
             f"advice[{j}]",
             f"must be probabilities that add up to 1 (or all zeros: no advice), got "
             f"{shown(given[j])}, of sum {total[j]:g}",
         )
     if available is not None:
-        law[:, ~available] = 0.0
-        total = law.sum(axis=1)
+        law[~available] = 0.0
+        total = law.sum(axis=0)
     total[total == 0.0] = 1.0
-    law /= total[:, None]
+    law /= total
     return law
 
 

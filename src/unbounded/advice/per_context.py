@@ -7,13 +7,15 @@ of these learners then learn from the loss, divided by the mixture's probability
 their own, so that none must wait to be followed (docs/theory/forgetting.md has the same
 construction for half-lives). The weights w are FTRL's with the 1/2-Tsallis entropy on the estimates
 y_s = p_{s,k} (l - B) / q_k of the splits' losses, where B is the mean loss so far, at the rate
-c / sqrt(sum of squares), and a share 1 / sqrt(t) of them is equal. No regret bound is known.
+c / sqrt(sum of squares), and a share 1 / sqrt(t) of them is in proportion to the number of kinds
+that a split has, because many learners take longer to find out. No regret bound is known.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import secrets
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import combinations
@@ -40,7 +42,7 @@ from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_
 _ANY_PROBABILITY = (AdaINF, CostSCB, CostSCBIX, SCB, SCBIX)  # divide by what the ask remembers
 _MOST_FACTORS = 4  # of which all subsets are tried
 _RATE = 2.0  # c
-_EXPLORED = 1.0  # times 1 / sqrt(t): the share of equal weights
+_EXPLORED = 1.0  # times 1 / sqrt(t): the share of the weights that does not follow the losses
 _KINDS = (str, int, float, bool, type(None))
 
 
@@ -49,6 +51,7 @@ class Mixture:
 
     def __init__(self, splits: int, half_life: int | None) -> None:
         self.L = [0.0] * splits
+        self.kinds = np.zeros(splits)  # that were seen
         self.Z = 0.0  # the sum of squares
         self.C = 0.0  # the largest |l - B|: below 1
         self.e = 0
@@ -73,7 +76,7 @@ class Mixture:
                 break
         w = np.array([4.0 / (d - x) ** 2 for d in excess])
         share = min(0.5, _EXPLORED / math.sqrt(self.N + 1.0))
-        found: Vector = (1.0 - share) * w / w.sum() + share / K
+        found: Vector = (1.0 - share) * w / w.sum() + share * self.kinds / self.kinds.sum()
         return found
 
     def learn(self, loss: float, columns: Vector, w: Vector, q_k: float) -> None:
@@ -176,7 +179,8 @@ class PerContext:
         self._rng = Generator(self._bits)
         self._records: dict[int, tuple[Any, ...]] = {}  # arm, q_k, cells with tickets, p_{.,k}, w
         self._asked = 0
-        self._identity = learner._identity
+        self._identity = secrets.token_hex(8)
+        self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------------ playing
@@ -244,7 +248,8 @@ class PerContext:
             del self._records[number]
 
     def _held(self, choice: Choice) -> tuple[int, tuple[Any, ...]]:
-        if not isinstance(choice, Choice) or choice._learner != self._identity:
+        issuer = self._inherited.get(choice.id) if isinstance(choice, Choice) else None
+        if not isinstance(choice, Choice) or choice._learner not in (self._identity, issuer):
             raise ValueError(f"{shown(choice)} was not issued by this PerContext")
         if choice.id not in self._records:
             raise ValueError(f"{choice!r} is not outstanding: it was told or forgotten before")
@@ -274,6 +279,7 @@ class PerContext:
             template = self._template
             seed = int(self._rng.integers(2**63))
             cell = self._cells[split, kind] = type(template)(**template.settings, seed=seed)
+            self._mixture.kinds[split] += 1.0
         return cell
 
     # ------------------------------------------------------------------ looking
@@ -314,7 +320,16 @@ class PerContext:
         """Return everything that it knows, as JSON for `load`; ``key`` is code, and is not kept."""
         with self._lock:
             outstanding = [
-                [number, arm, q_k, tickets, columns.tolist(), w.tolist(), [k for _, k in kinds]]
+                [
+                    number,
+                    self._inherited.get(number, self._identity),
+                    arm,
+                    q_k,
+                    tickets,
+                    columns.tolist(),
+                    w.tolist(),
+                    [k for _, k in kinds],
+                ]
                 for number, (arm, q_k, kinds, tickets, columns, w) in self._records.items()
             ]
             fields = {
@@ -354,9 +369,10 @@ class PerContext:
             if not fits or len(kind) != len(found.splits[split]):
                 raise ValueError("it has another learner among its own")
             found._cells[split, tuple(kind)] = cell
+            found._mixture.kinds[split] += 1.0
         found._mixture.restore(fields["mixture"])
         found._asked = documents.whole_number(fields["asked"], 2**53)
-        for number, arm, q_k, tickets, columns, w, keys in fields["outstanding"]:
+        for number, issuer, arm, q_k, tickets, columns, w, keys in fields["outstanding"]:
             documents.whole_number(number, found._asked)
             kinds = [(split, tuple(kind)) for split, kind in enumerate(keys)]
             cells = [found._cells[kind] for kind in kinds]
@@ -367,6 +383,7 @@ class PerContext:
             if shares.shape != (2, len(cells)) or not ((shares >= 0.0) & (shares <= 1.0)).all():
                 raise ValueError(f"choice {number} remembers other weights")
             found._records[number] = (arm, q_k, kinds, tickets, shares[0], shares[1])
+            found._inherited[number] = issuer
         return found
 
 
