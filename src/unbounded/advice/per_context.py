@@ -4,10 +4,10 @@ A *split* is a set of factors of the context: {} has one learner for all request
 region, {region, tier} one per pair. In every round the learner that each split has for this request
 recommends its own distribution p_s over the arms, and an arm is drawn from q = sum_s w_s p_s. All
 of these learners then learn from the loss, divided by the mixture's probability q_k instead of
-their own, so that none must wait to be followed (docs/theory/advice.md). The weights w are FTRL's with the 1/2-Tsallis entropy on the estimates
-y_s = p_{s,k} (l - B) / q_k of the splits' losses, where B is the mean loss so far, at the rate
-c / sqrt(sum of squares), and a share 1 / sqrt(t) of them is in proportion to the number of kinds
-that a split has, because many learners take longer to find out. No regret bound is known.
+their own, so that none must wait to be followed. The weights w are FTRL's with the 1/2-Tsallis
+entropy on the estimates y_s = p_{s,k} (l - B) / q_k of the splits' losses, where B is the mean loss
+so far. A share 1 / sqrt(t) of them is in proportion to the number of kinds that a split has,
+because many learners take longer to find out. No regret bound is known (docs/theory/advice.md).
 """
 
 from __future__ import annotations
