@@ -316,7 +316,7 @@ class PerContext:
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return everything that it knows, as JSON for `load`; ``key`` is code, and is not kept."""
+        """Return everything that it knows, as JSON for `load`; ``key`` is code, and is not saved."""
         with self._lock:
             outstanding = [
                 [
