@@ -316,7 +316,7 @@ class PerContext:
     # ------------------------------------------------------------------ keeping
 
     def save(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return everything that it knows, as JSON for `load`; ``key`` is code, and is not saved."""
+        """Return everything that it knows, as JSON for `load`, but not ``key``."""
         with self._lock:
             outstanding = [
                 [
