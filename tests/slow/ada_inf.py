@@ -49,9 +49,11 @@ def play(
     exploration: float | None = None,
     robust: bool = True,
     trim: int = 0,
-    half_life: int | None = None,
+    half_life: int | str | None = None,
 ) -> Player:
     a = exploration or n / (2.0 * (n - 1.0))
+    if half_life == "auto":
+        yield from auto(n, a, robust, trim)
     if half_life is not None:
         yield from discounted(n, a, robust, trim, half_life)
     L, S, W, B, told, t = np.zeros(n), 0.0, 0.0, 0.0, [], 1
@@ -118,6 +120,64 @@ def discounted(n: int, a: float, robust: bool, trim: int, h: int) -> Player:
         gaps.append(gap_of_all(L, S, changes) if masks else gap(L, S, arm, x))
         estimates.append(changes)
         clock.tell(abs(v))
+        if t == warm:
+            B = sorted(told)[(warm - 1) // 2]
+            up, down = [max(x - B, 0.0) for x in told], [max(B - x, 0.0) for x in told]
+
+
+def auto(n: int, a: float, robust: bool, trim: int) -> Player:
+    """Four half-lives, mixed by a fifth player (docs/theory/forgetting.md, section 8)."""
+    h, phi = 1000, 0.02
+    shared, clocks = Clock(h), [Clock(each) for each in (100, 1000, 10_000, 2**30)]
+    warm, told, up, down, W, B = 8 if robust else 1, [], [], [], 0.0, 0.0
+    estimates, gaps = [], [[] for _ in clocks]  # of the arms, by copy
+    ys, costs = [], []  # of the copies
+    while True:
+        time = shared.times[-1]
+        shared.threshold(1)
+        W *= 4.0 ** ((time - shared.times[-1]) / h)
+        players = []
+        for clock, own in zip(clocks, gaps, strict=True):
+            clock.threshold(1)
+            w = clock.weights()
+            L = sum((v * e for v, e in zip(w, estimates, strict=False)), np.zeros(n))
+            S = sum(v * cost for v, cost in zip(w, own, strict=False)) / (4.0 * (math.sqrt(n) - 1))
+            p = roots(L, S) ** 2 if S > 0.0 else np.full(n, 1.0 / n)
+            share = a * n / (2.0 * a * n + math.sqrt(n * clock.rounds()))
+            players.append((L, S, mixed(p, share)))
+        w = shared.weights()
+        above = sum((v * y for v, y in zip(w, ys, strict=False)), np.zeros(4))
+        rate = sum(v * cost for v, cost in zip(w, costs, strict=False)) / 4.0
+        chances = roots(above, rate) ** 2 if rate > 0.0 else np.full(4, 0.25)
+        q = sum(
+            ((1.0 - 4.0 * phi) * chance + phi) * player[2]
+            for chance, player in zip(chances, players, strict=True)
+        )
+        arm, losses = yield q
+        t = len(told) + 1
+        told.append(losses[arm])
+        v = 0.0
+        if t > warm:
+            v = d = losses[arm] - B
+            if robust:
+                m = 1 + math.floor(min(63.0, 0.25 * math.sqrt(shared.rounds())))
+                v = min(d, two_blocks(up, h, m))
+            if trim > 0:
+                v = max(v, -two_blocks(down, h, trim + 1))
+            u = max(v, -two_blocks(down, h, 2)) if robust else v
+            W = 2.0 ** (-2.0 / (h / 16.0)) * W + q[arm] ** -0.5
+            B += q[arm] ** -0.5 / W * u
+            up.append(max(d, 0.0))
+            down.append(max(-d, 0.0))
+        x = v / q[arm]
+        for own, (L, S, _) in zip(gaps, players, strict=True):
+            own.append(gap(L, S, arm, x))
+        estimates.append(x * np.eye(n)[arm])
+        y = np.array([player[2][arm] * x for player in players])
+        costs.append(gap_of_all(above, rate, y))
+        ys.append(y)
+        for clock in (shared, *clocks):
+            clock.tell(abs(v))
         if t == warm:
             B = sorted(told)[(warm - 1) // 2]
             up, down = [max(x - B, 0.0) for x in told], [max(B - x, 0.0) for x in told]

@@ -12,11 +12,11 @@ rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple, SupportsIndex
+from typing import Annotated, Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from unbounded.bandits import discounted_ada_inf
+from unbounded.bandits import auto_ada_inf, discounted_ada_inf
 from unbounded.core import center
 from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector, require
 from unbounded.core.center import LIFT, ORIGIN, Center
@@ -27,7 +27,13 @@ from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.learners.spec import SideAsk
-from unbounded.validation import ArgumentValueError, checked_count, checked_flag, checked_positive
+from unbounded.validation import (
+    ArgumentValueError,
+    checked_count,
+    checked_flag,
+    checked_option,
+    checked_positive,
+)
 
 WARM = 8  # rounds before there is a center; 1 if not ``robust``
 MOST_RANKS = 64
@@ -234,11 +240,13 @@ class AdaINF(Learner):
     trim : int
         How many rare losses far *below* the others are to be ignored for ever; 0 by default,
         because such a loss may as well be a hidden good arm.
-    half_life : int, optional
+    half_life : int or "auto", optional
         For arms, a scale or an offset that change: the number of tells after which a loss counts
         half. About a tenth of the rounds between changes, and at least 30 n, is a good choice
         (docs/guide/changing.md). ``robust`` and ``trim`` then count per half-life. Without it,
-        nothing is forgotten.
+        nothing is forgotten. "auto" mixes copies with half-lives of 100, 1,000, 10,000 and none by
+        what they would have paid; no useful regret bound is known for it, and a round takes about
+        five times as long.
 
     Notes
     -----
@@ -271,6 +279,7 @@ class AdaINF(Learner):
             {"trim": 2},
             {"half_life": 40},
             {"half_life": 100, "robust": False},
+            {"half_life": "auto"},
         ),
     )
 
@@ -283,7 +292,7 @@ class AdaINF(Learner):
         exploration: float | None = None,
         robust: bool = True,
         trim: SupportsIndex = 0,
-        half_life: SupportsIndex | None = None,
+        half_life: SupportsIndex | Literal["auto"] | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -293,7 +302,16 @@ class AdaINF(Learner):
         trim = checked_count("trim", trim, least=0)
         a = usual_exploration(n_arms) if exploration is None else exploration
         params: Any = Params(n_arms, a, robust, trim)
-        if half_life is not None:
+        if isinstance(half_life, str):
+            checked_option("half_life", half_life, ("auto",))
+            if trim >= auto_ada_inf.OF_WEIGHTS:
+                most = auto_ada_inf.OF_WEIGHTS - 1
+                raise ArgumentValueError(
+                    "trim", f"must be at most {most} with half_life='auto', got {trim}"
+                )
+            self.spec = auto_ada_inf.SPEC
+            params = auto_ada_inf.params_for(n_arms, a, robust, trim)
+        elif half_life is not None:
             weights = checked_half_life("half_life", half_life)
             if weights.h <= trim:
                 raise ArgumentValueError("half_life", f"must exceed trim={trim}, got {weights.h}")

@@ -58,23 +58,29 @@ class State(NamedTuple):
     arms: Arms  # estimates and S = 1 / eta, in units of 2^e; q_t
 
     def check(self, params: Params) -> None:
-        t, h, memory, arms = self.t, params.half_life.h, self.memory, self.arms
-        memory.check_for(params.half_life, t)
-        ahead = self.clock - (t - 1)
-        require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
-        require(self.clipped < t, "there are no so many losses")
-        for now, up, down in zip((True, False), self.up.counts(), self.down.counts(), strict=True):
-            rounds = memory.pos if now else min(h, t - 1 - memory.pos)
-            require(up + down <= rounds, "there were no so many losses")
-        if t > warm(params):
-            require(not np.any(self.first), "the first rounds are over")
-        else:
-            require(not np.any(self.first[t - 1 :]), "there were no so many losses")
-            require(self.B == ORIGIN and self.reach == NEVER, "there is no center yet")
-        for C in (self.reach.now, self.reach.before):
-            require(C.size == 0.0 or params.n > 1, "one arm learns nothing")
+        check_shared(self, params)
+        arms = self.arms
         require(params.n == 1 or (self.reach.peak > 0.0) == (arms.S > 0.0), "no such rate")
-        arms.check_for(exploring(params, memory) if arms.S > 0.0 else 0.0)
+        arms.check_for(exploring(params, self.memory) if arms.S > 0.0 else 0.0)
+
+
+def check_shared(state: Any, params: Any) -> None:
+    """Reject rounds, thresholds and a center that do not fit together."""
+    t, h, memory = state.t, params.half_life.h, state.memory
+    memory.check_for(params.half_life, t)
+    ahead = state.clock - (t - 1)
+    require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
+    require(state.clipped < t, "there are no so many losses")
+    for now, up, down in zip((True, False), state.up.counts(), state.down.counts(), strict=True):
+        rounds = memory.pos if now else min(h, t - 1 - memory.pos)
+        require(up + down <= rounds, "there were no so many losses")
+    if t > warm(params):
+        require(not np.any(state.first), "the first rounds are over")
+    else:
+        require(not np.any(state.first[t - 1 :]), "there were no so many losses")
+        require(state.B == ORIGIN and state.reach == NEVER, "there is no center yet")
+    for C in (state.reach.now, state.reach.before):
+        require(C.size == 0.0 or params.n > 1, "one arm learns nothing")
 
 
 def params_for(n: int, a: float, robust: bool, trim: int, half_life: HalfLife) -> Params:
@@ -104,8 +110,13 @@ def warm(params: Params) -> int:
 @kernel
 def exploring(params: Params, memory: Memory) -> float:
     """Return beta_t = a n / (2 a n + sqrt(n N_t)), divided by a so that no ``a`` overflows."""
-    n = params.n
-    return n / (2.0 * n + math.sqrt(n * (memory.N / memory.g)) / params.a)
+    return exploration(params.n, params.a, memory)
+
+
+@kernel
+def exploration(n: int, a: float, memory: Memory) -> float:
+    """`exploring`, for one of several copies."""
+    return n / (2.0 * n + math.sqrt(n * (memory.N / memory.g)) / a)
 
 
 @kernel

@@ -103,6 +103,19 @@ def _fill(arms: Arms, picture: Any, q: Vector) -> None:
 
 
 @kernel
+def probability(arms: Arms, k: int) -> float:
+    """Return q_k."""
+    return _probability(arms.law, arms.picture, arms.M, k)
+
+
+@kernel
+def _probability(law: Law, picture: Any, M: Vector, k: int) -> float:
+    if picture is None:
+        return law.q[k]
+    return lazy_signed.probability(picture, M, k)
+
+
+@kernel
 def root(arms: Arms, k: int) -> float:
     """sqrt(p_k)."""
     if arms.S == 0.0:
