@@ -125,10 +125,15 @@ def discounted(n: int, a: float, robust: bool, trim: int, h: int) -> Player:
             up, down = [max(x - B, 0.0) for x in told], [max(B - x, 0.0) for x in told]
 
 
-def auto(n: int, a: float, robust: bool, trim: int) -> Player:
+LIVES = (100, 1000, 10_000, 2**30)
+
+
+def auto(
+    n: int, a: float, robust: bool, trim: int, lives: tuple[int, ...] = LIVES, h: int = 1000
+) -> Player:
     """Four half-lives, mixed by a fifth player (docs/theory/forgetting.md, section 8)."""
-    h, phi = 1000, 0.02
-    shared, clocks = Clock(h), [Clock(each) for each in (100, 1000, 10_000, 2**30)]
+    phi, h_B = 0.02, min(h, max(h / 16.0, 32.0))
+    shared, clocks = Clock(h), [Clock(each) for each in lives]
     warm, told, up, down, W, B = 8 if robust else 1, [], [], [], 0.0, 0.0
     estimates, gaps = [], [[] for _ in clocks]  # of the arms, by copy
     ys, costs = [], []  # of the copies
@@ -165,7 +170,7 @@ def auto(n: int, a: float, robust: bool, trim: int) -> Player:
             if trim > 0:
                 v = max(v, -two_blocks(down, h, trim + 1))
             u = max(v, -two_blocks(down, h, 2)) if robust else v
-            W = 2.0 ** (-2.0 / (h / 16.0)) * W + q[arm] ** -0.5
+            W = 2.0 ** (-2.0 / h_B) * W + q[arm] ** -0.5
             B += q[arm] ** -0.5 / W * u
             up.append(max(d, 0.0))
             down.append(max(-d, 0.0))

@@ -10,7 +10,7 @@ Symbols are those of docs/theory/forgetting.md, section 8, which has a sketch of
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def probability(state: State, k: int) -> float:
 
 
 @subroutine
-def drawn(arms: Arms, word: int) -> int:
+def drawn(arms: Arms, word: Any) -> int:
     """Draw an arm as one copy does."""
     return signed_arms.draw(arms, word)[0]
 

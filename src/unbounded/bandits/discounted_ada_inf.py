@@ -102,7 +102,7 @@ def init(params: Params) -> State:
 
 
 @kernel
-def warm(params: Params) -> int:
+def warm(params: Any) -> int:
     """Return the number of rounds without a center."""
     return WARM if params.robust else 1
 
@@ -190,7 +190,7 @@ def learned(
 
 
 @kernel
-def clip(params: Params, state: State, sign: float, d: Distance) -> tuple[Distance, Distance]:
+def clip(params: Any, state: Any, sign: float, d: Distance) -> tuple[Distance, Distance]:
     """Return v (step 2) and u (step 4) as distances: the loss as clipped for the estimate and for
     the center."""
     if sign > 0.0:
@@ -201,7 +201,7 @@ def clip(params: Params, state: State, sign: float, d: Distance) -> tuple[Distan
 
 
 @kernel
-def settled(params: Params, up: Largest, down: Largest, first: Vector) -> Center:
+def settled(params: Any, up: Largest, down: Largest, first: Vector) -> Center:
     """Return the lower median of the first losses; insert their distances from it."""
     middle = math.inf
     for loss in first:
