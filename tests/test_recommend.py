@@ -76,6 +76,17 @@ def test_the_half_life_follows_the_rule_of_the_theory() -> None:
         recommend(changing=0)
 
 
+@pytest.mark.parametrize("known", [{}, {"lower": 0.0}])
+@pytest.mark.parametrize(("changing", "n_arms"), [(1, 10), (2, 10**9), (2**52, 10), (True, 500)])
+def test_half_lives_at_both_ends_are_legal(known: dict, changing: int, n_arms: int) -> None:
+    found = recommend(**known, changing=changing, n_arms=n_arms)
+    h = found.settings["half_life"]
+    assert min(30 * n_arms, 2**30) <= h <= 2**30
+    found.learner(n_arms=2, seed=0)  # which takes it
+    assert any("faster" in caveat for caveat in found.caveats) == (n_arms != 500 and changing < 3)
+    assert any(f"{h} is a guess" in caveat for caveat in found.caveats) == (changing is True)
+
+
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
 def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
     for outliers, delayed in product((False, True), repeat=2):

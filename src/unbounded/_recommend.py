@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Generic, Literal, SupportsIndex, TypeVar, overload
 
 from unbounded import bandits, mdps
+from unbounded.core.discounting import MOST_HALF_LIFE
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner
 from unbounded.validation import checked_count, checked_flag, checked_loss, checked_range
@@ -273,11 +274,19 @@ def _forgetting(
     settings, n = dict(found.settings), 10 if n_arms is None else n_arms
     h = 1000 if changing is True else round((n * changing * changing) ** (1.0 / 3.0))
     twice = found.name.startswith("CostSCB") and changing is not True
-    settings["half_life"] = max(2 * h if twice else h, 30 * n, 1)
+    settings["half_life"] = min(max(2 * h if twice else h, 30 * n), MOST_HALF_LIFE)
     why = (*found.why, "it forgets: half_life is about a tenth of the time between changes")
     caveats = found.caveats
     if changing is True:
-        caveats += ("half_life=1000 is a guess: say changing=the number of rounds between changes",)
+        guess = f"half_life={settings['half_life']} is a guess"
+        caveats += (f"{guess}: say changing=the number of rounds between changes",)
+        if found.name == "AdaINF":
+            rare = (
+                "if changes may be rare, half_life='auto' has less regret, in five times the time"
+            )
+            caveats += (rare,)
+    elif changing <= settings["half_life"]:
+        caveats += ("changes come faster than the best arm can be found: little can be learned",)
     if found.name == "CostSCB" and "outliers" not in settings:
         settings["cap"] = 100.0
         why = (*why, "cap=100 lets time-outs count, as a hundred usual losses at the most")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import slow.cost_scb
 from saved_helpers import changed, fields_of
 from slow import twin_of
 from slow.discounted import Clock, top
-from unbounded import CostSCB, CostSCBIX, Uniform, simulate
+from unbounded import AdaINF, CostSCB, CostSCBIX, Uniform, simulate
 from unbounded.adversaries import Changing, RandomChanges
 from unbounded.durable import Durable
 
@@ -613,3 +614,13 @@ def test_durable_with_delayed_losses_and_another_half_life(tmp_path):
     with pytest.raises(ValueError, match="half_life=10, and not None"):
         Durable(tmp_path / "one", CostSCB(3))
     assert Durable(tmp_path / "one", CostSCB(3, half_life=10)).status().rounds == 80
+
+
+@pytest.mark.parametrize("cls", [CostSCB, CostSCBIX, AdaINF])
+def test_a_half_life_below_the_number_of_arms_is_warned_of_once(cls):
+    with pytest.warns(UserWarning, match="half_life=9 .* 10: .* 300") as seen:
+        cls(10, half_life=9, seed=0)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        cls(10, half_life=10, seed=0)  # the control

@@ -312,7 +312,7 @@ class AdaINF(Learner):
             self.spec = auto_ada_inf.SPEC
             params = auto_ada_inf.params_for(n_arms, a, robust, trim)
         elif half_life is not None:
-            weights = checked_half_life("half_life", half_life)
+            weights = checked_half_life("half_life", half_life, n_arms=n_arms)
             if weights.h <= trim:
                 raise ArgumentValueError("half_life", f"must exceed trim={trim}, got {weights.h}")
             self.spec = discounted_ada_inf.SPEC

@@ -308,7 +308,7 @@ class CostSCB(Learner):
         largest = math.inf if cap is None else checked_constant("cap", cap)
         params: Any = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
         if half_life is not None:
-            weights = checked_half_life("half_life", half_life, 0 if growing else K - 1)
+            weights = checked_half_life("half_life", half_life, 0 if growing else K - 1, n_arms)
             if counts:
                 raise ArgumentValueError("half_life", "has no bound with delayed='adaptive'")
             most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)

@@ -193,7 +193,7 @@ class CostSCBIX(Learner):
             iota -= math.log(delta)
         params: Any = Params(n_arms, least, outliers + 1, iota)
         if half_life is not None:
-            weights = checked_half_life("half_life", half_life, outliers)
+            weights = checked_half_life("half_life", half_life, outliers, n_arms)
             self.spec = discounted_cost_scb_ix.SPEC
             params = discounted_cost_scb_ix.Params(n_arms, least, outliers + 1, iota, weights)
         self._start(params, seed)

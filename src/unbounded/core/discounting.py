@@ -26,10 +26,10 @@ from unbounded.core.arrays import (
 from unbounded.core.ceiling import above
 from unbounded.core.scaled import LARGEST, ldexp
 from unbounded.jit.kernel import kernel
-from unbounded.validation import ArgumentValueError, checked_count
+from unbounded.validation import ArgumentValueError, checked_count, warn
 
 FALL = 4  # theta = 2^4: a scale that falls further is followed at once
-_MOST_HALF_LIFE = 2**30  # a clock that jumps by half-lives stays below 2^53
+MOST_HALF_LIFE = 2**30  # a clock that jumps by half-lives stays below 2^53
 _LEAST_UNIT = -(2.0**50)  # of an exponent: it falls by one per block while all losses are the lower
 _NOTHING = -5000  # 2^-5000 of anything is 0; C's ldexp takes exponents of 32 bits
 
@@ -64,16 +64,25 @@ class Memory(NamedTuple):
 FIRST = Memory(0, 1.0, 1.0)
 
 
-def checked_half_life(name: str, value: SupportsIndex, outliers: int = 0) -> HalfLife:
+def checked_half_life(
+    name: str, value: SupportsIndex, outliers: int = 0, n_arms: int = 1
+) -> HalfLife:
     """Return the weights of a half-life in rounds; or raise a clear error.
 
-    A block must have more losses than the ``outliers`` that are ignored in it.
+    A block must have more losses than the ``outliers`` that are ignored in it. With less than one
+    for each of ``n_arms``, there is a warning.
     """
     h = checked_count(name, value)
     if h <= outliers:
         raise ArgumentValueError(name, f"must exceed the number of outliers, {outliers}, got {h}")
-    if h > _MOST_HALF_LIFE:
+    if h > MOST_HALF_LIFE:
         raise ArgumentValueError(name, f"must be at most 2**30, got {h}")
+    if h < n_arms:
+        warn(
+            f"{name}={h} is below the number of arms, {n_arms}: an arm is forgotten before it is "
+            f"played again; {30 * n_arms} or more is a good choice",
+            UserWarning,
+        )
     with localcontext() as exact:  # the same on every platform, unlike the C library's exp2
         exact.prec = 50
         ratio = Decimal(2) ** (Decimal(1) / h)
