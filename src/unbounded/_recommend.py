@@ -282,7 +282,7 @@ def _forgetting(
         caveats += (f"{guess}: say changing=the number of rounds between changes",)
         if found.name == "AdaINF":
             rare = (
-                "if changes may be rare, half_life='auto' has less regret, in five times the time"
+                "if changes may be rare, half_life='auto' has less regret, in six times the time"
             )
             caveats += (rare,)
     elif changing <= settings["half_life"]:

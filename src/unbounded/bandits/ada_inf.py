@@ -246,7 +246,7 @@ class AdaINF(Learner):
         (docs/guide/changing.md). ``robust`` and ``trim`` then count per half-life. Without it,
         nothing is forgotten. "auto" mixes copies with half-lives of 100, 1,000, 10,000 and none by
         what they would have paid; no useful regret bound is known for it, and a round takes about
-        five times as long.
+        six times as long.
 
     Notes
     -----
