@@ -281,9 +281,7 @@ def _forgetting(
         guess = f"half_life={settings['half_life']} is a guess"
         caveats += (f"{guess}: say changing=the number of rounds between changes",)
         if found.name == "AdaINF":
-            rare = (
-                "if changes may be rare, half_life='auto' has less regret, in six times the time"
-            )
+            rare = "if changes may be rare, half_life='auto' has less regret, in six times the time"
             caveats += (rare,)
     elif changing <= settings["half_life"]:
         caveats += ("changes come faster than the best arm can be found: little can be learned",)
