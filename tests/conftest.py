@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import random
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
+if sys.dont_write_bytecode:  # processes that tests start would compile all they import
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / ".pytest_cache" / "pyc")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
@@ -38,6 +45,8 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         settings.jit = jit
+        gc.collect()
+        gc.freeze()  # what is collected stays: no search for garbage walks through it again
 
 
 @cache
@@ -51,19 +60,43 @@ def learners() -> dict[str, str]:
 
 
 def learner_of(nodeid: str) -> str | None:
-    """The learner whose test it is: by an example's id, SCB-0, or by a file, test_scb.py."""
-    names = re.findall(r"(\w+)-\d", nodeid) + re.findall(r"/(?:test_)?(\w+?)(?:_long)?\.py", nodeid)
+    """The learner whose test it is: the first in its parameters, SCB-0, or its file, test_scb.py."""
+    test, _, parameters = nodeid.partition("[")
+    names = re.findall(r"\w+", parameters) + re.findall(r"/(?:test_)?(\w+)\.py", test)
     return next((learners()[name] for name in names if name in learners()), None)
+
+
+# Packages whose tests compile most, or start processes.
+SLOW = ("mdps", "experiments", "cli", "jit", "durable", "report", "learners", "adapters")
+
+
+def turn(nodeid: str) -> int:
+    """When a test is run by one of several workers: first what takes long."""
+    package = nodeid.removeprefix("tests/").partition("/")[0]
+    return SLOW.index(package) if package in SLOW else len(SLOW)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run tests in a random order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.shuffle is not None:
+        random.Random(config.option.shuffle).shuffle(items)
+    elif hasattr(config, "workerinput"):
+        items.sort(key=lambda item: turn(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of one learner on one worker, so that its kernels are compiled once; of others,
-    those of one function."""
+    """All tests of one learner on one worker, so that its kernels are compiled or loaded once; of
+    others, those of one file. What takes long is first, so that no worker waits for another."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByLearner(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return learner_of(nodeid) or nodeid.partition("[")[0]
+            return learner_of(nodeid) or nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False  # by the number of tests
 
     return ByLearner(config, log)

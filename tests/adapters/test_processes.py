@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 
 import numpy as np
-import pytest
 from joblib import Parallel, delayed
 
 from unbounded.adapters.alns import ScaleFreeSelect
@@ -54,13 +53,12 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("play", "make"), EVERY)
-def test_two_turns_in_other_processes_are_two_turns_here(play, make):
-    here = play(play(make()))
-    there = make()
+def test_two_turns_in_other_processes_are_two_turns_here():
+    ours = [play(play(make())) for play, make in EVERY]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        there = pool.apply(play, (there,))
-    there = Parallel(n_jobs=2)([delayed(play)(there)])[0]
-    assert learner_of(there).rounds == 40
-    expected = learner_of(here).probabilities()
-    assert learner_of(there).probabilities().tolist() == expected.tolist()
+        theirs = [pool.apply(play, (make(),)) for play, make in EVERY]
+    turns = [delayed(play)(one) for (play, _), one in zip(EVERY, theirs, strict=True)]
+    for here, there in zip(ours, Parallel(n_jobs=2)(turns), strict=True):
+        assert learner_of(there).rounds == 40
+        expected = learner_of(here).probabilities()
+        assert learner_of(there).probabilities().tolist() == expected.tolist()

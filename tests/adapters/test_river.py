@@ -22,6 +22,7 @@ from river import (
     stats,
 )
 
+from tiers import first_only
 from unbounded import AHB, SCB, AdaHedge, Banker, CostSCB
 from unbounded.adapters import KEPT
 from unbounded.adapters.river import ScaleFree
@@ -71,7 +72,7 @@ def classifier(policy: bandit.base.Policy) -> model_selection.BanditClassifier:
     return model_selection.BanditClassifier(models, metrics.Accuracy(), policy)
 
 
-@pytest.mark.parametrize("make", [regressor, classifier])
+@pytest.mark.parametrize("make", first_only([regressor, classifier]))
 def test_model_selection_with_it_passes_river_s_checks(make):
     """In a process of its own: River walks through all that a model refers to, compiled code and
     LLVM's too, of which other tests leave weak references to nothing."""

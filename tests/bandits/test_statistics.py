@@ -44,6 +44,7 @@ def relative(learner, adversary, rounds, replicates, unit, pseudo=False):
     return result.relative_regret(unit, pseudo=pseudo)[:, -1]
 
 
+@pytest.mark.long
 def test_scb_at_a_million_rounds_and_uniform_not():
     """Mean regret <= 10 l_inf sqrt(n T) on every adversary; the uniform learner fails this."""
     rounds = 1_000_000

@@ -442,6 +442,7 @@ def killed_and_resumed(
     return killed, progressed
 
 
+@pytest.mark.long
 def test_driver_killed_at_3_moments(tmp_path: Path, drivers: list[Driver]) -> None:
     killed, progressed = killed_and_resumed(tmp_path, drivers, 3, 100_000, seed=1)
     assert killed >= 2

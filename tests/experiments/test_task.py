@@ -347,7 +347,7 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
                 file.write(f"{by}\n")
         return keys()
 
-    bandits, mdps = first = keys()
+    bandits, _ = first = keys()
     silent = [
         "cli/app.py",
         "report/page.py",
@@ -363,14 +363,16 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
     assert {"experiments/progress.py", "experiments/store.py", "experiments/runner.py"} <= set(
         silent
     )
-    assert edited(*silent) == first
     columns = [f"experiments/{name}.py" for name in task._COLUMNS]
-    assert edited(*columns, "core/random.py", by="# A comment.") == first
+    for name in [*columns, "core/random.py"]:
+        with (copy / name).open("a") as file:
+            file.write("# A comment.\n")
+    assert edited(*silent) == first
     made_by = [*columns, "simulation/bandit.py", "core/random.py"]
     for name in made_by if every else made_by[-1:]:
         before = bandits
-        bandits, _ = edited(name)
+        bandits, mdps = edited(name)
         assert bandits != before, name
-    before, _ = keys(), mdps
-    assert edited("worlds.py")[0] == before[0]  # bandits have none
-    assert keys()[1] != before[1]
+    after = edited("worlds.py")
+    assert after[0] == bandits  # which have none
+    assert after[1] != mdps

@@ -159,6 +159,7 @@ def test_no_place_to_write_is_no_obstacle(package, tmp_path):
     assert run(package, warned="is not a directory", **place) == ["30.0", "0", "None"]
 
 
+@pytest.mark.long  # test_locks.py has two
 def test_processes_that_compile_at_once_agree(package):
     environment = surroundings(package)
     command = [sys.executable, "-c", PROGRAM]
@@ -264,7 +265,7 @@ def play_after_damage(cache: Path, **settings: object) -> None:
 
 
 def test_damaged_files_are_compiled_again(tmp_path):
-    play_after_damage(tmp_path / "cache", changes=24, at_once=8, mdps=False)
+    play_after_damage(tmp_path / "cache", changes=16, at_once=8, mdps=False)
 
 
 @pytest.mark.long

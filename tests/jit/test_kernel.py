@@ -135,7 +135,7 @@ def test_what_is_returned_to_python_is_counted(made):
     def half(array):
         return Pair(array[:2], True)
 
-    for _ in range(3):
+    for _ in range(2):
         array = np.zeros(4)
         found = half(array)
         assert found.first is True

@@ -165,9 +165,8 @@ result = simulate(Mine(2), adversaries.Theirs(), rounds=3, seed=0)
 print(result.threshold[0, -1])
 """
     (here / "adversaries.py").write_text(ADVERSARY.format(step="1.0", imports=""))
-    for step, expected in (("1.0", "3.0"), ("2.0", "6.0")):
-        mine = LEARNER.format(step=step, imports="import adversaries")
-        assert run(here, mine + simulated) == [expected]
+    mine = LEARNER.format(step="1.0", imports="import adversaries")
+    assert run(here, mine + simulated) == ["3.0"]
     for step, expected in (("1.0", "3.0"), ("2.0", "6.0")):  # and in a module of its own
         (here / "mine.py").write_text(LEARNER.format(step=step, imports=""))
         assert run(here, "import adversaries\nfrom mine import Mine" + simulated) == [expected]
@@ -202,50 +201,52 @@ CONSTANT = 10.0
 """
 
 
-@pytest.mark.parametrize(
-    ("imports", "step"),
-    [
-        ("from helpers import helper", "helper(1.0)"),
-        ("import helpers", "helpers.helper(1.0)"),
-    ],
-)
-def test_a_helper_in_another_module(here, imports, step):
+def several(steps: dict[str, str], value: object = "") -> str:
+    """A program with an adversary for each step, and what the step needs."""
+    parts = [ADVERSARY.format(step="0.0", imports=""), MEET]
+    for i, (step, imports) in enumerate(steps.items()):
+        parts += [imports.replace("VALUE", str(value)), f"class Theirs{i}(Adversary):"]
+        parts += ["    def fill(params, state, t, last_arm, q, out):", f"        out[:] = {step}"]
+        parts += [f"print(*face(Theirs{i}))"]
+    return "\n".join(parts)
+
+
+def test_a_helper_in_another_module(here):
     """It is edited; the file that uses it is not."""
+    imports = "from helpers import helper", "import helpers"
+    program = several(dict(zip(("helper(1.0)", "helpers.helper(1.0)"), imports, strict=True)))
     results = []
     for body in ("x + 1.0", "x + 1.0", "x + CONSTANT"):
         (here / "helpers.py").write_text(HELPERS.format(body))
-        results.append(run(here, adversary(step, imports)))
-    assert [value for value, _ in results] == ["2.0", "2.0", "11.0"]
-    assert [hits for _, hits in results] == ["0", "1", "0"]
+        results.append(run(here, program))
+    assert results == [["2.0", "0"] * 2, ["2.0", "1"] * 2, ["11.0", "0"] * 2]
 
 
-@pytest.mark.parametrize(
-    ("constant", "step"),
-    [
-        ("C = {}", "C"),
-        ("C = np.array([0.0, {}])", "C[1]"),
-        ("from numba.extending import register_jitable\n@register_jitable\ndef f():\n    return {}",
-         "f()"),
-    ],
-)  # fmt: skip
-def test_a_global_constant(here, constant, step):
+CONSTANTS = {
+    "C": "C = VALUE",
+    "D[1]": "D = np.array([0.0, VALUE])",
+    "f()": "from numba.extending import register_jitable\n"
+    "@register_jitable\ndef f():\n    return VALUE",
+}
+
+
+def test_a_global_constant(here):
     """A number, an array, a function that Numba knows how to compile."""
-    results = [run(here, adversary(step, constant.format(value))) for value in (1.0, 1.0, 2.0)]
-    assert results == [["1.0", "0"], ["1.0", "1"], ["2.0", "0"]]
+    results = [run(here, several(CONSTANTS, value)) for value in (1.0, 1.0, 2.0)]
+    assert results == [["1.0", "0"] * 3, ["1.0", "1"] * 3, ["2.0", "0"] * 3]
 
 
-@pytest.mark.parametrize(
-    ("imports", "step"),
-    [
-        ("from numba import njit\n@njit\ndef f():\n    return {}", "f()"),
-        ("from numba.extending import overload\ndef f():\n    pass\n"
-         "@overload(f)\ndef g():\n    return lambda: {}", "f()"),
-        ("import enum\nclass E(enum.IntEnum):\n    A = {}", "E.A.value"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_hashed_is_not_cached(here, imports, step):
+NOT_HASHED = {
+    "f()": "from numba import njit\n@njit\ndef f():\n    return VALUE",
+    "g()": "from numba.extending import overload\ndef g():\n    pass\n"
+    "@overload(g)\ndef h():\n    return lambda: VALUE",
+    "E.A.value": "import enum\nclass E(enum.IntEnum):\n    A = VALUE",
+}
+
+
+def test_what_cannot_be_hashed_is_not_cached(here):
     for value in (1, 1, 2):
-        assert run(here, adversary(step, imports.format(value))) == [f"{value}.0", "0"]
+        assert run(here, several(NOT_HASHED, value)) == [f"{value}.0", "0"] * 3
     kept = [path.name for path in (here / "cache").glob("*.nbc")]
     assert not [name for name in kept if "Theirs" in name]
 

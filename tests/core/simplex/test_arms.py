@@ -229,6 +229,7 @@ for module in (shannon_arms, signed_arms, tsallis_arms):
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.long
 def test_few_arms_compile_nothing_of_what_many_need(tmp_path):
     """By the files that are kept; what many compile is the control."""
 
