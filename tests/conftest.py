@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import re
@@ -45,8 +44,6 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         settings.jit = jit
-        gc.collect()
-        gc.freeze()  # what is collected stays: no search for garbage walks through it again
 
 
 @cache
@@ -60,7 +57,7 @@ def learners() -> dict[str, str]:
 
 
 def learner_of(nodeid: str) -> str | None:
-    """The learner whose test it is: the first in its parameters, SCB-0, or its file, test_scb.py."""
+    """The learner whose test it is: by its parameters, as SCB-0, or by its file, test_scb.py."""
     test, _, parameters = nodeid.partition("[")
     names = re.findall(r"\w+", parameters) + re.findall(r"/(?:test_)?(\w+)\.py", test)
     return next((learners()[name] for name in names if name in learners()), None)

@@ -1,8 +1,19 @@
 """Fixtures of the tests of compiled code."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from unbounded import settings
+
+
+@pytest.fixture(autouse=True)
+def frozen() -> Iterator[None]:
+    """Garbage that a test makes is found soon: nobody looks for that of others."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
