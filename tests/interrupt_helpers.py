@@ -1,14 +1,29 @@
 """Interrupts at any point of the package's code."""
 
 import dis
+import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import unbounded
 
 PACKAGE = os.path.dirname(unbounded.__file__)
 CHECKED = {"CALL", "CALL_FUNCTION_EX", "RESUME", "JUMP_BACKWARD"}
 """Bytecodes after which Python calls the handlers of signals."""
+
+
+@contextmanager
+def no_callbacks() -> Iterator[None]:
+    """Python ignores what is raised in callbacks of its garbage collector, as Hypothesis has one:
+    a signal that came in one would be lost, and who waits for it would wait for ever."""
+    callbacks = gc.callbacks.copy()
+    gc.callbacks.clear()
+    try:
+        yield
+    finally:
+        gc.callbacks.extend(callbacks)
 
 
 def interrupted(work, after, error=KeyboardInterrupt, where=(PACKAGE,), following=None):

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 import unbounded
-from interrupt_helpers import CHECKED, PACKAGE, interrupted
+from interrupt_helpers import CHECKED, PACKAGE, interrupted, no_callbacks
 from unbounded import SCB
 from unbounded.durable import Durable
 
@@ -24,7 +24,8 @@ class Interrupt(BaseException):
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     monkeypatch.setattr(unbounded.settings, "jit", "never")
-    return tmp_path / "arms.db"
+    with no_callbacks():
+        yield tmp_path / "arms.db"
 
 
 def check_free(path, arms):

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from interrupt_helpers import CHECKED, PACKAGE, interrupted
+from interrupt_helpers import CHECKED, PACKAGE, interrupted, no_callbacks
 from unbounded import AHB, SCB, IndependentSCB, Learner, PythonLearner, Uniform, settings
 from unbounded.learners import base
 
@@ -82,8 +82,9 @@ def interrupted_by_trace(user, after):
 def interrupted_by_signal(user, seconds):
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        user.play()
+        with no_callbacks():
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            user.play()
     except KeyboardInterrupt:
         pass
     finally:
