@@ -113,6 +113,8 @@ def test_what_is_fine(check, given, value):
         (arguments.checked_at_least, (-0.1, 0.0), ValueError, "must be at least 0 and finite"),
         (arguments.checked_at_least, (math.inf, 0.0), ValueError, "must be at least 0 and finite"),
         (arguments.checked_share, (1.5,), ValueError, "must be in [0, 1], got 1.5"),
+        (arguments.checked_part, (0.0,), ValueError, "must be above 0 and at most 1, got 0.0"),
+        (arguments.checked_part, (1.5,), ValueError, "must be above 0 and at most 1, got 1.5"),
         (arguments.checked_flag, (1,), TypeError, "must be True or False, not 1"),
         (arguments.checked_range, ((1, 1),), ValueError, "must be finite with low < high"),
         (arguments.checked_range, ((0, math.inf),), ValueError, "must be finite with low < high"),

@@ -6,6 +6,7 @@ The sampler itself is tested in core/simplex/test_arms.py.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from slow import twin_of
 from tiers import first_only
 from unbounded import SCB, SCBIX, AdaINF, CostSCB, CostSCBIX, Exp3IX, TsallisINF, simulate
 from unbounded.adversaries import Growth, LowerBound, StochasticGap, Switch
+from unbounded.core.simplex import lazy as lazy_picture
 from unbounded.core.simplex import shannon_arms, signed_arms, tsallis_arms
 from unbounded.learners.seeds import replicate_key, root_of
 
@@ -78,6 +80,18 @@ def play(learner: Any, losses: np.ndarray) -> list[int]:
 def test_a_picture_is_drawn_from_whatever_the_number_of_arms(make):
     learner = make(3)
     assert learner.spec.packing.python.state(learner._buffer).arms.picture is not None
+
+
+@pytest.mark.parametrize("cls", [TsallisINF, Exp3IX])
+def test_changes_since_the_last_anchor_are_counted(cls):
+    """Their rounding errors add up; after many of them there is another anchor."""
+    learner, counted = cls(80, seed=0), [0.0]
+    for _ in range(60):
+        learner.tell(learner.ask(), 0.5)
+        picture = learner.spec.packing.python.state(learner._buffer).arms.picture
+        counted.append(float(picture[lazy_picture.CHANGES]))
+    assert all(b in (0.0, a + 1.0) for a, b in pairwise(counted))
+    assert max(counted) > 3.0
 
 
 @pytest.mark.parametrize("n", [3, 40])

@@ -26,6 +26,13 @@ def test_intervals_of_quantiles(count):
         assert 0.94 < chance < (1.0 if certain or delta * count < 30 else 0.98)
 
 
+def test_the_interval_of_a_median_is_that_of_the_tables():
+    """The 40th and the 61st of 100 values."""
+    values = np.random.default_rng(0).permutation(100) + 1.0
+    middle, low, high = intervals.tail_quantiles(values, np.array([0.5]))
+    assert (middle.item(), low.item(), high.item()) == (50.5, 40.0, 61.0)
+
+
 def test_student_and_resampling():
     for freedom in (1, 2, 3, 4, 9, 10, 49, 500, 1999):
         assert intervals.student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)

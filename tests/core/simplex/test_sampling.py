@@ -89,6 +89,17 @@ def test_the_last_word_takes_an_arm_of_positive_probability():
     assert draw(law_of(many), last)[1] > 0.0
 
 
+@pytest.mark.parametrize("n", [2, 40])
+def test_an_arm_has_its_lower_end_and_not_its_upper_one(n):
+    """So the first word, which is 0, takes no arm of probability 0."""
+    q = np.zeros(n)
+    q[1] = 1.0
+    assert draw(law_of(q), np.uint64(0)) == (1, 1.0)
+    q[:2] = 0.5
+    assert draw(law_of(q), np.uint64(2**63)) == (1, 0.5)
+    assert draw(law_of(q), np.uint64(2**63 - 2**11)) == (0, 0.5)
+
+
 def test_uniform_equals_the_generator():
     words = np.random.PCG64(5).random_raw(100)
     expected = np.random.Generator(np.random.PCG64(5)).random(100)

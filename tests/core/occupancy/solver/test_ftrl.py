@@ -158,6 +158,20 @@ def test_warm_sequences_are_certified_and_agree_with_cold_solves(seed):
     assert all(np.abs(a - b).sum() <= r + 1e-12 for a, b, r in pairs)
 
 
+def test_a_warm_start_goes_with_the_unit_of_the_weights():
+    """The unit is a power of two above the weights: it makes a step up and a step down here."""
+    rng = np.random.default_rng(10)
+    mdp, lo, hi, _, _ = random_instance(rng, max_horizon=4, max_states=5, max_actions=3)
+    layers, units = mdp.layers, []
+    L = rng.exponential(size=layers.n_pairs)
+    solver = OccupancyFTRL(layers, lo, hi)
+    for weight in (3.99, 3.999, 4.001, 4.01, 3.99):
+        solution = solver.solve(L, weight * np.linspace(1 / 3, 1.0, layers.horizon))
+        units.append(int(solver.memory.head[EXPONENT]))
+        assert solution.certificate.newton_steps <= 3  # 5 or more from a start in another unit
+    assert units == [2, 2, 3, 3, 2]
+
+
 def test_no_feasible_policy_does_better():
     rng = np.random.default_rng(7)
     mdp, lo, hi, L, w = random_instance(rng, max_horizon=4, max_states=5, max_actions=3)
