@@ -147,7 +147,7 @@ def test_the_first_loss_below_the_floor_is_warned_of(cls):
         assert again.below == 2
     rewarded = cls(3, best_reward=1.0, seed=0)
     rewarded.tell(rewarded.ask(), reward=1)
-    with pytest.warns(UserWarning, match=r"a loss of -2 is below the lower bound, -1"):
+    with pytest.warns(UserWarning, match=r"a reward of 2 is above the largest possible, 1"):
         rewarded.tell(rewarded.ask(), reward=2)
 
 

@@ -332,7 +332,7 @@ def test_an_edit_of_what_makes_columns_changes_keys_and_an_edit_of_what_shows_th
 ) -> None:
     package = Path(task.__file__).parents[1]
     copy = tmp_path / "unbounded"
-    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("kernels"))
 
     def keys() -> tuple[str, str]:
         """Of bandits and of MDPs, in a process that imports the copy."""
