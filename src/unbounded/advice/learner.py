@@ -9,7 +9,6 @@ Python, in an order of summation that does not depend on memory; the rest are ke
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
@@ -113,6 +112,14 @@ def checked_advice(
     advice: Any, context: object, n_experts: int, n_arms: int, available: NDArray[np.bool_] | None
 ) -> Advice:
     """Return advice in one form, restricted to the arms that are available; or a clear error."""
+    given = _array_of(advice, context, n_experts, n_arms)
+    if given.ndim == 1:
+        return Advice(n_arms, picks=_checked_picks(given, n_arms, available))
+    return Advice(n_arms, law=_checked_laws(given, available))
+
+
+def _array_of(advice: Any, context: object, n_experts: int, n_arms: int) -> NDArray[Any]:
+    """Return a vector of arms, or a row for each expert; the entries may still be wrong."""
     given = (
         advice.tolist() if isinstance(advice, np.ndarray) and advice.dtype.kind == "O" else advice
     )
@@ -131,9 +138,7 @@ def checked_advice(
             f"must be an arm or a distribution over {n_arms} arms for each of {n_experts} experts, "
             f"of shape ({n_experts},) or ({n_experts}, {n_arms}), got shape {given.shape}",
         )
-    if given.ndim == 1:
-        return Advice(n_arms, picks=_checked_picks(given, n_arms, available))
-    return Advice(n_arms, law=_checked_laws(given, available))
+    return given
 
 
 def _as_array(given: list[Any], n_arms: int) -> NDArray[Any]:
@@ -247,12 +252,9 @@ class AdvisedLearner(Learner):
         super()._start(*arguments, **named)
         self._columns: dict[int, Vector] = {}  # of the outstanding tickets: the advice on the arm
 
-    @abstractmethod
-    def _rate(self, breadth: int) -> float:
-        """Return eta_t, in the unit of the cumulative losses; 0 while nothing is known.
-
-        ``breadth`` is A_t, the largest number of arms that were recommended in one round.
-        """
+    # eta_t, in the unit of the cumulative losses, for the largest number of arms that were
+    # recommended in one round; 0 while nothing is known.
+    _rate: Callable[[int], float]
 
     # ------------------------------------------------------------------ playing
 
@@ -305,8 +307,18 @@ class AdvisedLearner(Learner):
             )
         return checked_advice(advice, context, self.n_experts, self.n_arms, mask)
 
+    def _side(self, available: ArrayLike) -> Vector | None:
+        mask = mask_of(available, self.n_arms)
+        return None if mask.all() else mask
+
     def _breadth(self, given: Advice) -> int:
         return max(int(self._scalar("A")), given.breadth())
+
+    def _plain_advice(self, advice: Any, available: ArrayLike | None = None) -> list[Any]:
+        """Return advice as JSON that `ask` takes, or raise its error."""
+        self._checked_advice(advice, None, _mask(available, self.n_arms))
+        found = _array_of(advice, None, self.n_experts, self.n_arms).tolist()
+        return [None if type(one) is int and one < 0 else one for one in found]
 
     def _mixture(self, given: Advice, mask: NDArray[np.bool_] | None, breadth: int) -> Vector:
         if given.silent.all():

@@ -92,7 +92,12 @@ def check_relaxed(learner: AskTell[Any]) -> None:
     """Reject a learner that cannot choose from a state that others change."""
     if not isinstance(learner, Learner):
         raise ValueError(f"{learner.spec.name} needs staleness=0: its plans are drawn in turns")
-    if not learner.spec.delayed or learner._counts or learner.spec.feedback == "full":
+    if (
+        not learner.spec.delayed
+        or learner._counts
+        or learner.spec.feedback == "full"
+        or learner.spec.advised
+    ):
         raise ValueError(
             f"{learner.spec.name} with these settings needs staleness=0: its asks change its state"
         )

@@ -190,7 +190,13 @@ class Durable(Generic[C]):
 
     # ------------------------------------------------------------------ playing
 
-    def ask(self, key: str | None = None, *, available: ArrayLike | None = None) -> C:
+    def ask(
+        self,
+        key: str | None = None,
+        *,
+        available: ArrayLike | None = None,
+        advice: ArrayLike | Sequence[Any] | None = None,
+    ) -> C:
         """Choose an arm, or for MDPs the policy of an episode.
 
         Parameters
@@ -201,6 +207,8 @@ class Durable(Generic[C]):
         available : sequence, optional
             The arms that can be chosen now: names, indices, or a boolean mask; all of them by
             default. See `Learner.ask`. It takes a turn, whatever the staleness.
+        advice : array_like, optional
+            For learners that follow experts: see `CostExp4.ask`. The journal keeps all of it.
 
         Returns
         -------
@@ -209,11 +217,11 @@ class Durable(Generic[C]):
         """
         if key is not None:
             checks.check_key(key)
-        if self._staleness > 0 and available is None:
+        if self._staleness > 0 and available is advice is None:
             choice = self._ask_now(key)
             if choice is not None:
                 return choice
-        return self._session.write(partial(self._ask, key, available))
+        return self._session.write(partial(self._ask, key, available, advice))
 
     def _ask_now(self, key: str | None) -> Any:
         """Choose from the learner as it is known here; None if a turn is needed for it."""
@@ -230,14 +238,14 @@ class Durable(Generic[C]):
                 break
         return None
 
-    def _ask(self, key: str | None, available: Any, replica: Replica) -> Any:
+    def _ask(self, key: str | None, available: Any, advice: Any, replica: Replica) -> Any:
         store = self._session.store
         if key is not None:
             number = store.number_of(key)
             row = None if number is None else row_of(store, number)
             if row is not None:
                 return replica.ticket(row)
-        row, ticket = replica.ask(key, self._now(), available)
+        row, ticket = replica.ask(key, self._now(), available, advice)
         store.append(row)
         return ticket
 
@@ -363,12 +371,18 @@ class Durable(Generic[C]):
 
     # ------------------------------------------------------------------ asyncio
 
-    async def aask(self, key: str | None = None, *, available: ArrayLike | None = None) -> C:
+    async def aask(
+        self,
+        key: str | None = None,
+        *,
+        available: ArrayLike | None = None,
+        advice: ArrayLike | Sequence[Any] | None = None,
+    ) -> C:
         """`ask`, in a thread of its own, so that the event loop does not wait.
 
         A task that is cancelled meanwhile may have asked: with a ``key`` it can ask again.
         """
-        return await self._in_worker(partial(self.ask, key, available=available))
+        return await self._in_worker(partial(self.ask, key, available=available, advice=advice))
 
     async def atell(
         self,

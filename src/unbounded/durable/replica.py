@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import SeedSequence
 
+from unbounded.advice.learner import AdvisedLearner
 from unbounded.core.ceiling import Ceiling
 from unbounded.core.clipping import Window
 from unbounded.core.discounting import Blocks
@@ -174,9 +175,8 @@ class Replica:
         if "record" in given:
             self._admit(row, given["record"])
         elif row.kind == ASK:
-            available = given.get("available")
-            ticket = self._chosen(available)
-            if self._asked(ticket, row.n, row.at, row.key, available)[:-1] != row[:-1]:
+            ticket = self._chosen(given)
+            if self._asked(ticket, row.n, row.at, row.key, given)[:-1] != row[:-1]:
                 raise DurableError(
                     f"{store.place} was written by other versions of the library or on another "
                     f"type of processor ({self.versions}): row {row.n} comes out differently here; "
@@ -232,14 +232,30 @@ class Replica:
         name = self.names[arm]
         return Row(0, ASK, None, at, key, self.epoch, arm, name, probability, payload=payload)
 
-    def ask(self, key: str | None, at: int, available: Any = None) -> tuple[Row, Choice | Plan]:
-        """Choose, among these arms if any are given; the row to append, and the ticket."""
-        names = self._available(available)
-        inner = self._chosen(names)
+    def ask(
+        self, key: str | None, at: int, available: Any = None, advice: Any = None
+    ) -> tuple[Row, Choice | Plan]:
+        """Choose, among these arms and with this advice if any is given; the row to append, and
+        the ticket."""
+        given = self._side(available, advice)
+        inner = self._chosen(given)
         self.steps += 1
-        row = self._written(self._asked(inner, self.n + 1, at, key, names))
+        row = self._written(self._asked(inner, self.n + 1, at, key, given))
         self.waiting[id_of(row)] = Waiting(self.epoch, inner.id, at)
         return row, self.ticket(row)
+
+    def _side(self, available: Any, advice: Any) -> dict[str, Any]:
+        """Return what an ask is given besides, as JSON."""
+        names, learner = self._available(available), self.learner
+        found: dict[str, Any] = {} if names is None else {"available": names}
+        if isinstance(learner, AdvisedLearner):
+            found["advice"] = learner._plain_advice(advice, self._mask(names))
+        elif advice is not None:
+            raise ArgumentTypeError("advice", f"is for experts, and {learner.spec.name} has none")
+        return found
+
+    def _mask(self, names: list[str] | None) -> Any:
+        return None if names is None else mask_of(names, len(self.names), self.names) > 0.0
 
     def _available(self, given: Any) -> list[str] | None:
         """Return the names of the arms that are given, or None for all of them."""
@@ -252,19 +268,20 @@ class Replica:
             return None
         return [name for name, there in zip(self.names, mask, strict=True) if there]
 
-    def _chosen(self, names: list[str] | None) -> Any:
-        if names is None:
-            return self.learner.ask()
-        return self.learner.ask(available=mask_of(names, len(self.names), self.names) > 0.0)
+    def _chosen(self, given: Mapping[str, Any]) -> Any:
+        arguments = dict(given)
+        if "available" in given:
+            arguments["available"] = self._mask(given["available"])
+        return self.learner.ask(**arguments)
 
     def _asked(
-        self, ticket: Any, n: int, at: int, key: str | None, names: list[str] | None = None
+        self, ticket: Any, n: int, at: int, key: str | None, given: Mapping[str, Any]
     ) -> Row:
         if isinstance(ticket, Plan):
             payload = ticket._words.astype("<u8").tobytes() + ticket._pi.astype("<f8").tobytes()
             return Row(n, ASK, None, at, key, self.epoch, payload=payload)
         arm, probability = ticket.arm, ticket.probability
-        payload = None if names is None else json.dumps({"available": names}).encode()
+        payload = json.dumps(given).encode() if given else None
         name = self.names[arm]
         return Row(n, ASK, None, at, key, self.epoch, arm, name, probability, payload=payload)
 
@@ -318,12 +335,13 @@ class Replica:
         """Return what there is to see of the learner."""
         learner = self.learner
         bandit = isinstance(learner, Learner)
+        shown = bandit and not isinstance(learner, AdvisedLearner)  # else they depend on the advice
         return Status(
             algorithm=learner.spec.name,
             settings=learner.settings,
             epoch=self.epoch,
             arms=tuple(self.names),
-            probabilities=tuple(learner.probabilities().tolist()) if bandit else (),
+            probabilities=tuple(learner.probabilities().tolist()) if shown else (),
             scale=learner.scale if bandit else None,
             rounds=int(learner._scalar("t")) - 1,
             clipped=learner.clipped,

@@ -373,11 +373,13 @@ def restored(store: Storage, name: str, kind: type[AskTell[Any]]) -> Replica:
 
 def _kind(store: Storage) -> type[AskTell[Any]]:
     """Return the class of the learner in a file, if it is of this package."""
-    from unbounded import bandits
+    from unbounded import advice, bandits
 
     name = json.loads(json.loads(store.snapshot("latest").text)["learner"])["algorithm"]
     if name in bandits.algorithms():
         return bandits.algorithms()[name]
+    if name in advice.algorithms():
+        return advice.algorithms()[name]
     from unbounded import mdps
 
     if name in mdps.algorithms():
