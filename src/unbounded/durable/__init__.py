@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from unbounded.durable.learner import Durable
     from unbounded.durable.log import open_bandit_feedback, vw_lines
     from unbounded.durable.offpolicy import Estimate, FewSamplesWarning, estimate
+    from unbounded.durable.offpolicy_learners import LearnerEstimate, estimate_learners
     from unbounded.durable.replica import Choice
 
 # Imported when they are asked for: a worker needs no polars.
@@ -25,7 +26,9 @@ _PLACES = {
     "DurableError": "errors",
     "Estimate": "offpolicy",
     "FewSamplesWarning": "offpolicy",
+    "LearnerEstimate": "offpolicy_learners",
     "estimate": "offpolicy",
+    "estimate_learners": "offpolicy_learners",
     "open_bandit_feedback": "log",
     "vw_lines": "log",
 }
@@ -44,7 +47,9 @@ __all__ = [
     "DurableError",
     "Estimate",
     "FewSamplesWarning",
+    "LearnerEstimate",
     "estimate",
+    "estimate_learners",
     "open_bandit_feedback",
     "vw_lines",
 ]

@@ -40,7 +40,7 @@ from unbounded.core.arrays import Vector
 from unbounded.results.intervals import student
 from unbounded.validation import checked_option, checked_within, shown, warn
 
-_FEW = 50.0  # effective samples below which an interval is not to be trusted
+FEW = 50.0  # effective samples below which an interval is not to be trusted
 _METHODS = ("dr", "ips")
 _WEIGHTS = ("even", "stable")
 
@@ -151,7 +151,7 @@ def estimate(
     checked_option("method", method, _METHODS)
     checked_option("weights", weights, _WEIGHTS)
     level = checked_within("level", level, 0.5, 0.9999)
-    names, table = _table(log)
+    names, table = table_of(log)
     shares = _shares(policy, set(names) - {None})
     told = np.flatnonzero(~np.isnan(table.loss))
     given = table.available  # where none of its arms was, the policy says nothing
@@ -177,7 +177,7 @@ def estimate(
     weight = h * ratio
     squares = float(weight @ weight)
     effective = float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    if effective < _FEW:
+    if effective < FEW:
         warn(
             f"the log amounts to {effective:.0f} rounds of {shown(policy)}: the interval is not to "
             "be trusted; let it play more of it, or ask for a policy nearer to what was played",
@@ -196,12 +196,13 @@ class _Table(NamedTuple):
     available: list[Any]  # the arms that were, or None for all
 
 
-def _table(log: Any) -> tuple[list[Any], _Table]:
-    """Return the arms and the other columns of a log, of its last epoch."""
+def table_of(log: Any, key: str = "name") -> tuple[list[Any], _Table]:
+    """Return the arms, by name if they have any or by number, and the other columns of a log, of
+    its last epoch."""
     there = frames.columns_of(log)
-    if "name" not in there:
-        frames.check_has(log, "arm")
-    names = frames.labels(log, "name" if "name" in there else "arm")
+    key = key if key in there else "arm"
+    frames.check_has(log, key)
+    names = frames.labels(log, key)
     p, loss = frames.propensities(log), frames.losses(log)
     asked: Vector = np.arange(0.0, 2.0 * len(names), 2.0)
     told = asked + 1.0  # each loss before the next choice
