@@ -27,6 +27,8 @@ lint: .venv/.lint .venv/.test  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tests/snippets.py
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.readthedocs .readthedocs.yaml
 	$(BIN)/python docs/style_check.py docs src tests
 
 format: .venv/.lint

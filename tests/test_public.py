@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -69,3 +70,9 @@ def test_importing_stays_light() -> None:
 def test_what_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         unbounded.Nothing  # noqa: B018
+
+
+def test_the_citation_has_the_version() -> None:
+    text = (Path(__file__).parents[1] / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {unbounded.__version__}\n" in text
+    assert re.search(r"^date-released: \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
