@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unbounded
-from unbounded import AHB, SCB, SCBIX, AdaHedge, CostSCB, CostSCBIX, Exp3, bandits
+from unbounded import AHB, SCB, SCBIX, AdaHedge, CostSCB, CostSCBIX, Exp3, bandits, recommend
 from unbounded.durable import Durable, learner
 from unbounded.durable.feedback import Feedback
 from unbounded.durable.replica import next_learner
@@ -192,3 +192,43 @@ def test_an_epoch_adds_one_name_to_the_file_and_not_all_of_them(tmp_path):
     rows = arms._session.look(lambda: arms._session.store.rows(1))
     assert sum(len(repr(row)) for row in rows) < 1000
     assert Durable(tmp_path / "arms.db").status().arms == (*names[:7], *names[8:], "more")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        recommend(lower=0.0), recommend(lower=0.0, outliers=True), recommend(),
+        recommend(lower=0.0, changing=1000), recommend(changing=1000),
+        recommend(lower=0.0, high_probability=True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_recommend_gives_keeps_what_it_knows_over_many_changes(tmp_path, made):
+    path = tmp_path / "arms.db"
+    names = ["good", "bad 0", "bad 1"]
+    arms, other = Durable(path, made.learner(n_arms=3, seed=0), arms=names), Durable(path)
+    rng, waiting = np.random.default_rng(0), []
+    for change in range(12):
+        for _ in range(40):
+            choice = other.ask()
+            mean = 0.1 if choice.name == "good" else 0.8
+            waiting.append((choice.id, float(rng.random() < mean)))
+            if len(waiting) > 3:  # some are told after their arm has gone
+                ticket, loss = waiting.pop(0)
+                arms.tell(ticket, loss=loss)
+        rounds = arms.status().rounds
+        arms.add_arm(f"bad {change + 2}")
+        other.retire_arm(f"bad {change}")
+        assert arms.status().rounds == rounds == 40 * (change + 1) - 3
+    status = arms.status()
+    assert status.arms == ("good", "bad 12", "bad 13")
+    assert dict(zip(status.arms, status.probabilities, strict=True))["good"] > 0.5
+    assert (status.epoch, status.outstanding) == (24, 3)
+    assert other.verify() == status.rows
+    other.close()
+    assert Durable(path).status() == status
+
+
+def test_the_others_forget_and_say_so():  # the control
+    new = next_learner(played(CostSCB(3, seed=0)), 4, 1)
+    assert new.rounds == 0

@@ -24,6 +24,7 @@ from unbounded.core.discounting import checked_half_life
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
+from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.learners.spec import SideAsk
@@ -134,12 +135,15 @@ def learned(params: Params, state: State, arm: int, q_k: float, note: Any, loss:
             A, unit = center.furthest(B, v)
             arms = signed_arms.rescale(arms, ldexp(1.0, e - unit))
             l, e = math.copysign(A, l), unit
-        r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
-        w = r * r * r / (q_k * q_k)  # of step 4
         if note is None:
+            r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
+            w = r * r * r / (q_k * q_k)  # of step 4
             arms, delta = signed_arms.add(arms, arm, l / q_k)  # step 3: x, gap; step 5: L_k += x
         else:
-            w += signed_arms.cubes(arms, note)
+            w = signed_arms.cubes(arms, note)
+            if arm >= 0:  # else the arm was retired since
+                r = signed_arms.root(arms, arm)
+                w += r * r * r / (q_k * q_k)
             arms, delta = signed_arms.add_with(arms, arm, l / q_k, note, l)
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))  # step 5: S += delta / h
         W += w  # step 4
@@ -180,6 +184,14 @@ def insert(largest: Vector, smallest: Vector, loss: float) -> None:
             smallest[k] = smallest[k - 1]
             k -= 1
         smallest[k] = loss
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates, the scale and the center when arms come or go."""
+    if params.n == 1:
+        return state._replace(A=0.0, arms=signed_arms.with_arms(state.arms, keep, 0.0))
+    beta = interpreted(exploring)(params, state.t)
+    return state._replace(arms=signed_arms.with_arms(state.arms, keep, beta))
 
 
 @kernel

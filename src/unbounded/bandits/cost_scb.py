@@ -27,6 +27,7 @@ from unbounded.core.ceiling import (
 from unbounded.core.discounting import checked_half_life
 from unbounded.core.simplex import sleeping, tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
+from unbounded.jit.interpreter import interpreted, quietly
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, Seed
 from unbounded.learners.spec import SideAsk
@@ -133,8 +134,12 @@ def learned(
     m = growing_rank(n, t) if params.growing else params.K
     # l^c by C_t of this round; then C_{t+1}, the m-th largest with this loss.
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, m, loss)
-    arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
-    if note is not None:
+    arms = state.arms
+    if note is None:
+        arms = tsallis_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    else:
+        if arm >= 0:  # else the arm was retired since
+            arms = tsallis_arms.add(arms, arm, l / p_k_gamma)
         arms = tsallis_arms.charge(arms, note, l)
     factor = unit_factor(state.ceiling, ceiling)
     V, V_asked, Z = state.V, 0.0, state.Z
@@ -174,6 +179,22 @@ def asked(params: Params, state: State) -> State:
         arms = tsallis_arms.afresh(arms)  # a warm start would not be the simulator's
         arms = tsallis_arms.solve(arms, params.rate / math.sqrt(V), 0.0)
     return State(t, clipped, below, ceiling, V, V_asked, waiting, Z, arms)
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates and the scale when arms come or go (docs/theory/sleeping.md)."""
+    m = interpreted(growing_rank)(params.n, state.t) if params.growing else params.K
+    # No loss, but the rank may be another one.
+    _, _, ceiling = interpreted(clip_above)(state.ceiling, params.lower, m, params.lower)
+    factor = interpreted(unit_factor)(state.ceiling, ceiling)
+    V, V_asked, Z = (x * factor * factor for x in (state.V, state.V_asked, state.Z))
+    least = ceiling.C_max * ceiling.C_max
+    V = max(V, least) if params.tuning == SCALE else V
+    W = least + Z if params.tuning == PAID else V
+    eta = params.rate / math.sqrt(W) if ceiling.C_max > 0.0 else 0.0
+    arms = quietly(tsallis_arms.rescale)(state.arms, factor)
+    arms = tsallis_arms.with_arms(arms, keep, eta)
+    return state._replace(ceiling=ceiling, V=V, V_asked=V_asked, Z=Z, arms=arms)
 
 
 @kernel

@@ -104,8 +104,11 @@ def learned(
     n, t, arms = params.n, state.t + 1, state.arms  # t + 1 in the theory: of the next round
     # l^c by C_t of this round; then C_{t+1}, the m-th largest with this loss.
     l, clipped, ceiling = clip_above(state.ceiling, params.lower, params.m, loss)
-    shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
-    if note is not None:
+    if note is None:
+        shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    else:
+        if arm >= 0:  # else the arm was retired since
+            shannon_arms.add(arms, arm, l / p_k_gamma)
         shannon_arms.charge(arms, note, l)
     if n > 1 and ceiling.C > 0.0:  # until then p stays uniform
         shannon_arms.rescale(arms, unit_factor(state.ceiling, ceiling))  # to the new 2^e
@@ -113,6 +116,13 @@ def learned(
         shannon_arms.solve(arms, eta, 0.0)  # for the next round
     below = state.below + (loss < params.lower)
     return State(t, state.clipped + clipped, below, ceiling, arms)
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates and the scale when arms come or go (docs/theory/sleeping.md)."""
+    C, n = state.ceiling.C, params.n
+    eta = math.sqrt(params.iota / (n * state.t)) / C if C > 0.0 else 0.0
+    return state._replace(arms=shannon_arms.with_arms(state.arms, keep, eta))
 
 
 @kernel

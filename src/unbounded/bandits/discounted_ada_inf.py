@@ -24,6 +24,7 @@ from unbounded.core.distances import NEVER, Distance, Largest, Reach, larger, of
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
+from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
 from unbounded.learners.spec import Ask, SideAsk
@@ -163,12 +164,17 @@ def learned(
         weight = memory.g * discounting.decayed(half_life, clock - asked)
         reach, l, factor = distances.weighed(reach, v, weight)
         arms = signed_arms.rescale(arms, factor)
-        r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
-        w = r * r * r / (q_k * q_k)  # of step 4
         if note is None:
-            arms, delta = signed_arms.add(arms, arm, sign * l / q_k)  # step 3; step 5: L_k += x
+            r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
+            w = r * r * r / (q_k * q_k)  # of step 4
+            arms, delta = signed_arms.add(
+                arms, arm, sign * l / q_k
+            )  # step 3: x, gap; step 5: L_k += x
         else:
-            w += signed_arms.cubes(arms, note)
+            w = signed_arms.cubes(arms, note)
+            if arm >= 0:  # else the arm was retired since
+                r = signed_arms.root(arms, arm)
+                w += r * r * r / (q_k * q_k)
             arms, delta = signed_arms.add_with(arms, arm, sign * l / q_k, note, sign * l)
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))  # step 5
         W = params.fading * W + w  # step 4
@@ -227,6 +233,14 @@ def insert(up: Largest, down: Largest, d: tuple[float, int]) -> None:
         distances.insert(up, Distance(d[0], d[1]))
     else:
         distances.insert(down, Distance(-d[0], d[1]))
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates, the scale and the center when arms come or go."""
+    if params.n == 1:
+        return state._replace(reach=NEVER, arms=signed_arms.with_arms(state.arms, keep, 0.0))
+    beta = interpreted(exploring)(params, state.memory)
+    return state._replace(arms=signed_arms.with_arms(state.arms, keep, beta))
 
 
 @kernel

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+
 from unbounded.core import discounting
 from unbounded.core.arrays import ROUNDING, Count, Round, Size, Values, Vector, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
@@ -18,6 +20,7 @@ from unbounded.core.scaled import ldexp
 from unbounded.core.simplex import sleeping, tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.core.usual import Usual, cut, new_usual
+from unbounded.jit.interpreter import interpreted, quietly
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
 from unbounded.learners.spec import Ask, SideAsk
@@ -121,8 +124,12 @@ def learned(
     x, clipped = discounting.clipped_at(state.blocks, lower, counted)  # min(x, C)
     clipped = clipped or counted < loss
     l = state.memory.g * discounting.decayed(half_life, state.clock - asked) * x
-    arms = tsallis_arms.add(state.arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
-    if note is not None:
+    arms = state.arms
+    if note is None:
+        arms = tsallis_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    else:
+        if arm >= 0:  # else the arm was retired since
+            arms = tsallis_arms.add(arms, arm, l / p_k_gamma)
         arms = tsallis_arms.charge(arms, note, l)
     Z = 0.0
     if params.tuning == PAID:
@@ -156,6 +163,26 @@ def learned(
         state.t + 1, clock, state.clipped + clipped, below, m, N, memory, state.usual, blocks,
         V, Z, arms,
     )  # fmt: skip
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates and the scale when arms come or go, as in `cost_scb`."""
+    lower, K, m = params.lower, params.K, min(state.m, params.K)
+    lists = np.full((2, K), lower)
+    for one, old in zip(lists, (state.blocks.now, state.blocks.before), strict=True):
+        one[: min(K, old.size)] = old[:K]
+    blocks = state.blocks._replace(now=lists[0].copy(), before=lists[1].copy())
+    g = state.memory.g
+    blocks, _, power = interpreted(discounting.followed)(blocks, lower, m, g, False, False)
+    factor = interpreted(ldexp)(1.0, power)
+    V, Z = (x * factor * factor for x in (state.V, state.Z))
+    least = blocks.peak * blocks.peak
+    V = max(V, least) if params.tuning == SCALE else V
+    W = least + Z if params.tuning == PAID else V
+    eta = params.rate / math.sqrt(W) if blocks.peak > 0.0 else 0.0
+    arms = quietly(tsallis_arms.rescale)(state.arms, factor)
+    arms = tsallis_arms.with_arms(arms, keep, eta)
+    return state._replace(m=m, blocks=blocks, V=V, Z=Z, arms=arms)
 
 
 @kernel

@@ -101,8 +101,11 @@ def learned(
     n, lower, half_life, arms = params.n, params.lower, params.half_life, state.arms
     x, clipped = discounting.clipped_at(state.blocks, lower, loss)  # min(x, C)
     l = state.memory.g * discounting.decayed(half_life, state.clock - asked) * x
-    shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
-    if note is not None:
+    if note is None:
+        shannon_arms.add(arms, arm, l / p_k_gamma)  # L_hat += l_hat, in the old unit
+    else:
+        if arm >= 0:  # else the arm was retired since
+            shannon_arms.add(arms, arm, l / p_k_gamma)
         shannon_arms.charge(arms, note, l)
     # The next round: its weight and its threshold C.
     memory, ended = discounting.advanced(state.memory, half_life)
@@ -116,6 +119,13 @@ def learned(
         shannon_arms.solve(arms, eta, 0.0)
     above, below = state.clipped + clipped, state.below + (loss < lower)
     return State(state.t + 1, state.clock + 1, above, below, N, memory, blocks, arms)
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates and the scale when arms come or go, as in `cost_scb_ix`."""
+    peak, n = state.blocks.peak, params.n
+    eta = math.sqrt(params.iota / (n * state.N)) / peak if peak > 0.0 else 0.0
+    return state._replace(arms=shannon_arms.with_arms(state.arms, keep, eta))
 
 
 @kernel

@@ -411,9 +411,10 @@ class Durable(Generic[C]):
     def add_arm(self, name: str) -> None:
         """Begin an epoch with one more arm.
 
-        The rule of epochs: all arms begin again equal, at the scale that was learned
-        (`unbounded.durable.replica.next_learner`). What is outstanding can still be told: it is
-        written down, and nothing is learned from it.
+        `CostSCB`, `CostSCBIX` and `AdaINF` keep what they know of the other arms, and learn from
+        what is outstanding (`Learner.with_arms`). Other learners begin again, all arms equal, at
+        the scale that was learned (`unbounded.durable.replica.next_learner`): what is outstanding
+        can still be told and is written down, and nothing is learned from it.
         """
         self._change_arms(lambda names: checks.distinct([*names, name]), name, retired=False)
 

@@ -312,7 +312,7 @@ class Replica:
 
     def _settle(self, ticket: int, feedback: Feedback | None) -> None:
         waiting = self.waiting[ticket]
-        if waiting.epoch == self.epoch:  # else it is written down, and nothing is learned from it
+        if waiting.number >= 0:  # else it is written down, and nothing is learned from it
             inner = self.learner.outstanding[waiting.number]
             if feedback is None:
                 self.learner.forget(inner)
@@ -324,7 +324,13 @@ class Replica:
         names = [one for one in self.names if one != name]
         if not retired:
             names.append(name)
-        self.learner = next_learner(self.learner, len(names), self.epoch + 1)
+        if isinstance(self.learner, Learner) and self.learner._keeps_arms:
+            keep = [self.names.index(one) if one in self.names else None for one in names]
+            self.learner = self.learner.with_arms(keep)
+        else:
+            self.learner = next_learner(self.learner, len(names), self.epoch + 1)
+            for ticket, waiting in self.waiting.items():  # the new learner knows nothing of them
+                self.waiting[ticket] = waiting._replace(number=-1)
         self.names = names
         self.sizes.append(len(names))
         self.epoch += 1

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from unbounded.core.arrays import Vector
-from unbounded.validation import ArgumentValueError, shown
+from unbounded.learners.spec import SideAsk
+from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_count, shown
 
 
 def mask_of(available: Any, n: int, names: Sequence[str] | None = None) -> Vector:
@@ -65,6 +66,46 @@ def _indices(given: list[str], names: Sequence[str] | None) -> list[int]:
         if name not in places:
             raise _wrong(f"must have arms among {shown(list(names))}, got {name!r}")
     return [places[name] for name in given]
+
+
+def checked_arms(arms: Any, n: int) -> Vector:
+    """Return the arms of a new learner as the indices that they had, -1 for new ones."""
+    if isinstance(arms, str) or not hasattr(arms, "__iter__"):
+        raise ArgumentTypeError(
+            "arms", f"must have the index of an arm, or None, for each, got {shown(arms)}"
+        )
+    given = list(arms)
+    keep = [-1 if one is None else checked_count("arms", one, least=0) for one in given]
+    old = [k for k in keep if k >= 0]
+    if not old:
+        raise ArgumentValueError("arms", f"must keep at least one arm, got {shown(given)}")
+    if max(old) >= n or len(set(old)) < len(old):
+        raise ArgumentValueError(
+            "arms", f"must have indices in 0 .. {n - 1}, each at most once, got {shown(given)}"
+        )
+    return np.array(keep, dtype=np.float64)
+
+
+def moved_record(record: tuple[Any, ...], keep: Vector, n: int) -> tuple[Any, ...]:
+    """Return the record of an ask after arms came or went; of an arm that has gone, -1.
+
+    New arms have slept then.
+    """
+    arm, probability, asked, number = record
+    after = int(np.flatnonzero(keep == arm)[0]) if np.any(keep == arm) else -1
+    if not isinstance(asked, SideAsk):
+        if after >= 0 and np.all(keep >= 0):
+            return after, probability, asked, number
+        info, clock = asked if isinstance(asked, tuple) else (asked, 0)
+        note = np.zeros(n + 2)
+        note[n] = 1.0
+        asked = SideAsk(info, clock, note)
+    info, clock, before = asked
+    note = np.ones(keep.size + 2)
+    old = np.flatnonzero(keep >= 0)
+    note[old] = before[keep[old].astype(np.int64)]
+    note[keep.size :] = before[n:]
+    return after, probability, SideAsk(info, clock, note), number
 
 
 def _wrong(what: str) -> ArgumentValueError:

@@ -6,9 +6,9 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any, ClassVar, SupportsIndex
+from typing import Any, ClassVar, Self, SupportsIndex
 
 import numpy as np
 from numpy.random import PCG64
@@ -19,7 +19,7 @@ from unbounded.core.arrays import Vector
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import Code, side_steps_of, steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.available import mask_of
+from unbounded.learners.available import checked_arms, mask_of, moved_record
 from unbounded.learners.bandit_steps import entries, side_entries
 from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.seeds import Seed
@@ -563,6 +563,61 @@ class Learner(AskTell[Choice]):
         """The scale that the learner works with now (its clipping threshold, or its range)."""
         return float(self._scale(self._buffer))
 
+    # ------------------------------------------------------------------ arms that come and go
+
+    @property
+    def _keeps_arms(self) -> bool:
+        return self.spec.with_arms is not None and not self._counts
+
+    def with_arms(self, arms: Sequence[int | None]) -> Self:
+        """Return a learner of other arms that knows what this one knows.
+
+        It keeps the estimates of the arms that stay, and the scale; new arms begin with about an
+        equal share (docs/theory/sleeping.md). Outstanding choices can be told to it, also those of
+        arms that have gone. This learner should not be used any more.
+
+        Parameters
+        ----------
+        arms : sequence
+            The arms of the new learner: for each the index that it has here, or None for a new one.
+
+        Examples
+        --------
+        >>> from unbounded import CostSCB
+        >>> learner = CostSCB(n_arms=3, seed=0)
+        >>> for _ in range(1000):
+        ...     choice = learner.ask()
+        ...     learner.tell(choice, loss=[3.0, 1.0, 2.0][choice])
+        >>> learner = learner.with_arms([1, 2, None])  # without arm 0, and with a new one
+        >>> int(learner.probabilities().argmax()), learner.rounds, learner.scale
+        (0, 1000, 3.0)
+        """
+        keep = checked_arms(arms, self.n_arms)
+        moved = self.spec.with_arms
+        if moved is None or not self._keeps_arms:
+            raise TypeError(
+                f"{self.spec.name} with these settings cannot keep what it has learned when arms "
+                "come or go: CostSCB, CostSCBIX and AdaINF can"
+            )
+        with self._lock:
+            buffer, records = self._snapshot()
+            new = type(self)(**{**self._settings, "n_arms": keep.size}, seed=0)
+            state = self.spec.packing.python.state(buffer)
+            state = moved(self._params, state, new._params, keep)
+            fresh = new.spec.packing.new(new._params, state)
+            fresh[: TOLD + RING] = buffer[: TOLD + RING]
+            new._buffer = fresh
+            new._bits.state = self._bits.state
+            new._seed, new._spawned, new._named = None, self._spawned, self._named
+            new._forgotten = self._forgotten
+            for number, record in records.items():
+                new._records[number] = moved_record(record, keep, self.n_arms)
+                new._inherited[number] = self._inherited.get(number, self._identity)
+        if any(isinstance(record[2], SideAsk) for record in new._records.values()):
+            _ = new._with_side
+        new._watch_if_settled()
+        return new
+
     # ------------------------------------------------------------------ keeping
 
     @property
@@ -609,7 +664,8 @@ class Learner(AskTell[Choice]):
 
     def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
         arm, probability, ask_info, *clock = kept[:4]
-        documents.whole_number(arm, self.n_arms)
+        if not (arm == -1 and type(arm) is int and len(kept) == 5):  # retired since
+            documents.whole_number(arm, self.n_arms)
         if not (type(probability) is type(ask_info) is float and _LEAST <= probability <= 1.0):
             raise ValueError(f"choice {number} has probability {probability!r}")
         # The package's algorithms divide by the ask_info; what a user's may mean is not known.

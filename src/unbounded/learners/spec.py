@@ -190,7 +190,9 @@ class BanditSpec(Spec):
     """
 
     steps = (*Spec.steps, "scale")
-    optional: ClassVar[tuple[str, ...]] = ("distribution_with", "act_with", "update_with")
+    optional: ClassVar[tuple[str, ...]] = (
+        "distribution_with", "act_with", "update_with", "with_arms",
+    )  # fmt: skip
 
     guarantee: str  # the regret bound that is claimed for it, in words
     scale: Callable[..., float]  # scale(params, state) -> float: what it now works with
@@ -208,6 +210,9 @@ class BanditSpec(Spec):
     distribution_with: Callable[..., None] | None = None
     act_with: Callable[..., Any] | None = None
     update_with: Callable[..., Any] | None = None  # None: it takes no side information
+    # with_arms(params, state, new_params, keep) -> State, in Python, after arms came or went: new
+    # arm i was arm keep[i], or is new if that is -1. None: what was learned cannot be kept.
+    with_arms: Callable[..., Any] | None = None
     note_size: Callable[[Any], int] = _mask_note  # of its params
 
     @classmethod

@@ -31,6 +31,7 @@ from unbounded.core.simplex import lazy
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.lazy import ETA_S, FACTOR, FLOOR, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.jit.interpreter import quietly
 from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 24  # measured: benchmarks/many_arms.py
@@ -131,6 +132,30 @@ def _solve(L: Vector, law: Law, picture: Any, table: Any, eta: float, beta: floa
         shannon_mixed(L, eta, beta, law)
     elif not lazy_solve(picture, L.size, eta, beta):
         lazy_anchor(picture, table, eta, beta, L, law.q, law.room)
+
+
+def with_arms(arms: Arms, keep: Vector, eta: float) -> Arms:
+    """Return the arms after some came or went, as in `tsallis_arms`.
+
+    The probabilities of those that are kept keep their ratios; a new one has their mean.
+    """
+    old = keep >= 0
+    fresh = new_arms(keep.size)
+    if eta == 0.0 or keep.size == 1:
+        return fresh
+    L = arms.L if arms.table is None else arms.table[LOSS::RECORD]
+    kept = L[keep[old].astype(np.int64)]
+    kept = kept - kept.min()
+    mean = sum(math.exp(-eta * loss) for loss in kept.tolist()) / kept.size
+    losses = np.empty(keep.size)
+    losses[old] = kept
+    losses[~old] = -math.log(mean) / eta
+    if fresh.table is None:
+        fresh.L[:] = losses
+    else:
+        fresh.table[LOSS::RECORD] = losses
+    quietly(solve)(fresh, eta, 0.0)
+    return fresh
 
 
 ENVELOPE = 1.5

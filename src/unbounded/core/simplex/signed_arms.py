@@ -22,6 +22,7 @@ from unbounded.core.simplex import ftrl, lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.core.simplex.signed_picture import NEAR, near_gap
+from unbounded.jit.interpreter import quietly
 from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 128  # measured: benchmarks/many_arms.py
@@ -309,6 +310,27 @@ def cubes(arms: Arms, asleep: Vector) -> float:
             r = root(arms, i)
             total += r * r * r
     return total
+
+
+def with_arms(arms: Arms, keep: Vector, beta: float) -> Arms:
+    """Return the arms after some came or went, as in `tsallis_arms`, with the same S."""
+    old, S = keep >= 0, arms.S
+    fresh = new_arms(keep.size)
+    if S == 0.0 or keep.size == 1:
+        return fresh
+    kept = arms.M[keep[old].astype(np.int64)]
+    kept = kept - kept.min()
+    m = kept.size
+    some = quietly(solve)(new_arms(m)._replace(M=kept.copy()), S, 0.0)
+    q = np.empty(m)
+    quietly(fill)(some, q)
+    best = int(q.argmax())
+    x = kept[best] - 2.0 * S / math.sqrt(q[best])
+    fresh.M[old] = kept
+    fresh.M[~old] = x + (2.0 * S) * np.sqrt(np.arange(m + 1.0, keep.size + 1.0))
+    fresh.M[:] -= fresh.M.min()
+    solved: Arms = quietly(solve)(fresh, S, beta)
+    return solved
 
 
 @kernel

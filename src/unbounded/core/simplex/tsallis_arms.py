@@ -23,6 +23,7 @@ rounding errors might be seen. docs/theory/many-arms.md derives it and bounds ho
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from unbounded.core.simplex import ftrl, lazy
 from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.lazy import ETA_S, FACTOR, FLOOR, LOSS, MOMENTS, RECORD, WEIGHT
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.jit.interpreter import interpreted, quietly
 from unbounded.jit.kernel import kernel, subroutine
 
 MANY_ARMS = 64  # measured: benchmarks/many_arms.py
@@ -137,6 +139,37 @@ def _solve(
     if not fresh:
         found = lazy_anchor(picture, table, eta, beta, anchor, L, law.q, law.room)
     return found
+
+
+def with_arms(arms: Arms, keep: Vector, eta: float, *, growing: bool = True) -> Arms:
+    """Return the arms after some came or went: new arm i was arm keep[i], or is new if that is -1.
+
+    Estimates less the least one are kept. New arms begin where their probabilities are about
+    1 / (m + 1), 1 / (m + 2), ..., m the number of arms that are kept (docs/theory/sleeping.md). An
+    ``eta`` of 0 means that nothing was learned yet.
+    """
+    old = keep >= 0
+    fresh = new_arms(keep.size, growing=growing)
+    if eta == 0.0 or keep.size == 1:
+        return fresh
+    L = arms.L if arms.table is None else arms.table[LOSS::RECORD]
+    kept = L[keep[old].astype(np.int64)]
+    kept = kept - kept.min()
+    m = kept.size
+    law = new_law(m)
+    anchor = interpreted(ftrl.tsallis_cold)(kept, eta)
+    interpreted(ftrl.tsallis_mixed)(kept, eta, anchor, 0.0, law)
+    best = int(law.q.argmax())
+    x = kept[best] - 2.0 / (eta * math.sqrt(law.q[best]))
+    losses = np.empty(keep.size)
+    losses[old] = kept
+    losses[~old] = x + (2.0 / eta) * np.sqrt(np.arange(m + 1.0, keep.size + 1.0))
+    if fresh.table is None:
+        fresh.L[:] = losses
+    else:
+        fresh.table[LOSS::RECORD] = losses
+    solved: Arms = quietly(solve)(fresh, eta, 0.0)
+    return solved
 
 
 REACH = 0.2  # the series then leaves out 5e-16 of the sum
