@@ -9,7 +9,11 @@ from bandit_examples import EXAMPLES
 from unbounded import SCB, AdaINF, CostSCB, CostSCBIX
 
 KEEPING = ["AdaINF", "CostSCB", "CostSCBIX"]
-ALL = [one for one in EXAMPLES if one.values[0].spec.name in KEEPING]
+ALL = [
+    one
+    for one in EXAMPLES
+    if one.values[0].spec.name in KEEPING and one.values[0].settings.get("half_life") != "auto"
+]
 
 
 def taught(learner, rounds=300, means=None, seed=1, scale=1.0):
