@@ -1,10 +1,11 @@
 """Mean wait on service days: incidents, an outage, and time-outs whose losses are delayed.
 
-    python benchmarks/service_day.py            # prints the tables
-    python benchmarks/service_day.py --write    # docs/results/tables/service-day-1.csv, -2.csv
+    python benchmarks/service_day.py                # plays what is missing, then writes the tables
+    python benchmarks/service_day.py --write-only   # docs/results/tables/service-day-1.csv, -2.csv
 
 The first table is one day of 20,000 requests to six services (`ServiceDay`, and its best service is
-absent from 16,000 to 18,000); the second 40 random days, which nothing was tuned on. Replicates are
+absent from 16,000 to 18,000); the second has random days, which nothing was tuned on. Each line of
+docs/results/data/service_day.csv is one policy on one day. Replicates are
 paired: in each, all policies meet the same waits. A time-out is observed 17 requests later. All
 policies choose among the services present; two rows show learners without masks, whose choice of an
 absent service is forgotten, and who are asked again. Waits are in ms.
@@ -13,18 +14,23 @@ absent service is forgotten, and who are asked again. Waits are in ms.
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from result_tables import write_tables
 
-from unbounded import AdaINF, CostSCB, Learner, ScaleWarning, recommend, settings
+from unbounded import AdaINF, CostSCB, Learner, ScaleWarning, settings
 
 ROUNDS, DELAY, SIGMA, SEEDS, DAYS = 20_000, 17, 0.35, 20, 40
+FIRST_DAY = 7000  # the seed of the first random day
+ORACLE, RANDOM = "oracle", "random choice"
+DATA = Path(__file__).resolve().parents[1] / "docs" / "results" / "data" / "service_day.csv"
 
 
 class Day(NamedTuple):
@@ -206,12 +212,11 @@ TUNED = {  # given a cut in ms, which is its range; the best of the eight is cho
     for width in (0.0003, 0.003)
 }
 LEARNERS: dict[str, Policy] = {
-    "recommend(lower=0, changing=True)": ours(recommend(lower=0.0, changing=True).learner),
     "CostSCB()": ours(CostSCB),
     **{f"CostSCB(half_life={h})": ours(CostSCB, half_life=h) for h in (300, 1000, 3000)},
     **{
         f"CostSCB(half_life={h}, cap={cap})": ours(CostSCB, half_life=h, cap=float(cap))
-        for h, cap in ((300, 100), (1000, 10), (1000, 30), (1000, 100), (1000, 300), (3000, 100))
+        for h, cap in ((1000, 30), (1000, 100), (1000, 300), (3000, 100))
     },
     'CostSCB(half_life=1000, outliers="sqrt")': ours(CostSCB, half_life=1000, outliers="sqrt"),
     "AdaINF()": ours(AdaINF),
@@ -277,6 +282,65 @@ def seen(arms: np.ndarray, day: Day, waits: np.ndarray) -> Seen:
     return Seen(waits[t, arms].mean(), means[t, arms].mean(), best.mean(), recovery)
 
 
+def days(kind: str) -> Iterator[tuple[int, Day, int]]:
+    """Yield numbers of the days, the days, and the seeds of their waits."""
+    if kind == "one":
+        for seed in range(SEEDS):
+            yield seed, service_day(), seed
+    else:
+        for i in range(DAYS):
+            yield i, random_day(FIRST_DAY + i), i
+
+
+def play_days(kind: str, part: int, parts: int) -> None:
+    """Play what is missing; every ``parts``-th day."""
+    played = load(kind)
+    for i, day, seed in days(kind):
+        if i % parts != part:
+            continue
+        waits, n, means = day.waits(seed), day.medians.shape[1], day.means
+        policies = POLICIES if kind == "one" else LEARNERS | RIVALS
+        arms = {ORACLE: lambda: means.argmin(axis=1)} | {  # noqa: B023
+            name: lambda make=make: play(make(n, seed), day, waits)  # noqa: B023
+            for name, make in policies.items()
+        }
+        for name, choose in arms.items():
+            if (i, name) not in played:
+                append(kind, i, name, seen(choose(), day, waits))
+        if kind == "random" and (i, RANDOM) not in played:
+            mean = np.mean(means, axis=1, where=day.present).mean()
+            append(kind, i, RANDOM, Seen(math.nan, float(mean), math.nan, math.nan))
+
+
+def load(kind: str) -> dict[tuple[int, str], Seen]:
+    if not DATA.exists():
+        return {}
+    with DATA.open(newline="") as file:
+        return {
+            (int(row["day"]), row["policy"]): Seen(*(float(row[x]) for x in Seen._fields))
+            for row in csv.DictReader(file)
+            if row["kind"] == kind
+        }
+
+
+def append(kind: str, day: int, policy: str, found: Seen) -> None:
+    new = not DATA.exists()
+    with DATA.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow(["kind", "day", "policy", *Seen._fields])
+        writer.writerow([kind, day, policy, *(f"{x:.5g}" for x in found)])
+
+
+def by_policy(kind: str) -> dict[str, list[Seen]]:
+    """Return what was seen of each policy, on the days that all of them have played."""
+    played = load(kind)
+    names = list(dict.fromkeys(name for _, name in played))
+    numbers = sorted({i for i, _ in played})
+    complete = [i for i in numbers if all((i, name) in played for name in names)]
+    return {name: [played[i, name] for i in complete] for name in names}
+
+
 def around(values: Sequence[float], digits: int = 0) -> str:
     """Mean and half a 95% confidence interval."""
     found = np.array([x for x in values if not math.isnan(x)])
@@ -285,16 +349,11 @@ def around(values: Sequence[float], digits: int = 0) -> str:
 
 
 def one_day() -> list[str]:
-    day = service_day()
-    rows: dict[str, list[Seen]] = {name: [] for name in ("oracle", *POLICIES)}
-    for seed in range(SEEDS):
-        waits = day.waits(seed)
-        rows["oracle"].append(seen(day.means.argmin(axis=1), day, waits))
-        for name, make in POLICIES.items():
-            rows[name].append(seen(play(make(6, seed), day, waits), day, waits))
+    rows = by_policy("one")
+    if not rows:
+        return []
     tuned = min(TUNED, key=lambda name: np.mean([x.expected for x in rows[name]]))
-    print("best of the eight tuned:", tuned)
-    lines = ["# One service day, 20 replicates", "",
+    lines = [f"# One service day, {len(rows[tuned])} replicates", "",
              "| policy | mean wait | expected wait | share of the best, % | after recovery, % "
              "| expected wait above the best tuned, % |", "|---|---|---|---|---|---|"]  # fmt: skip
     for name, found in rows.items():
@@ -310,42 +369,46 @@ def one_day() -> list[str]:
     return lines
 
 
-def many_days(days: int, first: int) -> list[str]:
+def many_days() -> list[str]:
     """Expected wait above that of the best service, in percent of random choice's."""
-    rows: dict[str, list[float]] = {name: [] for name in POLICIES}
-    for i in range(days):
-        day = random_day(first + i)
-        means, waits, n = day.means, day.waits(i), day.medians.shape[1]
-        least, t = means.min(axis=1), np.arange(ROUNDS)
-        mean_of_all = np.mean(means, axis=1, where=day.present)
-        unit = (mean_of_all - least).mean() / 100.0
-        for name, make in POLICIES.items():
-            arms = play(make(n, i), day, waits)
-            rows[name].append(float((means[t, arms] - least).mean() / unit))
-    best = np.min([rows[name] for name in TUNED], axis=0)
-    lines = ["", f"# {days} random days", "",
-             "| policy | mean | 90% quantile | worst | mean above the best tuned of the day |",
+    rows = by_policy("random")
+    if not rows:
+        return []
+    oracle, chance = (np.array([x.expected for x in rows.pop(name)]) for name in (ORACLE, RANDOM))
+    shares = {
+        name: 100.0 * (np.array([x.expected for x in found]) - oracle) / (chance - oracle)
+        for name, found in rows.items()
+    }
+    best = np.min([shares[name] for name in TUNED], axis=0)
+    shares["discounted UCB, best of the eight on each day"] = best
+    lines = ["", f"# {oracle.size} random days", "",
+             "| policy | mean | 90% quantile | worst | mean above the best of the eight |",
              "|---|---|---|---|---|"]  # fmt: skip
-    for name, shares in {**rows, "discounted UCB, best of the eight on each day": best}.items():
+    for name, share in shares.items():
         lines.append(
-            f"| {name} | {around(shares, 1)} | {np.quantile(shares, 0.9):.0f} | "
-            f"{max(shares):.0f} | {np.mean(np.array(shares) - best):.1f} |"
+            f"| {name} | {around(share, 1)} | {np.quantile(share, 0.9):.0f} | "
+            f"{share.max():.0f} | {around(share - best, 1)} |"
         )
     return lines
 
 
+def page() -> str:
+    return "\n".join(one_day() + many_days())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--days", type=int, default=DAYS)
-    parser.add_argument("--first", type=int, default=7_000, help="seed of the first random day")
+    parser.add_argument("--write-only", action="store_true", help="play nothing")
+    parser.add_argument("--kind", choices=("one", "random"))
+    parser.add_argument("--part", type=int, default=0, help="of the days, with --parts")
+    parser.add_argument("--parts", type=int, default=1)
     given = parser.parse_args()
     settings.jit = "always"
     warnings.simplefilter("ignore", ScaleWarning)
-    text = "\n".join(one_day() + many_days(given.days, given.first))
-    print(text)
-    if given.write:
-        write_tables("service-day", text)
+    if not given.write_only:
+        for kind in ("one", "random") if given.kind is None else (given.kind,):
+            play_days(kind, given.part, given.parts)
+    write_tables("service-day", page())
 
 
 if __name__ == "__main__":
