@@ -194,17 +194,18 @@ def percent(values: np.ndarray, uniform: np.ndarray) -> tuple[float, float]:
 
 def catalogue(played: dict[Cell, np.ndarray], n: int, T: int) -> list[str]:
     """One row per learner, and the best of several settings, chosen afterwards."""
-    columns = [name for name in CHANGES if (n, T, name, "Uniform()") in played]
+    columns = list(CHANGES)
     lines = ["| learner | " + " | ".join(columns) + " | worst |", "|---" * (len(columns) + 2) + "|"]
     best: dict[str, dict[str, float]] = {who: {} for who in TUNED}
     for case in CASES[:-1]:
         cells, shares = [], []
         for name in columns:
             values = played.get((n, T, name, name_of(case)))
-            if values is None:
+            uniform = played.get((n, T, name, "Uniform()"))
+            if values is None or uniform is None:
                 cells.append("")
                 continue
-            share, error = percent(values, played[n, T, name, "Uniform()"])
+            share, error = percent(values, uniform)
             cells.append(f"{three(share)} ± {error:.1g}")
             shares.append((share, name))
             if case[0] in best and case[1] and "cap" not in case[1] and "outliers" not in case[1]:

@@ -49,8 +49,22 @@ def cost_rl_table():
     return program.page(program.cells_of(program.load()))
 
 
+def changing():
+    import changing as program
+
+    return program.page(program.load())
+
+
+def service_day():
+    import service_day as program
+
+    return program.page()
+
+
 @pytest.mark.parametrize(
-    "page", [catalogue, signed, scb_rl_table, scb_rl_large, cost_rl_table], ids=lambda p: p.__name__
+    "page",
+    [catalogue, changing, service_day, signed, scb_rl_table, scb_rl_large, cost_rl_table],
+    ids=lambda p: p.__name__,
 )
 def test_tables_are_what_the_data_say(page, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
