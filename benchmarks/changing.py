@@ -50,6 +50,7 @@ CASES: list[Case] = [
     *((who, {"half_life": h}) for who in FORGETTING for h in ("rule", "T/S")),
     ("CostSCB", {"half_life": 1000, "cap": 100.0}),
     ("CostSCB", {"half_life": 1000, "outliers": "sqrt"}),
+    ("AdaINF", {"half_life": 1000, "robust": False}),
     ("CostSCBIX", {"half_life": 1000}),
     ("RestartingCostSCB", {"every": 3000}),
     ("RestartingCostSCB", {"detect": "page-hinkley"}),
@@ -208,12 +209,14 @@ def catalogue(played: dict[Cell, np.ndarray], n: int, T: int) -> list[str]:
             share, error = percent(values, uniform)
             cells.append(f"{three(share)} ± {error:.1g}")
             shares.append((share, name))
-            if case[0] in best and case[1] and "cap" not in case[1] and "outliers" not in case[1]:
+            if case[0] in best and case[1] and not {"cap", "outliers", "robust"} & set(case[1]):
                 best[case[0]][name] = min(share, best[case[0]].get(name, math.inf))
         if shares:
             share, name = max(shares)
             lines.append(f"| {name_of(case)} | {' | '.join(cells)} | {three(share)}: {name} |")
     for who, shares in best.items():
+        if not shares:
+            continue
         row = [three(shares[name]) if name in shares else "" for name in columns]
         lines.append(f"| {who}, best setting of each column | {' | '.join(row)} | |")
     return lines
