@@ -180,7 +180,7 @@ def test_it_pays_nearly_what_the_best_split_pays(case):
     assert least + ours < 1.15 * (least + best)
     assert ours < most * best
     assert worst > most * best
-    if case != "the same everywhere":
+    if case.startswith("by "):  # elsewhere even the worst split pays little more in all
         assert least + worst > 1.15 * (least + best)
 
 
