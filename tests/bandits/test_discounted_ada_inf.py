@@ -50,6 +50,7 @@ def percent(name: str, gap: float, half_life: int | None) -> float:
 def test_a_changing_best_arm_is_followed():
     assert percent("5 changes", 0.2, 1000) < 25.0
     assert percent("5 changes", 0.2, None) > 40.0  # the control
+    assert percent("5 changes", 0.2, T // 5) > 30.0  # all of the time between changes is too long
 
 
 def test_a_drifting_offset_needs_a_fast_center(monkeypatch):
