@@ -62,6 +62,16 @@ def test_many_handles_play_as_one_learner_in_one_process(path):
         assert handle.verify() == 300
 
 
+def test_what_a_handle_has_learned_is_not_read_again(path):
+    arms = made(path)
+    arms.tell(arms.ask().id, loss=1.0)
+    replica = arms._session._replica
+    assert replica is not None
+    arms.tell(arms.ask().id, loss=1.0)
+    assert arms._session._replica is replica
+    arms.close()
+
+
 def test_a_file_that_is_closed_goes_on_where_it_was(path):
     alone = SCB(n_arms=3, profile="paper", seed=0)
     for i in range(1200):  # across a snapshot, closed and not closed

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 pytest.importorskip("polars")
 
+import polars as pl
 from scipy.stats import t as student
 
 import report_helpers as helpers
 from report_helpers import CLOSE
 from unbounded import experiments
 from unbounded.report import contents
-from unbounded.report.comparisons import _differ, answer, ranking
+from unbounded.report.comparisons import _differ, _ranked, answer, ranking
 from unbounded.report.data import prepared
 from unbounded.report.model import Series
 
@@ -47,6 +49,24 @@ def test_ranking(found):
             means += series["mean"]
         assert means == sorted(means)
         assert len(means) == 4
+
+
+def test_learners_are_ranked_where_all_of_them_have_played():
+    """Only one of them met the adversary against whom its regret is largest."""
+
+    class Data:
+        case = ("adversary",)
+        names: ClassVar = {"adversary": {0: "all", 1: "one"}}
+
+        def keys(self, case: object) -> dict[str, str]:
+            return {}
+
+    played = [(0, 0, 1.0), (0, 0, 1.2), (1, 0, 2.0), (1, 0, 2.2), (0, 1, 9.0), (0, 1, 9.2)]
+    rows = pl.DataFrame(played, schema=["learner", "adversary", "value"], orient="row")
+    panel = _ranked(Data(), {}, rows)
+    assert [series.learner for series in panel.series] == [0, 1]
+    assert list(panel.columns) == ["all", "all"]
+    assert panel.series[0].mean == [pytest.approx(1.1)]
 
 
 def test_the_sentence_says_what_the_ranking_shows(reported, found):
