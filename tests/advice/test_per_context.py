@@ -12,7 +12,10 @@ from slow import per_context as slow
 from unbounded import SCB, SCBIX, AdaINF, CostSCB, CostSCBIX, Exp3, PerContext
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import contexts
+try:
+    import contexts
+finally:
+    del sys.path[0]  # `durable` is a package of tests, and a benchmark
 
 pytestmark = pytest.mark.filterwarnings("ignore::unbounded.ScaleWarning")
 FACTORS = ["region", "tier"]
