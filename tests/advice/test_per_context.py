@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,37 @@ def test_any_finite_loss_is_legal():
         learner.tell(learner.ask(i % 2), loss)
     assert np.isfinite(learner.probabilities(0)).all()
     assert sum(learner.weights().values()) == pytest.approx(1.0)
+
+
+def test_a_quiet_service_is_asked_on_after_hundreds_of_half_lives():
+    learner = PerContext(AdaINF(1, half_life=1), FACTORS, seed=0)
+    for t in range(2500):  # C^2 underflows after 540 half-lives, C after 1,100
+        context = {"region": "eu", "tier": t % 2}
+        learner.tell(learner.ask(context), float(t == 3))
+    assert sum(learner.weights().values()) == pytest.approx(1.0)
+    assert PerContext.load(learner.save()).weights() == learner.weights()
+
+
+def test_the_mean_of_the_largest_losses_of_both_signs_is_finite():
+    learner = PerContext(AdaINF(1, half_life=1), FACTORS, seed=0)
+    for t in range(20):
+        learner.tell(learner.ask({"region": "eu", "tier": t % 2}), [1.7e308, -1.7e308][t % 2])
+    assert sum(learner.weights().values()) == pytest.approx(1.0)
+
+
+def test_a_warning_comes_once_and_after_every_learner_has_learned():
+    learner = PerContext(CostSCB(2), FACTORS, seed=0)
+    with pytest.warns(UserWarning, match="-1") as heard:
+        for tier in range(4):
+            learner.tell(learner.ask({"region": "eu", "tier": tier}), -1.0)
+    assert len(heard) == 1
+    learner = PerContext(CostSCB(2), FACTORS, seed=0)
+    choice = learner.ask({"region": "eu", "tier": 0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning):
+            learner.tell(choice, -1.0)
+    assert (learner.rounds, learner.outstanding) == (1, [])
 
 
 def test_masks_are_kept_by_every_split():

@@ -36,12 +36,13 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.bandit import Choice, Learner
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.spec import SideAsk
-from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_loss, shown
+from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_loss, shown, warn
 
 _ANY_PROBABILITY = (AdaINF, CostSCB, CostSCBIX, SCB, SCBIX)  # divide by what the ask remembers
 _MOST_FACTORS = 4  # of which all subsets are tried
 _RATE = 2.0  # c
 _EXPLORED = 1.0  # times 1 / sqrt(t): the share of the weights that does not follow the losses
+_LEAST_UNIT = -1100
 _KINDS = (str, int, float, bool, type(None))
 
 
@@ -52,7 +53,7 @@ class Mixture:
         self.L = [0.0] * splits
         self.kinds = np.zeros(splits)  # that were seen
         self.Z = 0.0  # the sum of squares
-        self.C = 0.0  # the largest |l - B|: below 1
+        self.C = 0.0  # the largest |l - B|: in [0.5, 1), or 0
         self.e = 0
         self.B = 0.0  # the mean loss, in the unit of the losses
         self.N = 0.0  # rounds, weighted
@@ -81,20 +82,28 @@ class Mixture:
     def learn(self, loss: float, columns: Vector, w: Vector, q_k: float) -> None:
         """Learn from a loss; ``columns`` are the p_{s,k}, ``w`` and ``q_k`` those of the ask."""
         self.N = self.N * self._decay + 1.0
-        B = self.B + (loss / self.N - self.B / self.N)
-        mantissa, exponent = math.frexp(0.5 * loss - 0.5 * B)
+        half = (0.5 * loss - 0.5 * self.B) / self.N  # loss - B may overflow
+        self.B = self.B + half + half
+        mantissa, exponent = math.frexp(0.5 * loss - 0.5 * self.B)
         if mantissa != 0.0 and (self.C == 0.0 or exponent + 1 > self.e):
-            shift = self.e - exponent - 1 if self.C > 0.0 else 0
-            self.e = exponent + 1
-            self.L = [math.ldexp(L, shift) for L in self.L]
-            self.Z, self.C = math.ldexp(self.Z, 2 * shift), math.ldexp(self.C, shift)
-        self.B = B
-        distance = 2.0 * math.ldexp(0.5 * loss - 0.5 * B, -self.e)
+            self._rescale(exponent + 1)
+        distance = 2.0 * math.ldexp(0.5 * loss - 0.5 * self.B, -self.e)
         y = columns * (distance / q_k)
         self.L = [L * self._decay + float(one) for L, one in zip(self.L, y, strict=True)]
         squares = float((w * np.sqrt(w) * (y - distance) ** 2).sum())
         self.Z = self.Z * self._decay * self._decay + squares
         self.C = max(self.C * self._decay, abs(distance))
+        fall = math.frexp(self.C)[1]
+        if fall < 0:  # it forgets
+            self._rescale(self.e + fall)
+
+    def _rescale(self, e: int) -> None:
+        """Make 2^e the unit; below the smallest loss all is forgotten."""
+        if self.C == 0.0 or e < _LEAST_UNIT:
+            self.L, self.Z, self.C = [0.0] * len(self.L), 0.0, 0.0
+        self.L = [math.ldexp(L, self.e - e) for L in self.L]
+        self.C, self.Z = math.ldexp(self.C, self.e - e), math.ldexp(self.Z, 2 * (self.e - e))
+        self.e = max(e, _LEAST_UNIT)
 
     def kept(self) -> list[Any]:
         """Return what it knows, as JSON."""
@@ -108,8 +117,10 @@ class Mixture:
             type(one) is float and math.isfinite(one) for one in numbers
         ):
             raise ValueError("there are no such weights")
-        if type(e) is not int or abs(e) > 1100 or min(Z, C, N) < 0.0 or C > 1.0:
+        if type(e) is not int or abs(e) > -_LEAST_UNIT or min(Z, N) < 0.0:
             raise ValueError("there are no such weights")
+        if not (C == 0.0 or 0.5 <= C < 1.0):
+            raise ValueError("there is no such unit")
         self.L, self.Z, self.C, self.e, self.B, self.N = L, Z, C, e, B, N
 
 
@@ -180,6 +191,8 @@ class PerContext:
         self._asked = 0
         self._identity = secrets.token_hex(8)
         self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
+        self._heard: list[tuple[str, type[Warning]]] = []  # warnings of learners
+        self._said: set[type[Warning]] = set()
         self._lock = threading.RLock()
 
     # ------------------------------------------------------------------ playing
@@ -237,6 +250,11 @@ class PerContext:
                 cell.tell(cell.outstanding[ticket], value)
             self._mixture.learn(value, columns, w, q_k)
             del self._records[number]
+            heard, self._heard[:] = self._heard[:], []
+        for text, category in heard:  # when all have learned: a warning may be an error
+            if category not in self._said:
+                self._said.add(category)
+                warn(text, category)
 
     def forget(self, choice: Choice) -> None:
         """Drop a choice whose loss will never come; nothing is learned from it."""
@@ -278,6 +296,7 @@ class PerContext:
             template = self._template
             seed = int(self._rng.integers(2**63))
             cell = self._cells[split, kind] = type(template)(**template.settings, seed=seed)
+            cell._heard = self._heard
             self._mixture.kinds[split] += 1.0
         return cell
 
@@ -367,6 +386,7 @@ class PerContext:
             fits = cell.settings == template.settings and 0 <= split < len(found.splits)
             if not fits or len(kind) != len(found.splits[split]):
                 raise ValueError("it has another learner among its own")
+            cell._heard = found._heard
             found._cells[split, tuple(kind)] = cell
             found._mixture.kinds[split] += 1.0
         found._mixture.restore(fields["mixture"])
