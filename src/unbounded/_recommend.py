@@ -190,7 +190,9 @@ def recommend(
     if len(known) + (range is not None) > 1:
         raise ValueError("lower, best_reward and range say the same in three ways: give one")
     if reward and lower is not None:
-        raise ValueError(f"lower={lower!r} is of losses: for rewards say best_reward={-lower!r}")
+        raise ValueError(
+            f"lower={lower!r} is of losses: for rewards say best_reward={0.0 - lower!r}"
+        )
     least: dict[str, float] = {}
     if range is not None:
         range = checked_range("range", range)

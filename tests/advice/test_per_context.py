@@ -102,10 +102,11 @@ def test_the_mean_of_the_largest_losses_of_both_signs_is_finite():
 
 def test_a_warning_comes_once_and_after_every_learner_has_learned():
     learner = PerContext(CostSCB(2), FACTORS, seed=0)
-    with pytest.warns(UserWarning, match="-1") as heard:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
         for tier in range(4):
             learner.tell(learner.ask({"region": "eu", "tier": tier}), -1.0)
-    assert len(heard) == 1
+    assert ["-1" in str(one.message) for one in heard] == [True]
     learner = PerContext(CostSCB(2), FACTORS, seed=0)
     choice = learner.ask({"region": "eu", "tier": 0})
     with warnings.catch_warnings():

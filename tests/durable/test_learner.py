@@ -14,6 +14,7 @@ from unbounded import (
     SCB,
     UOBREPS,
     AdaHedge,
+    CostExp4,
     CostSCB,
     IndependentSCB,
     UniformPolicy,
@@ -209,6 +210,9 @@ def test_settings_and_names_must_agree(path):
     ]:
         with pytest.raises(ValueError, match=match):
             Durable(path, learner, arms=arms)
+    with pytest.raises(TypeError, match="CostExp4 needs advice"):
+        Durable(path.with_name("new.db"), CostExp4(3, 2))
+    assert not path.with_name("new.db").exists()
     with pytest.raises(DurableError, match=r"does not have a AdaHedge|it holds a SCB"):
         Durable(path, AdaHedge(n_arms=3))
     assert Durable(path, SCB(n_arms=3, profile="paper", seed=5)).status().arms == ("a", "b", "c")

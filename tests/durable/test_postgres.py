@@ -3,9 +3,11 @@
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -152,6 +154,8 @@ def test_errors_are_sentences_without_secrets(database, name, tmp_path):
     other = CostSCB(2, tune="scale", implicit=0.0, delayed="adaptive")
     with pytest.raises(ValueError, match="staleness=0"):
         Durable(database.url(), other, name=name, staleness=3)
+    with pytest.raises(ValueError, match="name must be"):
+        Durable(database.url(), learner, name="\ud800")
     with pytest.raises(ValueError, match="schema"):  # the server would shorten it
         Durable(database.url(), learner, name=name, schema="x" * 64)
     nowhere = f"postgresql://me:hunter2@/db?host={tmp_path}"
@@ -339,3 +343,72 @@ def test_a_slow_server_is_a_busy_one(database, name):
     with pytest.raises(BusyError), store.errors():
         store.read(lambda: store._query("SELECT pg_sleep(60)"))
     assert store.read(lambda: store.last) == 0
+
+
+def test_an_interrupt_while_it_learns_leaves_nothing_half_learned(database, name, monkeypatch):
+    one, two = (Durable(database.url(), SCB(2, seed=0), name=name, staleness=8) for _ in "ab")
+    choices = [one.ask() for _ in range(3)]
+    two.status()
+
+    def interrupted(*_):  # the learner was told, and where it is in the journal not yet noted
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Replica, "_advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            two.tell(choices[0].id, 1.0)  # it is in the journal
+    assert two.tell(choices[1].id, 2.0)
+    assert one.tell(choices[2].id, 3.0)
+    assert one.status() == two.status()
+    assert one.status().rounds == 3
+    assert two.verify() == 6
+
+
+def test_a_snapshot_that_cannot_be_written_does_not_fail_the_call(database, name, monkeypatch):
+    arms = Durable(database.url(), SCB(2, seed=0), name=name, staleness=8)
+
+    def busy(_):
+        raise BusyError("others are at it")
+
+    monkeypatch.setattr("unbounded.durable.session._EVERY", 2)
+    monkeypatch.setattr(arms._session, "write", busy)
+    assert arms.tell(arms.ask(), 1.0)
+    assert arms.status().rounds == 1
+    with pytest.raises(BusyError):  # the control: what does need a turn
+        arms.expire(timedelta(0))
+
+
+def test_the_isolation_that_a_database_prefers_does_not_matter(database, name):
+    import psycopg
+
+    url = database.url()
+    with psycopg.connect(url, autocommit=True) as connection:
+        change = "ALTER DATABASE postgres {} default_transaction_isolation"
+        connection.execute(change.format("SET") + "='serializable'")
+        try:
+            arms = Durable(url, SCB(2, seed=0), name=name)
+
+            def play(client):
+                return [client.tell(client.ask(), 1.0) for _ in range(15)]
+
+            with ThreadPoolExecutor(4) as pool:
+                plays = pool.map(play, [arms, *(Durable(url, name=name) for _ in range(3))])
+            assert all(map(all, plays))
+        finally:
+            connection.execute(change.format("RESET"))
+
+
+def test_a_process_with_many_open_files_can_use_it(database, name):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 1200:
+        pytest.skip("so many files cannot be opened here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1050)]  # select() ends at 1,024
+    try:
+        arms = Durable(database.url(), SCB(2, seed=0), name=name)
+        assert arms.tell(arms.ask(), 1.0)
+        arms.close()
+    finally:
+        for file in held:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

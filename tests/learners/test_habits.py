@@ -10,7 +10,17 @@ import polars as pl
 import pytest
 
 from slow.formulas import mixed, tsallis
-from unbounded import SCB, SCBRL, AdaHedge, CostSCB, CostSCBIX, EpsilonGreedy, simulate, worlds
+from unbounded import (
+    SCB,
+    SCBRL,
+    AdaHedge,
+    CostExp4,
+    CostSCB,
+    CostSCBIX,
+    EpsilonGreedy,
+    simulate,
+    worlds,
+)
 from unbounded.adversaries import Switch
 from unbounded.learners.seeds import root_of
 
@@ -111,7 +121,8 @@ def test_a_whole_log_is_learned_as_its_rounds_are():
         one_by_one.learn_from(*one)
     table = {"arm": arms, "probability": p, "loss": losses}
     rewards = {"arm": arms, "probability": p, "reward": -losses}
-    for frame in (table, pd.DataFrame(table), pl.DataFrame(table), pl.DataFrame(rewards)):
+    records = pd.DataFrame(table).to_records(index=False)
+    for frame in (records, table, pd.DataFrame(table), pl.DataFrame(table), pl.DataFrame(rewards)):
         learner = SCB(3, seed=0)
         learner.learn_from(frame)
         assert learner.save() == one_by_one.save()
@@ -143,12 +154,15 @@ def test_what_cannot_be_learned_from_is_rejected_before_anything_changes():
         (({**table, "loss": [0.5, math.nan]},), "loss"),
         (({"arm": [0], "p": [1.0], "loss": [1.0]},), "no column 'probability'.* 'p'"),
         (([1, 2],), "frame of polars or pandas"),
+        ((table, 0.5, 1.0), "columns"),
     ):
         with pytest.raises((ValueError, TypeError), match=error):
             learner.learn_from(*given)
         assert learner.save() == before
     with pytest.raises(TypeError, match="all arms"):
         AdaHedge(3).learn_from(0, 0.5, 1.0)
+    with pytest.raises(TypeError, match="advice of each round"):
+        CostExp4(3, 2).learn_from(0, 0.5, 1.0)
     greedy = EpsilonGreedy(3, seed=0)
     greedy.learn_from(1, 0.5, reward=3.0)
     assert greedy.rounds == 1

@@ -144,10 +144,10 @@ def _array_of(advice: Any, context: object, n_experts: int, n_arms: int) -> NDAr
 def _as_array(given: list[Any], n_arms: int) -> NDArray[Any]:
     """Return arms as a vector (-1 for None), and anything else as rows."""
     if all(one is None or _is_arm(one) for one in given):
-        picks = np.array([-1 if one is None else int(one) for one in given], dtype=np.int64)
         for j, one in enumerate(given):
-            if one is not None and not 0 <= picks[j] < n_arms:
+            if one is not None and not 0 <= one < n_arms:
                 raise _no_arm(j, one, n_arms)
+        picks = np.array([-1 if one is None else int(one) for one in given], dtype=np.int64)
         return picks.astype(object) if None in given else picks
     rows = np.zeros((len(given), n_arms))
     for j, one in enumerate(given):
@@ -207,7 +207,8 @@ def _checked_laws(given: NDArray[Any], available: NDArray[np.bool_] | None) -> V
     if given.dtype.kind not in "iuf":
         raise ArgumentTypeError("advice", f"must be probabilities, got an array of {given.dtype}")
     law = np.array(given.T, dtype=np.float64, order="C")
-    total = law.sum(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is no distribution
+        total = law.sum(axis=0)
     legal = (np.abs(total - 1.0) <= _SUM) | (total == 0.0)  # nan is not
     if not (legal.all() and law.min() >= 0.0):
         legal &= law.min(axis=0) >= 0.0

@@ -16,12 +16,12 @@ from unbounded.learners.episodes import Plan
 from unbounded.validation import shown
 
 LONGEST_KEY = 500
-_UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what SQLite cannot keep, or no text can have
+UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what no database can keep, or no text can have
 
 
 def check_key(key: str) -> None:
     """Reject what cannot be the key of a request."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or _UNFIT.search(key):
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or UNFIT.search(key):
         raise ValueError(f"key must be a text of 1 to {LONGEST_KEY} letters, got {shown(key)}")
 
 
@@ -47,6 +47,10 @@ def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> l
         if arms is not None:
             raise TypeError(f"{learner.spec.name} has no arms to name")
         return []
+    if learner.spec.advised:
+        raise TypeError(
+            f"{learner.spec.name} needs advice at every ask, which Durable does not take"
+        )
     names = [str(k) for k in range(learner.n_arms)] if arms is None else distinct(list(arms))
     if len(names) != learner.n_arms:
         raise ValueError(f"arms must name {learner.n_arms} arms, got {len(names)}")
@@ -57,7 +61,7 @@ def distinct(names: list[str]) -> list[str]:
     """Return names of arms, if they can be that."""
     seen: set[str] = set()
     for name in names:
-        if not isinstance(name, str) or not name or _UNFIT.search(name):
+        if not isinstance(name, str) or not name or UNFIT.search(name):
             raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
         if name in seen:
             raise ValueError(f"there are two arms {name!r}: give each a name of its own")

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from unbounded.durable import forks
+from unbounded.durable import checks, forks
 from unbounded.durable.errors import BusyError, DurableError, damaged
 from unbounded.durable.rows import MOST, Row, Snapshot
-from unbounded.validation import ArgumentValueError
+from unbounded.validation import ArgumentValueError, shown
 
 try:
     import psycopg
@@ -118,8 +117,11 @@ class PostgresStore:
         read_only: bool,
     ) -> None:
         for what, text, most in (("name", name, _LONGEST), ("schema", schema, _LONGEST_SCHEMA)):
-            if not isinstance(text, str) or "\0" in text or not 0 < len(text.encode()) <= most:
-                raise ArgumentValueError(what, f"must be a text of 1 to {most} bytes, got {text!r}")
+            fits = isinstance(text, str) and not checks.UNFIT.search(text)
+            if not fits or not 0 < len(text.encode()) <= most:
+                raise ArgumentValueError(
+                    what, f"must be a text of 1 to {most} bytes, got {shown(text)}"
+                )
         self._url, self.name, self._schema = url, name, schema
         self._synchronous, self._timeout = synchronous, timeout
         self.read_only, self.lost = read_only, ""
@@ -237,6 +239,7 @@ class PostgresStore:
             "idle_in_transaction_session_timeout": f"{_IDLE * seconds:.0f}s",
             "synchronous_commit": level,
             "client_encoding": "utf8",
+            "default_transaction_isolation": r"read\ committed",
         }
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         connection = psycopg.connect(
@@ -499,8 +502,8 @@ def _close(connection: psycopg.Connection[Any], process: int) -> None:
 def _answers(connection: psycopg.Connection[Any]) -> bool:
     """Return whether a connection is open, as far as is known here without asking the server."""
     with suppress(psycopg.OperationalError):
-        while not connection.closed and select.select([connection.fileno()], [], [], 0.0)[0]:
-            connection.pgconn.consume_input()  # a last word, then the end of the stream
+        for _ in range(3):  # a last word, then the end of the stream; it does not wait
+            connection.pgconn.consume_input()
         return not connection.closed
     return False
 

@@ -8,6 +8,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from queue import SimpleQueue
@@ -101,19 +102,15 @@ class Session:
         """
         store: Any = self.store
 
-        def caught_up(rows: list[Row] | None) -> Replica:
+        def act() -> tuple[int, Row | None, Replica]:
+            if self._replica is None:
+                self._replica = store.read(self._caught_up)
             replica = self._replica
-            if rows is None or replica is None or not replica.catch_up(store, rows):
+            number, rows = store.add(made(replica), replica.n, staleness)
+            self._replica = None  # until it has learned them all
+            if not replica.catch_up(store, list(rows)) or replica.n < number:
                 replica = store.read(self._caught_up)
             self._replica = replica
-            return replica
-
-        def act() -> tuple[int, Row | None, Replica]:
-            replica = self._replica or caught_up(None)
-            number, rows = store.add(made(replica), replica.n, staleness)
-            replica = caught_up(rows)
-            if replica.n < number:
-                replica = caught_up(None)
             row = next((row for row in rows if row.n == number), None)
             if row is None and number > 0:
                 row = store.rows(number, 1)[0]
@@ -121,7 +118,8 @@ class Session:
 
         number, row, replica = self._turn(act)
         if number > 0 and number % _EVERY == 0:
-            self.write(lambda replica: store.keep("latest", replica.snapshot(versions())))
+            with suppress(DurableError):  # what was added is stored, without a snapshot too
+                self.write(lambda replica: store.keep("latest", replica.snapshot(versions())))
         return number, row, replica
 
     def read(self, work: Callable[[Replica], R]) -> R:

@@ -410,9 +410,13 @@ class Learner(AskTell[Choice]):
         """
         if self.spec.feedback == "full":
             raise TypeError(f"{self.spec.name} learns from the losses of all arms: use tell()")
-        if not isinstance(arm, SupportsIndex):
-            for given in self._logged(arm):
-                self._learn_one(*given)
+        if self.spec.advised:
+            raise TypeError(f"{self.spec.name} learns from the advice of each round: use tell()")
+        if isinstance(arm, np.ndarray) or not isinstance(arm, SupportsIndex):  # a table
+            if any(given is not None for given in (probability, loss, reward)):
+                raise TypeError("a log has its probabilities and losses as columns")
+            for one in self._logged(arm):
+                self._learn_one(*one)
         elif probability is None:
             raise TypeError("learn_from() needs the probability with which the arm was chosen")
         else:
