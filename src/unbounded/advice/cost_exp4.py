@@ -111,7 +111,7 @@ def scale(params: Params, state: State) -> float:
 
 def bound(n: int, N: int, T: int, delta: float, m: int = 1) -> float:
     """Bound realized regret by Theorem X1, iota = ln N, for losses in [lower, lower + 1]; ``n`` is
-    the number of arms, or the largest number of arms that were recommended in one round."""
+    the number of arms, or a number that those recommended in one round are sure not to exceed."""
     log_N, log_2 = math.log(N), math.log(2.0 / delta)
     return 4.0 * math.sqrt(n * T * log_N) + (math.sqrt(n * T / log_N) + 1.0) * log_2 + m
 
