@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from unbounded.validation import shown
 
+LEAST = 2.0**-200  # a probability that is never drawn
+
 
 def columns_of(frame: Any) -> list[str]:
     """Return the names of the columns of a frame, or a TypeError."""
@@ -74,6 +76,8 @@ def propensities(frame: Any) -> NDArray[np.float64]:
     """Return the column of the probabilities with which arms were chosen."""
     check_has(frame, "probability")
     found = numbers(frame, "probability")
-    if not np.all((found > 0.0) & (found <= 1.0)):
-        raise ValueError("column 'probability' must be of numbers in (0, 1], with none missing")
+    if not np.all((found >= LEAST) & (found <= 1.0)):
+        raise ValueError(
+            f"column 'probability' must be of numbers in [{LEAST:g}, 1], with none missing"
+        )
     return found

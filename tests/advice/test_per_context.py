@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from slow import per_context as slow
 from unbounded import SCB, SCBIX, AdaINF, CostSCB, CostSCBIX, Exp3, PerContext
+from unbounded.learners import persistence
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 try:
@@ -156,6 +158,30 @@ def test_a_damaged_file_is_a_value_error():
     for wrong in (text[:-40], text.replace("region", "tier"), "{}", text.replace("AdaINF", "SCB")):
         with pytest.raises(ValueError, match="not a saved PerContext"):
             PerContext.load(wrong)
+
+
+def test_a_forged_file_is_a_value_error():
+    learner = PerContext(AdaINF(2), FACTORS, seed=0)
+    for _ in range(2):
+        learner.ask({"region": "eu", "tier": 0})
+    learner.tell(learner.ask({"region": "eu", "tier": 0}), 1.0)
+    learner.tell(learner.ask({"region": "eu", "tier": 0}), 2.0)
+
+    def loaded(**forged):
+        fields = persistence.read(learner.save(), "PerContext")
+        del fields["format"], fields["version"], fields["algorithm"]
+        return PerContext.load(persistence.written("PerContext", fields | forged))
+
+    fields = json.loads(learner.save())
+    (first, second), (L, Z, C, *rest) = fields["outstanding"], fields["mixture"]
+    assert 0.5 <= C < 1.0
+    assert loaded(outstanding=[first, second], mixture=[L, Z, C, *rest]).weights()  # the control
+    for forged in (
+        {"outstanding": [first, [second[0], *first[1:]]]},  # one ticket for both
+        {"mixture": [L, Z, 1e-300, *rest]},  # C^2 would underflow
+    ):
+        with pytest.raises(ValueError, match="not a saved PerContext"):
+            loaded(**forged)
 
 
 @pytest.mark.parametrize(

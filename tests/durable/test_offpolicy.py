@@ -227,6 +227,7 @@ def test_rounds_whose_loss_is_missing_are_left_out_of_any_frame():
         ({"arm": None}, "no column 'arm'"),
         ({"loss": None}, "no column 'loss'"),
         ({"probability": [0.0, 1.0]}, "probability"),
+        ({"probability": [1e-200, 1.0]}, "probability"),  # the square of a weight overflows
         ({"probability": ["a", "b"]}, "column 'probability' must be of numbers"),
         ({"loss": [math.inf, 1.0]}, "finite"),
         ({"loss": [1.0]}, "one length"),

@@ -63,8 +63,8 @@ class State(NamedTuple):
 def init(params: Params) -> State:
     """Start with C_1 = 0 and equal weights."""
     blocks = discounting.new_blocks(params.lower, params.m)
-    L, room = np.zeros(params.experts), scratch(params.n, params.experts)
-    return State(1, 0, 0, 0, 1.0, FIRST, blocks, 1, L, *room)
+    L, vectors = np.zeros(params.experts), scratch(params.n, params.experts)
+    return State(1, 0, 0, 0, 1.0, FIRST, blocks, 1, L, *vectors)
 
 
 @kernel

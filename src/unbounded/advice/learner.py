@@ -36,7 +36,7 @@ _SUM = 1e-5  # by which a distribution may miss one: some models compute in floa
 
 @kernel
 def draw_mixture(q: Vector, lanes: Vector, word: int) -> tuple[int, float]:
-    """Draw an arm from the mixture ``q``; ``lanes`` is room."""
+    """Draw an arm from the mixture ``q``; ``lanes`` is scratch."""
     law = Law(q, lanes, lanes)
     blend(law, 1.0, 0.0)
     return draw(law, word)
@@ -425,5 +425,5 @@ def plain_rate(rate: Any) -> Callable[..., float]:
 
 
 def scratch(n: int, experts: int) -> tuple[Vector, Vector, Vector]:
-    """Return room for the mixture, for its partial sums, and for a column of advice."""
+    """Return scratch vectors: for the mixture, its partial sums, and a column of advice."""
     return np.zeros(n), np.zeros(LANES), np.zeros(experts)

@@ -388,6 +388,7 @@ class PerContext:
                 raise ValueError("it has another learner among its own")
             cell._heard = found._heard
             found._cells[split, tuple(kind)] = cell
+        for split, _ in found._cells:
             found._mixture.kinds[split] += 1.0
         found._mixture.restore(fields["mixture"])
         found._asked = documents.whole_number(fields["asked"], 2**53)
@@ -403,6 +404,13 @@ class PerContext:
                 raise ValueError(f"choice {number} remembers other weights")
             found._records[number] = (arm, q_k, kinds, tickets, shares[0], shares[1])
             found._inherited[number] = issuer
+        used = [
+            one
+            for _, _, kinds, tickets, _, _ in found._records.values()
+            for one in zip(kinds, tickets, strict=True)
+        ]
+        if len(set(used)) < len(used):
+            raise ValueError("two choices have one ticket")
         return found
 
 

@@ -105,7 +105,7 @@ class Durable(Generic[C]):
     read_only : bool
         Only look: `status`, `log` and the like. The file must exist.
     name : str, optional
-        PostgreSQL: the name of the learner; a database has room for many.
+        PostgreSQL: the name of the learner; a database may have many.
     schema : str
         PostgreSQL: the schema of the tables.
     staleness : int

@@ -2,8 +2,8 @@
 
 A transaction locks the row of its learner, so that calls take turns; what waits for no lock on the
 client's side is `PostgresStore.add`, one statement that the server carries out alone. Tables and
-function are made on first use, in a schema of their own; `GRANTS` in docs/guide/many-hosts.md says
-what a role without the right to make them needs.
+function are made on first use, in a schema of their own; docs/guide/many-hosts.md says which grants
+a role needs that may not make them.
 """
 
 from __future__ import annotations

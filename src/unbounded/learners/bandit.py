@@ -47,7 +47,6 @@ __all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
 
 SETTLED = 1000  # rounds after which the scale of the losses should be known
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
-_LEAST = 2.0**-200  # a probability that is never drawn
 _MOST_ASK_INFO = 2.0**200
 _ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
 
@@ -422,7 +421,7 @@ class Learner(AskTell[Choice]):
         else:
             self._learn_one(
                 self._checked_arm(arm),
-                checked_within("probability", probability, _LEAST, 1.0),
+                checked_within("probability", probability, frames.LEAST, 1.0),
                 self._checked_feedback(loss, reward, None),
             )
 
@@ -430,7 +429,7 @@ class Learner(AskTell[Choice]):
         """Return the rounds of a log, all of them checked."""
         frames.check_has(frame, "arm")
         arms = [self._checked_arm(arm) for arm in frames.labels(frame, "arm")]
-        p = [checked_within("probability", one, _LEAST, 1.0) for one in frames.propensities(frame)]
+        p = frames.propensities(frame).tolist()
         losses = [self._checked("loss", loss) for loss in frames.losses(frame).tolist()]
         if not len(arms) == len(p) == len(losses):
             raise ValueError("the columns of a log must be of one length")
@@ -670,7 +669,9 @@ class Learner(AskTell[Choice]):
         arm, probability, ask_info, *clock = kept[:4]
         if not (arm == -1 and type(arm) is int and len(kept) == 5):  # retired since
             documents.whole_number(arm, self.n_arms)
-        if not (type(probability) is type(ask_info) is float and _LEAST <= probability <= 1.0):
+        if not (
+            type(probability) is type(ask_info) is float and frames.LEAST <= probability <= 1.0
+        ):
             raise ValueError(f"choice {number} has probability {probability!r}")
         # The package's algorithms divide by the ask_info; what a user's may mean is not known.
         ours = self.spec.module.partition(".")[0] == "unbounded"
