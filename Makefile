@@ -47,6 +47,7 @@ dist: .venv/.release  ## a release, tried in a new environment: docs/develop/ind
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python tests/release.py dist
+	PATH=$(BIN):$$PATH $(BIN)/python tests/dependencies.py dist/*.whl
 
 clean:
 	rm -rf .venv out dist
