@@ -93,9 +93,18 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         found = recommend(mdp=True, **known, outliers=outliers, delayed=delayed)
         learner = found.learner(layers=[1, 2], n_actions=2, episodes=100, seed=0)
         assert found.name == ("CostSCBRL" if known else "SCBRL") == type(learner).__name__
-        assert len(found.caveats) == 2 + outliers + delayed + (not known)
+        assert len(found.caveats) == 1 + outliers + delayed + 2 * (not known)
         assert any("PolicyOptimization" in caveat for caveat in found.caveats)
-        assert any("profile='paper'" in caveat for caveat in found.caveats)
+        assert any("profile='paper'" in caveat for caveat in found.caveats) == (not known)
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
+def test_many_states_without_a_lower_bound_are_for_policy_optimization(known: dict) -> None:
+    small, large = (recommend(mdp=True, n_states=n, **known).name for n in (29, 30))
+    assert small == recommend(mdp=True, **known).name
+    assert large == ("CostSCBRL" if known else "PolicyOptimization")
+    with pytest.raises(ValueError, match="n_states"):
+        recommend(n_states=30)
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")

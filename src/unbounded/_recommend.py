@@ -17,8 +17,10 @@ SPOILT = "one outlier sets its scale for ever: clip those that say nothing befor
 COUNTED = "outliers must be their number: add outliers=3, if three are to be expected"
 SLOW = "dozens of states take very many episodes: try PolicyOptimization, which has no theorem"
 UNPROVED = "the theorem is for profile='paper': no regret bound is known for the default"
+WATCHED = "no regret bound is known for it; where losses watch the learner, SCBRL had less regret"
 ONE_BY_ONE = "an episode is told before the next one is asked for"
 FORGET = ("AdaINF", "CostSCB", "CostSCBIX", "CostSCBRL")  # learners with a half_life
+MANY_STATES = 30  # from here on PolicyOptimization had less regret: docs/results/index.md
 MANY_ARMS = 1000  # from here on a round should not touch every arm: docs/theory/many-arms.md
 
 
@@ -116,6 +118,7 @@ def recommend(
     all_losses: bool = False,
     n_arms: int | None = None,
     mdp: bool = False,
+    n_states: int | None = None,
     changing: SupportsIndex | bool = False,
 ) -> Recommendation[Any]:
     """Say which learner to take, and why, from what is known of the losses or rewards.
@@ -145,6 +148,8 @@ def recommend(
         How many arms there are.
     mdp : bool
         Whether choices change a state: an episodic MDP in layers, with unknown transitions.
+    n_states : int, optional
+        With ``mdp``, how many states there are in all layers.
     changing : bool or int
         Whether the best arm, or the scale of the losses, changes: True, or the number of rounds
         between changes (episodes for MDPs), if it is about known.
@@ -201,6 +206,7 @@ def recommend(
     found = _found(
         known, least, range, outliers=outliers, delayed=delayed, n_arms=n_arms, mdp=mdp,
         high_probability=high_probability, all_losses=all_losses, changing=changing,
+        n_states=n_states,
     )  # fmt: skip
     return _in_rewards(found) if reward else found
 
@@ -230,17 +236,23 @@ def _in_rewards(found: Recommendation[Any]) -> Recommendation[Any]:
 def _found(
     known: Mapping[str, float], least: Mapping[str, float], range: tuple[float, float] | None, *,
     outliers: bool, delayed: bool, high_probability: bool, all_losses: bool, n_arms: int | None,
-    mdp: bool, changing: int,
+    mdp: bool, changing: int, n_states: int | None,
 ) -> Recommendation[Any]:  # fmt: skip
     """Return the learner for losses with these bounds, ``least`` in place of a range."""
     many = n_arms is not None and checked_count("n_arms", n_arms) > MANY_ARMS
+    large = n_states is not None and checked_count("n_states", n_states) >= MANY_STATES
+    if n_states is not None and not mdp:
+        raise ValueError("n_states is for mdp=True: leave it out")
     if mdp:
         if n_arms is not None:
             raise ValueError(
                 "mdp=True is for layers of states, where n_arms means nothing: leave it out"
             )
-        chosen = _for_all_losses_of_mdps if all_losses else _for_mdps
-        found = _unsure(chosen(known or least, outliers, delayed), high_probability)
+        if all_losses:
+            found = _for_all_losses_of_mdps(known or least, outliers, delayed)
+        else:
+            found = _for_mdps(known or least, outliers, delayed, large)
+        found = _unsure(found, high_probability)
         return _forgetting(found, changing, None) if changing else found
     if all_losses and not delayed:
         found = _unsure(_for_all_losses(outliers), high_probability)
@@ -302,15 +314,20 @@ def _take(
     return Recommendation(name, dict(settings), why, tuple(one for one in caveats if one))
 
 
-def _for_mdps(known: Mapping[str, float], outliers: bool, delayed: bool) -> Recommendation[Any]:
+def _for_mdps(
+    known: Mapping[str, float], outliers: bool, delayed: bool, large: bool
+) -> Recommendation[Any]:
     state, one_by_one = "choices change a state", delayed and ONE_BY_ONE
     if known:
         least = "a lower bound on the losses is known: no exploration, and any number of episodes"
         counted = outliers and COUNTED
-        return _take("CostSCBRL", known, (state, least), UNPROVED, SLOW, one_by_one, counted)
+        return _take("CostSCBRL", known, (state, least), SLOW, one_by_one, counted)
     explores = "it explores first; say episodes= if their number is known"
     clip = outliers and "clip what says nothing about its state and action before you tell it"
     why = (state, "nothing is known of the losses")
+    if large:
+        less = f"from {MANY_STATES} states on it had less regret than SCBRL where nobody watches"
+        return _take("PolicyOptimization", {}, (*why, less), WATCHED, clip, one_by_one)
     return _take("SCBRL", {}, why, explores, UNPROVED, SLOW, clip, one_by_one)
 
 

@@ -229,7 +229,7 @@ def dynamic_regret(learner, switches, T, seed):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "figures"),
-    [(make, (633, 1425, 420, 223)), (partial(signed, episodes=6000), (717, 1321, 587, 363))],
+    [(make, (491, 1517, 298, 156)), (partial(signed, episodes=6000), (717, 1321, 587, 363))],
     ids=["CostSCBRL", "SCBRL"],
 )
 def test_forgetting_follows_a_best_policy_that_changes(make, figures):

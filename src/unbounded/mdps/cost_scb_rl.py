@@ -12,9 +12,13 @@ where t^ is t, rounded up to three binary digits so that weights change rarely; 
 episodes, if that is given. Weights never decrease and have a floor (erratum E16); boxes are nested
 (E13) and hold for any number of episodes.
 
-In the practical profile, estimates are centered: of min(l, C_h) - c_h, with the mean c_h of what
-the layer's losses were clipped to so far, at most C_h/2; and c_h gamma_h/(q~ + gamma_h) is
-subtracted on all pairs, visited or not.
+In the profile that is played by default, estimates are centered by a control variate that keeps
+them optimistic: with the mean c_h of what the layer's losses were clipped to so far, at most C_h/2,
+
+    L_hat += (min(l, C_h) - share c_h)/(u + gamma_h) on visited pairs,   share = u/(u + gamma_h),
+    L_hat += share c_h (q_low - share gamma_h c_h/C_h)/(u + gamma_h) on all pairs,
+
+where q_low bounds occupancies from below; and q~ is computed again only when it has become too old.
 
 Everything is in units of 2^unit, the largest exponent of a threshold: any finite float64 is a legal
 loss, and a common factor 2^k changes that one number and nothing else.
@@ -33,7 +37,7 @@ import numpy.typing as npt
 from unbounded.core.arrays import Count, Integers, Scratch, Sizes, Vector, require
 from unbounded.core.ceiling import Ceilings, clip_each_above, new_ceilings
 from unbounded.core.discounting import checked_half_life
-from unbounded.core.occupancy.confidence import JIN, Bernstein, told_support
+from unbounded.core.occupancy.confidence import told_support
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver.ftrl import PROGRAM
@@ -44,7 +48,7 @@ from unbounded.mdps import discounted_cost_scb_rl
 from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import ftrl
 from unbounded.mdps.steps.boxes import Boxes, new_boxes
-from unbounded.mdps.steps.costs import Params, estimate, rounded_up, weigh
+from unbounded.mdps.steps.costs import Owed, Params, estimate, new_owed, rounded_up, settle, weigh
 from unbounded.mdps.steps.ftrl import Estimates, Solver, new_estimates, new_solver
 from unbounded.mdps.steps.loss_ranges import as_given, checked_least
 from unbounded.validation import (
@@ -68,6 +72,7 @@ class State(NamedTuple):
     estimates: Estimates
     solver: Solver
     paid: Sizes  # layers: sum of the clipped losses, in units of 2^unit
+    owed: Owed
     rates: Scratch  # layers: C_h/eta_h, of `weigh`
 
     def check(self, params: Params) -> None:
@@ -83,7 +88,7 @@ def init(layers: Layers, params: Params) -> State:
     H, boxes = layers.horizon, new_boxes(layers, params.possible)
     return State(
         1, 0, 0, 0, 1, new_ceilings(params.lower, params.m), boxes, new_estimates(layers),
-        new_solver(layers, boxes), np.zeros(H), np.zeros(H),
+        new_solver(layers, boxes), np.zeros(H), new_owed(layers), np.zeros(H),
     )  # fmt: skip
 
 
@@ -112,9 +117,12 @@ def update(
     due = estimate(lay, params, state, 1.0, float(t - 1), root, states, actions)
     if rose or clock(params, t + 1) != clock(params, t):
         due = True
-    ln_ = params.log_term + math.log(float(t))
     doubled = confidence_set.count_episode(lay, boxes, states, actions)
-    if doubled and confidence_set.renew_visited(lay, boxes, ln_, params.width, states, actions):
+    if due or doubled:
+        settle(lay, params, state, root)  # before the boxes move
+    if doubled and confidence_set.renew_visited(
+        lay, boxes, params.log_term, params.width, states, actions
+    ):
         epoch += 1
         due = True
     if due:
@@ -122,7 +130,7 @@ def update(
         solver = ftrl.solve(lay, boxes, epoch, estimates, solver, program, params.tolerance)
     return State(
         t + 1, state.clipped + clipped, below, solver.solves.solves, epoch, state.ceilings, boxes,
-        estimates, solver, state.paid, state.rates,
+        estimates, solver, state.paid, state.owed, state.rates,
     )  # fmt: skip
 
 
@@ -131,14 +139,14 @@ class Constants(NamedTuple):
 
     rate: float  # of eta
     implicit: float  # of gamma
-    width: float  # of the boxes of Jin et al., constants 2 and 14/3
+    width: float  # of the divergence in the boxes
     skip: float  # how old the policy may get, in losses at uniform occupancy
     center: float  # of estimates, in means of the losses so far
 
 
-PAPER = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # what the theorem is proved for
-PRACTICAL = Constants(0.8, 0.2, 0.4, 0.9, 1.0)
-PROFILES = {"paper": PAPER, "practical": PRACTICAL}
+PAPER = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # Theorem O4: the smallest constant that is proved
+PROVED = Constants(1.0, 0.1, 1.0, 0.6, 1.0)  # Theorem O5: less regret
+PROFILES = {"proved": PROVED, "paper": PAPER}
 
 
 def _chosen(profile: str, **constants: float | None) -> Constants:
@@ -171,18 +179,22 @@ class CostSCBRL(MDPLearner):
     outliers : int, default 0
         How many huge losses of each layer say nothing about their actions: the learner works at the
         scale of the largest loss but these.
-    profile : {"practical", "paper"}
-        Defaults of the next five arguments: what works, or what the theorem is proved for. See
+    profile : {"proved", "paper"}
+        Defaults of the next five arguments. Both have a theorem: ``"proved"`` has less regret,
+        ``"paper"`` solves FTRL in every episode and has the smaller constant. See
         docs/theory/one-sided-mdp.md.
-    rate, implicit, width : float
-        Multiply the learning rate, the implicit exploration and the width of the confidence set.
+    rate, implicit : float
+        Multiply the learning rate and the implicit exploration.
+    width : float
+        Multiplies the divergence from the counts that the confidence set admits. Below 1, it may
+        exclude the transitions too often for the theorems.
     skip : float
         FTRL is solved again when the estimates of some pair since the last solve exceed
         ``skip * |S_h| * n_actions`` times the layer's threshold, or when a threshold, a rate or the
         confidence set changed.
     center : float
-        Estimates are of losses less this times their mean in the layer so far (or half the
-        threshold, if that is less), for less variance; 0: as they are.
+        Estimates use this times the mean loss in the layer so far (or half the threshold, if that
+        is less) as a control variate, for less variance; 0: none.
     half_life : int, optional
         For costs whose best policy changes: the number of episodes after which a loss counts half.
         What was learned of the transitions is not forgotten; they must not change. Shorter than the
@@ -239,7 +251,7 @@ class CostSCBRL(MDPLearner):
         lower: float | Sequence[float] | None = None,
         best_reward: float | Sequence[float] | None = None,
         outliers: SupportsIndex = 0,
-        profile: Literal["practical", "paper"] = "practical",
+        profile: Literal["proved", "paper"] = "proved",
         rate: float | None = None,
         implicit: float | None = None,
         width: float | None = None,
@@ -265,13 +277,13 @@ class CostSCBRL(MDPLearner):
         possible = told_support(shape, support)
         sizes = np.array(within_reach(shape, possible))
         S = int(sizes.sum())
+        triples = float(possible.sum()) if possible.size else float(shape.n_transitions)
         iota = math.log(10.0 * S * A * H / delta)
         eta = np.sqrt(iota / (sizes * A))
         params: Any = Params(
             T=T, m=outliers + 1, kappa=checked_constant("kappa", kappa), skip=constants.skip,
             center=constants.center, tolerance=checked_constant("tolerance", tolerance),
-            width=Bernstein(constants.width * JIN.c1, constants.width * JIN.c2),
-            log_term=math.log(10.0 * S * A / delta),
+            width=constants.width, log_term=math.log(20.0 * triples / (3.0 * delta)),
             lower=least, eta=constants.rate * eta,
             gamma=0.5 * constants.implicit * eta, possible=possible,
         )  # fmt: skip

@@ -50,6 +50,7 @@ class State(NamedTuple):
     estimates: Estimates
     solver: Solver
     paid: Sizes  # layers: weighted sum of the clipped losses, in units of 2^unit
+    owed: costs.Owed
     rates: Scratch  # layers: g C_h/eta_h, of `costs.weigh`
 
     def check(self, params: Params) -> None:
@@ -68,7 +69,8 @@ def init(layers: Layers, params: Params) -> State:
     boxes, ceilings = new_boxes(layers, given.possible), forgetting.new_recent_ceilings
     return State(
         1, 0, 0, 0, 1, forgetting.NEW, ceilings(given.lower, given.m), boxes,
-        new_estimates(layers), new_solver(layers, boxes), np.zeros(H), np.zeros(H),
+        new_estimates(layers), new_solver(layers, boxes), np.zeros(H),
+        costs.new_owed(layers), np.zeros(H),
     )  # fmt: skip
 
 
@@ -98,9 +100,11 @@ def update(
     due = costs.estimate(lay, given, state, memory.g, before, root, states, actions)
     if changed or ended or clock(params, fading.memory) != clock(params, memory):
         due = True
-    ln_ = given.log_term + math.log(float(state.t))
+    costs.settle(lay, given, state, root)  # gamma_h changes with g
     doubled = confidence_set.count_episode(lay, boxes, states, actions)
-    if doubled and confidence_set.renew_visited(lay, boxes, ln_, given.width, states, actions):
+    if doubled and confidence_set.renew_visited(
+        lay, boxes, given.log_term, given.width, states, actions
+    ):
         epoch += 1
         due = True
     if due:  # whenever there are halvings
@@ -108,7 +112,7 @@ def update(
         solver = ftrl.solve(lay, boxes, epoch, estimates, solver, program, given.tolerance)
     return State(
         state.t + 1, state.clipped + clipped, below, solver.solves.solves, epoch, fading, ceilings,
-        boxes, estimates, solver, state.paid, state.rates,
+        boxes, estimates, solver, state.paid, state.owed, state.rates,
     )  # fmt: skip
 
 

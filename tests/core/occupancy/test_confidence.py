@@ -5,6 +5,7 @@ import pytest
 
 from occupancy_facades import ConfidenceSet, check_boxes, known
 from occupancy_reference import boxes_as_arrays
+from slow_cost_scb_rl import kl_end
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import (
     JIN,
@@ -212,10 +213,10 @@ def test_states_within_reach_of_a_support():
     assert within_reach(layers, np.empty(0)) == [2, 2]
 
 
-def test_boxes_of_pairs_that_doubled_are_those_of_rebuild():
+def test_boxes_of_pairs_that_doubled_are_those_of_the_divergence():
     """One pair at a time, when its own visits have doubled; the others keep theirs."""
     layers = Layers([2, 3], n_actions=2)
-    lay, rng = layers.table, np.random.default_rng(3)
+    lay, rng, log_term, width = layers.table, np.random.default_rng(3), 3.0, 0.7
     support = np.ones(layers.n_transitions, bool)
     support[lay[TRIPLE, 1]] = False
     N, made_from = np.zeros((2, layers.n_pairs))
@@ -224,28 +225,32 @@ def test_boxes_of_pairs_that_doubled_are_those_of_rebuild():
         np.zeros(layers.n_transitions),
         first_upper(layers, support),
     )
-    changes = 0
-    for t in range(1, 400):
+    changes = whole = 0
+    for _ in range(400):
         states, actions = rng.integers([2, 3]), rng.integers([2, 2])
         count(lay, states, actions, N, M, made_from)
-        due = np.maximum(1.0, 2.0 * made_from) <= N
-        before, lo_all, hi_all = (lo.copy(), hi.copy()), lo.copy(), hi.copy()
-        rebuild(lay, N, M, np.log(50.0 * t), 0.2, 0.5, True, lo_all, hi_all)
-        changed = narrow(lay, states, actions, N, made_from, M, np.log(50.0 * t), 0.2, 0.5, lo, hi)
+        due, before = np.maximum(1.0, 2.0 * made_from) <= N, (lo.copy(), hi.copy())
+        changed = narrow(lay, states, actions, N, made_from, M, log_term, width, lo, hi)
         assert changed == (np.any(lo != before[0]) or np.any(hi != before[1]))
         changes += changed
-        assert np.all(N[:5] < np.maximum(1.0, 2.0 * made_from[:5]) + (N[:5] == 0))
+        assert np.all(np.maximum(1.0, 2.0 * made_from) + (N == 0) > N)
         for h in range(layers.horizon):
             m = lay[PAIR, h + 1] - lay[PAIR, h]
             for i in range(m):
                 k = slice(lay[TRIPLE, h] + i, lay[TRIPLE, h + 1], m)
-                new = (
-                    (lo_all[k], hi_all[k])
-                    if due[lay[PAIR, h] + i]
-                    else (before[0][k], before[1][k])
-                )
-                assert np.array_equal((lo[k], hi[k]), new)
+                low, high, n = before[0][k], before[1][k], N[lay[PAIR, h] + i]
+                k_th = 1 + np.log2(max(n, 1))
+                level = width * (log_term + np.log(k_th * (k_th + 1))) / max(n, 1)
+                if due[lay[PAIR, h] + i] and level <= 1.0:
+                    ends = np.array([[kl_end(P, level, e) for P in M[k] / n] for e in (0.0, 1.0)])
+                    possible = (high > 0.0) | (M[k] > 0.0)
+                    low, high = np.maximum(ends[0], low), np.minimum(ends[1], high) * possible
+                    high = np.where(possible & (before[1][k] == 0.0), ends[1], high)
+                whole += bool(due[lay[PAIR, h] + i] and level > 1.0)
+                assert lo[k] == pytest.approx(low, abs=1e-12)
+                assert hi[k] == pytest.approx(high, abs=1e-12)
     assert 10 < changes < 60
+    assert whole > 5
 
 
 def test_renewed_boxes_are_those_of_rebuild_or_of_pairs_that_doubled():

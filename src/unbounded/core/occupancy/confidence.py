@@ -14,6 +14,9 @@ A new epoch starts after an episode in which some visited pair has doubled its v
 epoch began; every first visit does. FTRL needs *nested* sets (E13): boxes are intersected with
 the previous ones, and a pair whose intersection is empty falls back to its new box.
 
+`CostSCBRL` has boxes of the KL divergence instead, of ``N kl(P_bar, P) <= level``, each made when
+its own pair has doubled its visits: `narrow`. No probability is spent on other times.
+
 **Support.** Counts alone prove no transition impossible: eps > 0. So hi = 0 means that
 the support is *known*, and it stays in every epoch, unless the transition is seen all the same.
 """
@@ -155,23 +158,30 @@ def renew(
 @subroutine
 def narrow(
     lay: Integers, states: Integers, actions: Integers, N: Vector, N_before: Vector, M: Vector,
-    ln_: float, c1: float, c2: float, lo: Vector, hi: Vector,
+    log_term: float, width: float, lo: Vector, hi: Vector,
 ) -> bool:  # fmt: skip
     """Rebuild the boxes, nested, of visited pairs that have doubled; return whether any changed.
 
+    These are the boxes of the KL divergence: ``N kl(P_bar, P) <= width (log_term + ln(k (k + 1)))``
+    after N = 2^(k - 1) visits of a pair; whole simplices while the right side exceeds N.
     ``N_before`` has the visits that each pair's own box was made from.
     """
     changed = False
     i = 0
-    for h in range(horizon(lay)):
+    for h in range(horizon(lay) + 1):
         p = lay[PAIR, h] + i
         if N[p] >= max(1.0, 2.0 * N_before[p]):
             N_before[p] = N[p]
-            m = lay[SIZE, h] * lay[ACTIONS, h]
-            n = lay[SIZE, h + 1]
-            if _rebuild_pair(m, n, lay[TRIPLE, h] + i, N[p], M, ln_, c1, c2, True, lo, hi):
-                changed = True
-        i = states[h] * lay[ACTIONS, h + 1] + actions[h]
+            k = float(math.frexp(N[p])[1])
+            ln_ = log_term + math.log(k * (k + 1.0))
+            if h < horizon(lay) and N[p] >= width * ln_:
+                m = lay[SIZE, h] * lay[ACTIONS, h]
+                n = lay[SIZE, h + 1]
+                first = lay[TRIPLE, h] + i
+                if _rebuild_pair(m, n, first, N[p], M, ln_, 0.0, width, True, lo, hi):
+                    changed = True
+        if h < horizon(lay):
+            i = states[h] * lay[ACTIONS, h + 1] + actions[h]
     return changed
 
 
@@ -221,9 +231,31 @@ def _interval(
     if N <= 0.0:
         return 0.0, 1.0
     P_bar = M / N
+    if c1 == 0.0:
+        level = c2 * ln_ / N
+        return 1.0 - largest_mean(1.0 - P_bar, level), largest_mean(P_bar, level)
     d = max(1.0, N - 1.0)
     eps = c1 * math.sqrt(P_bar * ln_ / d) + c2 * ln_ / d
     return max(0.0, P_bar - eps), min(1.0, P_bar + eps)
+
+
+@subroutine
+def largest_mean(P_bar: float, level: float) -> float:
+    """Return the largest p >= P_bar with kl(P_bar, p) <= level, rounded up."""
+    if P_bar >= 1.0:
+        return 1.0
+    lower = P_bar
+    upper = 1.0
+    for _ in range(60):
+        p = 0.5 * (lower + upper)
+        kl = (1.0 - P_bar) * math.log((1.0 - P_bar) / (1.0 - p)) if p < 1.0 else math.inf
+        if P_bar > 0.0:
+            kl -= P_bar * math.log(p / P_bar)
+        if kl <= level:
+            lower = p
+        else:
+            upper = p
+    return upper
 
 
 @kernel

@@ -76,13 +76,13 @@ def renew(lay: Integers, boxes: Boxes, ln_: float, width: Bernstein, growth: flo
 
 @subroutine
 def renew_visited(
-    lay: Integers, boxes: Boxes, ln_: float, width: Bernstein, states: Integers, actions: Integers
-) -> bool:
-    """Do the same for those visited pairs only that have doubled their visits."""
+    lay: Integers, boxes: Boxes, log_term: float, width: float, states: Integers,
+    actions: Integers,
+) -> bool:  # fmt: skip
+    """Make boxes of the KL divergence, for those visited pairs that have doubled their visits."""
     changed = confidence.narrow(
-        lay, states, actions, boxes.N, boxes.N_before, boxes.M, ln_, width.c1, width.c2, boxes.lo,
-        boxes.hi,
-    )  # fmt: skip
+        lay, states, actions, boxes.N, boxes.N_before, boxes.M, log_term, width, boxes.lo, boxes.hi
+    )
     if changed:
         spare_mass(lay, boxes.lo, boxes.spare)
     return changed

@@ -10,13 +10,38 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from unbounded.core.arrays import Integers, Vector
-from unbounded.core.occupancy.confidence import Bernstein
-from unbounded.core.occupancy.layout import ACTIONS, PAIR, STATE, horizon
+import numpy as np
+
+from unbounded.core.arrays import Integers, Scratch, Sizes, Vector
+from unbounded.core.occupancy.layout import (
+    ACTIONS,
+    PAIR,
+    SIZE,
+    STATE,
+    TRIPLE,
+    Layers,
+    horizon,
+)
+from unbounded.core.occupancy.upper import u_state
 from unbounded.core.scaled import shift_each
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.mdps.steps import ftrl
 from unbounded.mdps.steps.ftrl import Estimates
+
+
+class Owed(NamedTuple):
+    """What all pairs of a layer are to get for past episodes, visited or not."""
+
+    since: Sizes  # layers: sums of g c since the last solve
+    sums: Sizes  # layers: of g c, not yet paid
+    optimism: Sizes  # layers: of g c^2/C gamma
+    low: Scratch  # states: lower bounds of how often the policy visits them
+
+
+def new_owed(layers: Layers) -> Owed:
+    """Return nothing."""
+    H = layers.horizon
+    return Owed(np.zeros(H), np.zeros(H), np.zeros(H), np.zeros(layers.n_states))
 
 
 class Params(NamedTuple):
@@ -26,8 +51,8 @@ class Params(NamedTuple):
     skip: float  # solve when some pair's l_hat since the last solve exceeds this x C_h |S_h| A
     center: float  # multiplies what is subtracted from losses before they are divided
     tolerance: float
-    width: Bernstein  # of the boxes, with ln_ = log_term + ln t
-    log_term: float
+    width: float  # multiplies the divergence in the boxes
+    log_term: float  # of the boxes
     lower: Vector  # layers: lower bounds on the losses
     eta: Vector  # layers: times sqrt(t^)
     gamma: Vector  # layers: times sqrt(t^)
@@ -46,12 +71,12 @@ def estimate(
     lay: Integers, params: Params, state: Any, g: float, before: float, root: float,
     states: Integers, actions: Integers,
 ) -> bool:  # fmt: skip
-    """L_hat += g (l - c)/(u + gamma) on the visited pairs, L_hat -= g c gamma/(q~ + gamma) on all.
+    """L_hat += g (l - share c)/(u + gamma) on the visited pairs, with share = u/(u + gamma).
 
-    ``before`` is the sum of the weights of the episodes before, ``root`` is sqrt(t^). Returns
-    whether q~ has become too old (`skip`).
+    What all pairs get for that is owed (`settle`). ``before`` is the sum of the weights of the
+    episodes before, ``root`` is sqrt(t^). Returns whether q~ has become too old (`skip`).
     """
-    estimates, solver, ceilings = state.estimates, state.solver, state.ceilings
+    estimates, solver, ceilings, owed = state.estimates, state.solver, state.ceilings, state.owed
     due = False
     for h in range(1, horizon(lay) + 1):
         s = states[h - 1]
@@ -62,20 +87,64 @@ def estimate(
         c = center_of(params, state.paid[h - 1], before, C)
         state.paid[h - 1] += g * l
         u = solver.u[lay[STATE, h] + s] * solver.pi[p]
-        C = params.eta[h - 1] / root * estimates.w[h - 1]  # g C_h, or the floor of its weight
-        limit = params.skip * (lay[PAIR, h + 1] - lay[PAIR, h]) * C
+        n = lay[PAIR, h + 1] - lay[PAIR, h]
+        limit = min(params.skip * n * params.eta[h - 1] / root, 0.25) * estimates.w[h - 1]
         gamma = params.gamma[h - 1] / root
-        if ftrl.estimate(lay, estimates, solver.q, h, p, g * l, g * c, u, 1.0, gamma, limit):
+        if c > 0.0:
+            owed.sums[h - 1] += g * c
+            owed.optimism[h - 1] += g * c * (gamma * (c / C))
+            owed.since[h - 1] += g * c
+            due = due or owed.since[h - 1] > limit
+        l -= c * (u / (u + gamma))
+        if ftrl.estimate(lay, estimates, solver.q, h, p, g * l, 0.0, u, 1.0, gamma, limit):
             due = True
     return due
 
 
+@subroutine
+def settle(lay: Integers, params: Params, state: Any, root: float) -> None:
+    """Pay what is owed: L_hat += g share c (q_low - share gamma c/C)/(u + gamma) on all pairs, for
+    every episode of this q~ that was not paid for.
+
+    ``q_low`` is at most how often the policy visits a pair, under any transitions of the boxes:
+    forwards, by their lower ends.
+    """
+    estimates, solver, boxes, owed = state.estimates, state.solver, state.boxes, state.owed
+    low, pi, lo = owed.low, solver.pi, boxes.lo
+    low[:] = 0.0
+    low[0] = 1.0
+    for h in range(horizon(lay) + 1):
+        A = lay[ACTIONS, h]
+        m = lay[SIZE, h] * A
+        if h > 0 and owed.sums[h - 1] > 0.0:
+            gamma = params.gamma[h - 1] / root
+            for s in range(lay[SIZE, h]):
+                k = lay[STATE, h] + s
+                if solver.u[k] < 0.0:
+                    solver.u[k] = u_state(
+                        lay, lo, boxes.hi, boxes.spare, pi, h, s, boxes.values, boxes.order
+                    )
+                for p in range(lay[PAIR, h] + s * A, lay[PAIR, h] + s * A + A):
+                    u = solver.u[k] * pi[p]
+                    share = u / (u + gamma)
+                    even = owed.sums[h - 1] * (low[k] * pi[p]) - owed.optimism[h - 1] * share
+                    estimates.L_hat[p] += share * even / (u + gamma)
+            owed.sums[h - 1] = 0.0
+            owed.optimism[h - 1] = 0.0
+        if h < horizon(lay):
+            for j in range(lay[SIZE, h + 1]):
+                start = lay[TRIPLE, h] + j * m
+                mass = 0.0
+                for i in range(m):
+                    mass += low[lay[STATE, h] + i // A] * pi[lay[PAIR, h] + i] * lo[start + i]
+                low[lay[STATE, h + 1] + j] = mass
+
+
 @kernel
 def center_of(params: Params, paid: float, before: float, C: float) -> float:
-    """What losses of a layer with the threshold ``C`` are taken from: their mean so far, C/2.
+    """Return the center of a layer with the threshold ``C``: its mean loss so far, at most C/2.
 
-    The lesser of the two. Most costs may be far below C, and a center far above them would add
-    variance; one above C/2 would take away that estimates are optimistic where u > q~.
+    Most costs may be far below C, and a center far above them would add variance.
     """
     if params.center == 0.0 or C == 0.0 or before == 0.0:
         return 0.0
@@ -93,6 +162,7 @@ def weigh(params: Params, state: Any, t_hat: float, halvings: int) -> Estimates:
     shift = before.unit - unit - halvings
     if shift != 0:
         shift_each(state.paid, shift)
+    state.owed.since[:] = 0.0
     root = math.sqrt(t_hat)
     for h in range(state.rates.size):
         C = math.ldexp(ceilings.C[h], int(ceilings.e[h]) - unit)
