@@ -104,6 +104,7 @@ def recommend(
     high_probability: bool = False,
     all_losses: bool = False,
     mdp: Literal[True],
+    n_states: int | None = None,
     changing: SupportsIndex | bool = False,
 ) -> Recommendation[MDPLearner]: ...
 def recommend(
