@@ -10,6 +10,7 @@ import pytest
 from paces import assert_same, each_way
 from unbounded import SCB, AdaINF, CostSCB, CostSCBIX, Simulation, compare, simulate
 from unbounded.adversaries import (
+    Adversary,
     AtRandom,
     FavoriteSleeps,
     Outage,
@@ -170,6 +171,31 @@ def test_what_makes_no_sense_is_rejected():
         _ = simulate(CostSCB(3), losses, 10).action_regret
     both = compare({"A": CostSCB(3)}, losses, 50, 2, available=AtRandom())
     assert isinstance(both["A"], Simulation)
+
+
+class Constant(Adversary):
+    """One's own adversary, with plain functions: losses are noise, expected ones 0, 1, 2."""
+
+    def fill(params, state, t, last_arm, q, out):  # noqa: N805
+        for k in range(out.size):
+            out[k] = k + (t % 2) - 0.5
+
+    def expected(params, state, t, out):  # noqa: N805
+        for k in range(out.size):
+            out[k] = k
+        return 1.0
+
+
+def test_regret_against_the_best_available_arm_is_in_expected_losses():
+    masks = np.array([[1, 1, 1], [0, 1, 1]])
+    result = simulate(CostSCB(3, lower=-1), Constant(), 40, seed=0, available=Replay(masks))
+    player, total = CostSCB(3, lower=-1, seed=result.seed(0)), 0.0
+    for t in range(1, 41):
+        mask = masks[(t - 1) % 2] > 0
+        choice = player.ask(available=mask)
+        player.tell(choice, choice.arm + (t % 2) - 0.5)
+        total += choice.arm - mask.argmax()
+    assert result.available_regret[0, -1] == total
 
 
 def test_one_arm_has_no_regret():

@@ -223,8 +223,8 @@ def code_of(learner: Learner) -> Code:
     return _codes[spec]
 
 
-def _expected_of(adversary: Any) -> Pointer:
-    return _means_of(getattr(adversary, "expected", None) or _unknown)
+def _expected_of(adversary: Adversary) -> Pointer:
+    return _means_of(type(adversary).expected or _unknown)
 
 
 def parts_of(learner: Learner, adversary: Any, available: Any) -> list[Code]:
