@@ -18,6 +18,9 @@ from unbounded import (
     CostSCB,
     CostSCBIX,
     EpsilonGreedy,
+    Exp3P,
+    Exp3S,
+    TsallisINF,
     simulate,
     worlds,
 )
@@ -137,6 +140,26 @@ def test_the_warm_start_of_a_play_is_that_play():
             player.tell(choice, float(t % 7))
             reader.learn_from(choice.arm, choice.probability, float(t % 7))
         assert np.array_equal(player.probabilities(), reader.probabilities())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SCB(3, mixing=1.0, seed=0), lambda: TsallisINF(3, seed=0),
+        lambda: Exp3S(3, rounds=2000, seed=0),
+        lambda: Exp3P(3, rounds=2000, form="audibert", seed=0),
+    ],
+    ids=["SCB", "TsallisINF", "Exp3S", "Exp3P"],
+)  # fmt: skip
+def test_tiny_probabilities_of_a_log_leave_a_learner_that_can_play_and_be_saved(make):
+    rng, learner, plain = np.random.default_rng(4), make(), make()
+    for t in range(90):
+        arm, loss = int(rng.integers(3)), float(rng.random())
+        learner.learn_from(arm, [1e-12, 0.25, 1.0][t % 3], loss)
+        plain.learn_from(arm, [1e-6, 0.25, 1.0][t % 3], loss)
+        assert learner.probabilities().sum() == pytest.approx(1.0, abs=1e-9)
+    assert learner.save() == plain.save()  # they count as 1e-6
+    assert type(learner).load(learner.save()).ask().arm == learner.ask().arm
 
 
 def test_what_cannot_be_learned_from_is_rejected_before_anything_changes():

@@ -47,6 +47,7 @@ __all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
 
 SETTLED = 1000  # rounds after which the scale of the losses should be known
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
+_LEAST_LOGGED = 1e-6
 _MOST_ASK_INFO = 2.0**200
 _ROUNDING = 1e-6  # of a sum of a million probabilities, with much to spare
 
@@ -385,8 +386,9 @@ class Learner(AskTell[Choice]):
 
         The loss is divided by the logged probability, so that the estimate of all losses of that
         round is unbiased, if the probability is right, every arm had a positive one, and no round
-        was left out because of its loss. No regret bound is known after such a start. Learners that
-        do not divide by probabilities (UCB, Thompson sampling) ignore it.
+        was left out because of its loss. Probabilities below 1e-6 count as 1e-6: one loss must not
+        outweigh a million others. No regret bound is known after such a start. Learners that do not
+        divide by probabilities (UCB, Thompson sampling) ignore it.
 
         Parameters
         ----------
@@ -442,6 +444,7 @@ class Learner(AskTell[Choice]):
         return number
 
     def _learn_one(self, arm: int, probability: float, loss: float) -> None:
+        probability = max(probability, _LEAST_LOGGED)
         with self._lock:
             choice = self.ask()
             _, own, info, number = self._records[choice.id]

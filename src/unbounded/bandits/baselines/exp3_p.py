@@ -51,6 +51,7 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     L_hat, b = state.L_hat, params.b
     if params.n > 1:
         if params.logarithmic:
+            p_k = max(p_k, params.gamma / params.n)  # less only in the log of another policy
             L_hat[arm] += math.log1p(-b * (1.0 - x) / p_k) / b
         else:
             for i in range(params.n):

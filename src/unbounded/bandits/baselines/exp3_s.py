@@ -42,7 +42,8 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
     n, gamma, w, law = params.n, params.gamma, state.w, state.law
     x, clipped = to_unit(loss, params.low, params.high)
-    w[arm] *= math.exp(gamma * (1.0 - x) / (n * p_k))  # at most e, since p_k >= gamma / n
+    p_k = max(p_k, gamma / n)  # only in the log of another policy it can be less
+    w[arm] *= math.exp(gamma * (1.0 - x) / (n * p_k))  # at most e
     share = math.e * params.alpha / n  # e alpha W / n, where W = 1 before this round
     for i in range(n):
         w[i] += share
