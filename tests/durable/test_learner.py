@@ -2,6 +2,7 @@
 
 import copy
 import os
+import threading
 import warnings
 from datetime import timedelta
 
@@ -14,7 +15,6 @@ from unbounded import (
     SCB,
     UOBREPS,
     AdaHedge,
-    CostExp4,
     CostSCB,
     IndependentSCB,
     UniformPolicy,
@@ -201,6 +201,25 @@ def test_waiting_ends_after_a_time_with_a_loss_or_without(path):
     assert arms.verify() == arms.status().rows == 10
 
 
+def test_the_connection_is_used_in_turns_only(path, monkeypatch):
+    """Also for the time: a connection to PostgreSQL is for one thread at a time."""
+    arms = made(path)
+    store, asked = arms._session.store, []
+
+    def now():
+        asked.append(arms._session.owner == threading.get_ident())
+        return 10**15
+
+    monkeypatch.setattr(store, "now", now)
+    arms.tell(arms.ask(), 1.0)
+    arms.forget(arms.ask())
+    assert arms.expire(timedelta(0)) == 0
+    arms.prune(timedelta(0))
+    arms.add_arm("new")
+    assert len(asked) >= 6
+    assert all(asked)
+
+
 def test_settings_and_names_must_agree(path):
     made(path).close()
     for learner, arms, match in [
@@ -210,9 +229,6 @@ def test_settings_and_names_must_agree(path):
     ]:
         with pytest.raises(ValueError, match=match):
             Durable(path, learner, arms=arms)
-    with pytest.raises(TypeError, match="CostExp4 needs advice"):
-        Durable(path.with_name("new.db"), CostExp4(3, 2))
-    assert not path.with_name("new.db").exists()
     with pytest.raises(DurableError, match=r"does not have a AdaHedge|it holds a SCB"):
         Durable(path, AdaHedge(n_arms=3))
     assert Durable(path, SCB(n_arms=3, profile="paper", seed=5)).status().arms == ("a", "b", "c")

@@ -47,10 +47,6 @@ def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> l
         if arms is not None:
             raise TypeError(f"{learner.spec.name} has no arms to name")
         return []
-    if learner.spec.advised:
-        raise TypeError(
-            f"{learner.spec.name} needs advice at every ask, which Durable does not take"
-        )
     names = [str(k) for k in range(learner.n_arms)] if arms is None else distinct(list(arms))
     if len(names) != learner.n_arms:
         raise ValueError(f"arms must name {learner.n_arms} arms, got {len(names)}")
@@ -120,8 +116,12 @@ def check_issued(store: Storage, ticket: int) -> None:
         )
 
 
-def time_before(age: timedelta, now: int) -> int:
-    """Microseconds since 1970, so long before ``now``, as far as SQLite can count them."""
+def check_age(age: timedelta) -> None:
+    """Reject what is no timedelta."""
     if not isinstance(age, timedelta):
         raise TypeError(f"older_than must be a timedelta, got {shown(age)}")
+
+
+def time_before(age: timedelta, now: int) -> int:
+    """Microseconds since 1970, so long before ``now``, as far as SQLite can count them."""
     return min(max(now - age // timedelta(microseconds=1), 0), 2**63 - 1)

@@ -349,13 +349,15 @@ class Durable(Generic[C]):
         int
             How many there were. Each thousand is a transaction.
         """
-        limit = checks.time_before(older_than, self._now())
+        checks.check_age(older_than)
         if loss is not None:
             loss = checked_loss("loss", loss)
+        limits: list[int] = []  # one for all transactions
 
         def work(replica: Replica) -> int:
+            limits.append(checks.time_before(older_than, self._now()))
             told = None if loss is None else checked_feedback(replica.learner, {"loss": loss}, 0)
-            old = (ticket for ticket, record in replica.waiting.items() if record.at < limit)
+            old = (ticket for ticket, record in replica.waiting.items() if record.at < limits[0])
             some = list(islice(old, _AT_ONCE))
             for ticket in some:
                 self._session.store.append(replica.settle(ticket, EXPIRE, told, self._now()))
@@ -367,6 +369,7 @@ class Durable(Generic[C]):
         return sum(ended)
 
     def _now(self) -> int:
+        """Return the time of the storage: in a turn, as it may use the connection."""
         return self._session.store.now()
 
     # ------------------------------------------------------------------ asyncio
@@ -533,10 +536,10 @@ class Durable(Generic[C]):
         int
             How many rows were removed.
         """
-        limit = checks.time_before(older_than, self._now())
+        checks.check_age(older_than)
 
         def work(replica: Replica) -> int:
-            store = self._session.store
+            store, limit = self._session.store, checks.time_before(older_than, self._now())
             snapshot = replica.snapshot(versions())
             kept = min([number_of(ticket) for ticket in replica.waiting], default=replica.n)
             first = store.first_since(limit)
