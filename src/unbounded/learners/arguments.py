@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What other libraries call it, and what it is called here.
 _PLAYS = "ask() chooses, and tell(choice, loss) or tell(choice, reward=...) learns"
-_METHODS = {
+METHODS = {
     **dict.fromkeys(("fit", "partial_fit", "train"), f"{_PLAYS}; learn_from(log) takes a log"),
     **dict.fromkeys(("update", "observe", "learn", "add", "learn_one"), _PLAYS),
     **dict.fromkeys(
@@ -37,11 +37,15 @@ _ARGUMENTS = {
 }
 
 
-def unknown_attribute(learner: Any, name: str) -> AttributeError:
-    """Return the error of an attribute that is not there; what it is called here, if known."""
-    said = f"{type(learner).__name__!r} object has no attribute {name!r}"
-    known = f": {_METHODS[name]}" if name in _METHODS else ""
-    return AttributeError(said + known, name=name, obj=learner)
+class Elsewhere:
+    """The name of a method of other libraries, which is not there and says what to call instead."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        said = f"{owner.__name__!r} object has no attribute {self._name!r}: {METHODS[self._name]}"
+        raise AttributeError(said, name=self._name, obj=instance)
 
 
 class Repeatable(ABC):

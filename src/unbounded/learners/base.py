@@ -25,11 +25,12 @@ from unbounded.io import write_atomic
 from unbounded.jit.schedule import Code
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import (
+    METHODS,
+    Elsewhere,
     Repeatable,
     noting,
     plain,
     real_arguments,
-    unknown_attribute,
     with_sections,
 )
 from unbounded.learners.seeds import Seed, bit_generator, root_of
@@ -196,11 +197,6 @@ class AskTell(Repeatable, Generic[T]):
                 f"{self.spec.name} needs to know of {ticket!r} before it can choose again: tell() "
                 "or forget() it first"
             )
-
-    if not TYPE_CHECKING:  # which would allow any attribute
-
-        def __getattr__(self, name: str) -> Any:
-            raise unknown_attribute(self, name)
 
     def _warn(self, text: str, category: type[Warning]) -> None:
         if self._heard is None:
@@ -490,6 +486,10 @@ class AskTell(Repeatable, Generic[T]):
         """In a child: who held the lock may be gone, and the random numbers are the parent's."""
         self._lock = threading.RLock()
         self._forked = True
+
+
+for _name in METHODS:  # a `__getattr__` would make every access to an attribute slower
+    setattr(AskTell, _name, Elsewhere(_name))
 
 
 # Without callbacks: an interrupt that comes while Python code runs for an object that dies is lost.
