@@ -55,6 +55,19 @@ def test_hostile_advice_writes_nothing(tmp_path, advice):
         assert arms.ask(advice=[0, 0, 0, 0]).name == "a"
 
 
+def test_advice_is_read_once(tmp_path):
+    calls = []
+
+    def expert(context):
+        calls.append(context)
+        return 1
+
+    with Durable(tmp_path / "arms.db", CostExp4(3, 4, seed=0), arms=NAMES) as arms:
+        assert arms.ask(advice=[expert, 1, 1, None]).name == "b"
+        assert len(calls) == 1  # who draws would say something else the second time
+        assert arms.ask(advice=(k for k in [2, 2, 2, 2])).name == "c"
+
+
 def test_who_follows_nobody_takes_no_advice(tmp_path):
     with Durable(tmp_path / "arms.db", CostSCB(3, seed=0), arms=NAMES) as arms:
         with pytest.raises(TypeError, match="advice"):

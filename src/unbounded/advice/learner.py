@@ -317,9 +317,14 @@ class AdvisedLearner(Learner):
 
     def _plain_advice(self, advice: Any, available: ArrayLike | None = None) -> list[Any]:
         """Return advice as JSON that `ask` takes, or raise its error."""
-        self._checked_advice(advice, None, _mask(available, self.n_arms))
-        found = _array_of(advice, None, self.n_experts, self.n_arms).tolist()
-        return [None if type(one) is int and one < 0 else one for one in found]
+        found: Any = None
+        if advice is not None:  # read once: it may be a generator, or functions that draw
+            given = _array_of(advice, None, self.n_experts, self.n_arms)
+            found = given.tolist()
+            if given.dtype.kind == "O":
+                found = [None if one == SILENT else one for one in found]
+        self._checked_advice(found, None, _mask(available, self.n_arms))
+        return list(found)
 
     def _mixture(self, given: Advice, mask: NDArray[np.bool_] | None, breadth: int) -> Vector:
         if given.silent.all():
