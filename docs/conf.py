@@ -34,7 +34,8 @@ exclude_patterns = ["_*"]
 autosummary_context = {  # for _templates/autosummary: a page for each class
     "with_inherited": ["unbounded.Learner", "unbounded.MDPLearner"],
     "without_members": [  # their docstrings have the attributes
-        "unbounded.adversaries.Phase", "unbounded.bounds.Bound", "unbounded.bounds.Losses",
+        "unbounded.AdviceSimulation", "unbounded.adversaries.Phase", "unbounded.bounds.Bound",
+        "unbounded.bounds.Losses",
         "unbounded.durable.Estimate", "unbounded.experiments.Experiment",
         "unbounded.experiments.Job", "unbounded.experiments.Store", "unbounded.report.Written",
     ],
