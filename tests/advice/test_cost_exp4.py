@@ -245,7 +245,7 @@ BAD = [
     (np.zeros((3, 3, 1)), "advice"), (np.full((3, 3), 0.5), "advice"),
     (np.full((3, 3), np.nan), "advice"), ([[1.0, 0.0, 0.0], [1.5, -0.5, 0.0], 0], "advice"),
     ([[1.0, 0.0, 0.0], [np.inf, 0.0, 0.0], 0], "advice"), ([[1.0], 0, 0], "advice"),
-    ([object(), 0, 0], "advice"), ({0: 1, 1: 1, 2: 2}, "advice"),
+    ([1j, 0, 0], "advice"), ({0: 1, 1: 1, 2: 2}, "advice"),
     (np.array([0, None, "a"], dtype=object), "advice"), ([2**70, 0, 0], "advice"),
     (np.full((3, 3), 1.7e308), "advice"), (np.array([[np.inf, -np.inf, 0.0]] * 3), "advice"),
 ]  # fmt: skip

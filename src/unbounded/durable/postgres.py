@@ -255,7 +255,8 @@ class PostgresStore:
         assert server is not None
         self._skew = int(server[0]) - (before + time.time_ns() // 1000) // 2
         self._connection = connection
-        weakref.finalize(self, _close, connection, os.getpid()).atexit = False
+        self._end_of_life = weakref.finalize(self, _close, connection, os.getpid())
+        self._end_of_life.atexit = False
         return connection
 
     def close(self) -> None:
@@ -263,7 +264,7 @@ class PostgresStore:
         forks.look()
         connection, self._connection = self._connection, None
         if connection is not None:
-            _close(connection, os.getpid())
+            self._end_of_life()  # which it is now, of the connection
 
     def inherit(self) -> None:
         """In a child of a fork: never touch the parent's connection, not even to close it."""
@@ -306,7 +307,7 @@ class PostgresStore:
             )
         makes = beginning is not None and not self.read_only
         if version < VERSION:
-            if not makes and version == 0:
+            if self.read_only or (version == 0 and not makes):
                 raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
             self._migrate(connection)
         if self._found(connection) is None:
