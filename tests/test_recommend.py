@@ -98,6 +98,12 @@ def test_every_learner_recommended_for_mdps_can_be_made(known: dict) -> None:
         assert any("profile='paper'" in caveat for caveat in found.caveats) == (not known)
 
 
+def test_a_half_life_in_mdps_has_no_theorem_by_default() -> None:
+    for changing in (5000, False):
+        found = recommend(mdp=True, lower=0.0, changing=changing)
+        assert any("profile='paper'" in caveat for caveat in found.caveats) == bool(changing)
+
+
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: "".join(known) or "nothing")
 def test_many_states_without_a_lower_bound_are_for_policy_optimization(known: dict) -> None:
     small, large = (recommend(mdp=True, n_states=n, **known).name for n in (29, 30))

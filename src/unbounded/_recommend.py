@@ -304,7 +304,8 @@ def _forgetting(
         settings["cap"] = 100.0
         why = (*why, "cap=100 lets time-outs count, as a hundred usual losses at the most")
     if found.name == "CostSCBRL":
-        caveats += ("only losses are forgotten: transitions must stay as they are",)
+        proved = "with a half-life, the theorem is for profile='paper'"
+        caveats += ("only losses are forgotten: transitions must stay as they are", proved)
     price = "while nothing changes, forgetting costs: docs/guide/changing.md has figures"
     return Recommendation(found.name, settings, why, (*caveats, price))
 

@@ -16,7 +16,7 @@ from unbounded.adversaries.mdps import Punish, Stochastic
 from unbounded.core.clipping import LAZY, SCALE, clip_each, empty_windows
 from unbounded.core.occupancy.confidence import largest_mean
 from unbounded.core.occupancy.layout import PAIR, TRIPLE
-from unbounded.core.occupancy.mdp import best_policy, occupancy
+from unbounded.core.occupancy.mdp import LayeredMDP, best_policy, occupancy
 from unbounded.learners import persistence as documents
 from unbounded.mdps import cost_scb_rl
 from unbounded.mdps.steps import costs as costs_of_mdps
@@ -416,11 +416,30 @@ def test_states_out_of_reach():
         assert dead.any()
         assert not np.any(learner.occupancy()[1:][dead])
         sizes = np.array([a.sum() for a in alive])
-        eta = learner.spec.packing.python.params(learner._buffer).eta
+        eta = params_of(learner).eta
         S, A, H = sizes.sum(), layers.n_actions, layers.horizon
+        assert params_of(learner).pairs.tolist() == (sizes * A).tolist()
         assert eta == pytest.approx(np.sqrt(np.log(10 * S * A * H / 0.05) / (sizes * A)))
         again = CostSCBRL.load(learner.save())
         assert again.save() == learner.save()
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_policy_gets_as_old_as_the_states_within_reach_allow(share):
+    """With a support, too: `skip` is for |S_h| A as the theorem counts it; not for half of it."""
+    first, second = (table.copy() for table in MDP.transitions)
+    first[:, :, 0] = 0.0  # one of three states
+    mdp = LayeredMDP(MDP.initial, [first / first.sum(axis=2, keepdims=True), second])
+    pairs, most = np.array([2.0, 2.0, 2.0]) * LAYERS.n_actions, 0.0
+    learner, rng = make(3, mdp, support=mdp.P > 0, skip=0.3), np.random.default_rng(4)
+    for t in range(1, 600):
+        play(learner, mdp, rng.random((1, LAYERS.n_pairs)), seed=t)
+        state = state_of(learner)
+        eta = params_of(learner).eta / np.sqrt(rounded_up(t + 1))
+        limit = np.minimum(0.3 * share * pairs * eta, 0.25) * state.estimates.w
+        since = LAYERS.unpack_pairs(state.estimates.since)
+        most = max(most, since[1].max() / max(limit[1], 1e-300))
+    assert (most <= 1.0) == (share == 1.0)
 
 
 def test_any_number_of_episodes_or_the_one_that_was_told():
@@ -453,7 +472,7 @@ def test_wrong_settings(settings, error, message):
         make(**settings)
 
 
-# ---------------------------------------------------------------------- Theorem O5
+# ---------------------------------------------------------------------- Theorem O7
 
 
 def phi(z):
@@ -607,7 +626,7 @@ def test_lower_bounds_are_off_by_what_the_boxes_leave_open(lower):
     assert all(gap) == lower
 
 
-def test_the_proof_of_o5_adds_up_to_its_constant():
+def test_the_proof_of_o7_adds_up_to_its_constant():
     """In units of M_h sqrt(|S_h| A T iota), for r = 1, g = 0.1 and skip 0.6, without kappa."""
     r, g, skip = 1.0, 0.1, 0.6
     for T in (100, 10**4, 10**6):

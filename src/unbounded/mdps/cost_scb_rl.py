@@ -145,7 +145,7 @@ class Constants(NamedTuple):
 
 
 PAPER = Constants(1.0, 1.0, 1.0, 0.0, 0.0)  # Theorem O4: the smallest constant that is proved
-PROVED = Constants(1.0, 0.1, 1.0, 0.6, 1.0)  # Theorem O5: less regret
+PROVED = Constants(1.0, 0.1, 1.0, 0.6, 1.0)  # Theorem O7: less regret
 PROFILES = {"proved": PROVED, "paper": PAPER}
 
 
@@ -184,7 +184,8 @@ class CostSCBRL(MDPLearner):
         ``"paper"`` solves FTRL in every episode and has the smaller constant. See
         docs/theory/one-sided-mdp.md.
     rate, implicit : float
-        Multiply the learning rate and the implicit exploration.
+        Multiply the learning rate and the implicit exploration. The theorem of ``"proved"`` needs
+        ``rate <= 10 * implicit``.
     width : float
         Multiplies the divergence from the counts that the confidence set admits. Below 1, it may
         exclude the transitions too often for the theorems.
@@ -199,7 +200,7 @@ class CostSCBRL(MDPLearner):
         For costs whose best policy changes: the number of episodes after which a loss counts half.
         What was learned of the transitions is not forgotten; they must not change. Shorter than the
         time between changes, and long enough to learn in (docs/guide/scb-rl.md). Without it,
-        nothing is forgotten.
+        nothing is forgotten. With it, a regret bound is known for ``"paper"`` only.
     kappa, tolerance : float
         Floor of the weights (erratum E16); certified accuracy of each solve.
 
@@ -285,7 +286,7 @@ class CostSCBRL(MDPLearner):
             center=constants.center, tolerance=checked_constant("tolerance", tolerance),
             width=constants.width, log_term=math.log(20.0 * triples / (3.0 * delta)),
             lower=least, eta=constants.rate * eta,
-            gamma=0.5 * constants.implicit * eta, possible=possible,
+            gamma=0.5 * constants.implicit * eta, pairs=1.0 * sizes * A, possible=possible,
         )  # fmt: skip
         kept = {
             "episodes": T or None, "delta": delta, "outliers": outliers, "kappa": params.kappa,

@@ -56,6 +56,7 @@ class Params(NamedTuple):
     lower: Vector  # layers: lower bounds on the losses
     eta: Vector  # layers: times sqrt(t^)
     gamma: Vector  # layers: times sqrt(t^)
+    pairs: Vector  # layers: |S_h| A, with |S_h| the states within reach
     possible: Vector  # triples: 1 or 0, if the support is known; else empty
 
 
@@ -87,7 +88,7 @@ def estimate(
         c = center_of(params, state.paid[h - 1], before, C)
         state.paid[h - 1] += g * l
         u = solver.u[lay[STATE, h] + s] * solver.pi[p]
-        n = lay[PAIR, h + 1] - lay[PAIR, h]
+        n = params.pairs[h - 1]
         limit = min(params.skip * n * params.eta[h - 1] / root, 0.25) * estimates.w[h - 1]
         gamma = params.gamma[h - 1] / root
         if c > 0.0:
