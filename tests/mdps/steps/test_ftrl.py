@@ -14,7 +14,7 @@ from unbounded.mdps.steps.ftrl import entered
 
 
 def outcome(gap, method, status, steps):
-    return Outcome(9.0, gap, 9.0, steps, 9, 9, method, status, 9.0, 9.0)
+    return Outcome(9.0, gap, 9.0, steps, 9, 9, method, status)
 
 
 def test_solves_are_entered():
