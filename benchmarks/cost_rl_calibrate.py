@@ -23,7 +23,7 @@ from scb_rl_table import true_ranges
 from unbounded.adversaries.mdps import MDPReplay
 from unbounded.mdps.baselines.uniform_policy import UniformPolicy
 from unbounded.mdps.baselines.uob_reps import UOBREPS
-from unbounded.mdps.cost_scb_rl import PRACTICAL, CostSCBRL
+from unbounded.mdps.cost_scb_rl import PROVED, CostSCBRL
 from unbounded.mdps.scb_rl import SCBRL
 from unbounded.simulation.mdp import simulate_mdp
 
@@ -35,11 +35,11 @@ CHANGES = {
     "before": {"center": 0.0, "implicit": 0.3},
     "not centred": {"center": 0.0},
     "half centred": {"center": 0.5},
-    "eta /1.3": {"rate": PRACTICAL.rate / 1.3},
-    "eta x1.3": {"rate": 1.3 * PRACTICAL.rate},
-    "gamma /2": {"implicit": PRACTICAL.implicit / 2},
-    "gamma x2": {"implicit": 2 * PRACTICAL.implicit},
-    "width x2": {"width": 2 * PRACTICAL.width},
+    "eta /1.3": {"rate": PROVED.rate / 1.3},
+    "eta x1.3": {"rate": 1.3 * PROVED.rate},
+    "gamma /2": {"implicit": PROVED.implicit / 2},
+    "gamma x2": {"implicit": 2 * PROVED.implicit},
+    "width x2": {"width": 2 * PROVED.width},
     "skip 0": {"skip": 0.0},
 }
 LEARNERS = (*CHANGES, "told T", "before, told T", "SCB-RL practical", "UOB-REPS, true range")

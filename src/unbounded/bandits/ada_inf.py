@@ -12,7 +12,7 @@ rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal, NamedTuple, SupportsIndex
+from typing import Annotated, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -304,7 +304,7 @@ class AdaINF(Learner):
         exploration: float | None = None,
         robust: bool = True,
         trim: SupportsIndex = 0,
-        half_life: SupportsIndex | Literal["auto"] | None = None,
+        half_life: SupportsIndex | str | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)

@@ -43,7 +43,7 @@ def parsed(source: bytes, package: str) -> Source:
     >>> one.digest == other.digest
     True
     """
-    tree = ast.parse(source)
+    tree = _Run().visit(ast.parse(source))
     names: list[str] = []
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -58,6 +58,15 @@ def parsed(source: bytes, package: str) -> Source:
             names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
     digest = hashlib.sha256(ast.dump(tree).encode(errors="surrogatepass")).digest()
     return Source(digest, tuple(name for name in names if name))
+
+
+class _Run(ast.NodeTransformer):
+    """Leave out what only type checkers read."""
+
+    def visit_If(self, node: ast.If) -> Any:
+        if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            return [self.visit(one) for one in node.orelse]
+        return self.generic_visit(node)
 
 
 def _is_docstring(node: ast.stmt) -> bool:

@@ -35,7 +35,7 @@ def test_arrays_fill_the_buffer_and_do_not_overlap(sizes, n_actions):
         "L": X, "w": H + 1, "rho": H + 1, "P": T, "x": X, "bound": X, "slack": X, "v_old": S,
         "dv": S, "grad": S, "q": S, "r": S, "inverse": S, "D": squares, "E": between,
         "pair": 6 * m, "rows": n * m, "c": n + m, "best_v": S, "best_theta": X, "best_P": T,
-        "best_q": X, "best_pi": X, "parts": 2, "q_out": X, "pi_out": X, "mass": S, "ln_x": n,
+        "best_q": X, "best_pi": X, "q_out": X, "pi_out": X, "mass": S, "ln_x": n,
         "lists": X + 2 + 5 * (T // 8), "cg": 3 * S, "triples": 10 * T, "pairs": 10 * X,
         "begin": 0, "to": 0,
     }  # fmt: skip
@@ -68,8 +68,6 @@ def test_e16_without_a_scale_weights_are_one():
 
 
 def test_conclusions():
-    W = work()
-    W.parts[:] = 0.25, 0.5
     units = Units(3, 0.125, 0.5, False)
     assert wanted_gap(units, 1e-8) == 1e-8 * 0.125
     assert wanted_gap(units, 1e-16) == 1e-13 * 0.5
@@ -77,10 +75,9 @@ def test_conclusions():
         (1.25e-9, SOLVED), (1.26e-9, ROUGH), (5e-9, ROUGH), (5.1e-9, UNSOLVED),
         (math.inf, UNSOLVED), (math.nan, UNSOLVED),
     ):  # fmt: skip
-        outcome = conclude(units, 1e-8, gap, 4, 3, 2, COLD, W)
+        outcome = conclude(units, 1e-8, gap, 4, 3, 2, COLD)
         assert outcome.status == status
         assert outcome[3:7] == (4, 3, 2, COLD)
-        assert outcome[8:] == (0.5, 1.0)
         if math.isfinite(gap):
             assert outcome[:3] == (8 * gap, 8 * gap, 2 * gap)
         assert certificate(outcome).solved == (status == SOLVED)
