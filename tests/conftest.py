@@ -6,18 +6,14 @@ import os
 import random
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
-if sys.dont_write_bytecode:  # processes that tests start would compile all they import
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / ".pytest_cache" / "pyc")
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is not seen by processes
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
