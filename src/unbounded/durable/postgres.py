@@ -140,7 +140,7 @@ class PostgresStore:
             None  # rows that were read before they are asked for
         )
         self._pending: list[Row] = []  # appended in this transaction
-        self._next = 0  # where whoever calls `rows` next will probably begin
+        self._next = 0  # where the next call of `rows` will probably begin
         self._skew = 0  # of the server's clock against ours, in microseconds
 
     # ------------------------------------------------------------------ transactions

@@ -1,7 +1,7 @@
 """What a durable learner stores: rows of a journal and snapshots, and what a storage must do.
 
 Every row has a digest of itself and of the row before it, so that a changed, lost or doubled row is
-found by whoever reads it. Nothing in this module knows what a learner is.
+found by every reader. Nothing in this module knows what a learner is.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Storage(Protocol):
     - *Atomicity.* All that happens in one `write` is stored, or nothing of it.
     - *Isolation.* Between the start and the end of a `write` no other process writes to this
       learner; a `read` sees one state of it.
-    - *Order.* Rows are numbered 1, 2, ... without gaps; whoever sees row n sees all rows before it.
+    - *Order.* Rows are numbered 1, 2, ... without gaps; a reader of row n sees all rows before it.
     - *Durability.* A `write` that has returned survives the end of the process.
     - *Clock.* `now` is the clock by which choices expire: one clock for all processes.
     - *Ownership.* A connection belongs to one process: `close` before a fork, `inherit` after it.
@@ -119,7 +119,7 @@ class Storage(Protocol):
         """Store a snapshot in place of the one of that name, in a `write`.
 
         "first" is what comes before the first row, "base" what can be replayed from, "latest" where
-        whoever opens it begins.
+        a new connection begins.
         """
 
     def snapshot(self, name: str) -> Snapshot:
