@@ -2,8 +2,8 @@
 
 `Durable` stores a learner in an SQLite file (``database`` opens it, ``store`` has its tables) or in
 PostgreSQL (``postgres``); ``rows`` says what a storage must do. ``replica`` is the learner in
-memory, into which the journal is replayed (``feedback`` is what it is told), ``session`` gives
-turns to threads and processes, ``learner`` is what people use.
+memory, into which the journal is replayed (``feedback`` is what it is told, ``counters`` count),
+``session`` gives turns to threads and processes, ``learner`` is what people use.
 ``log`` reads the journal as a table and writes it for other programs, ``offpolicy`` estimates from
 it what another policy would have lost.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from unbounded.advice.learner import AdvisedLearner
 from unbounded.core.ceiling import Ceiling
 from unbounded.core.clipping import Window
 from unbounded.core.discounting import Blocks
+from unbounded.durable.counters import Counters, Counts
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import Feedback, tell
 from unbounded.durable.rows import ARMS, ASK, MOST, Row, Snapshot, Storage, check
@@ -79,6 +80,8 @@ class Status:
     clipped: int  # ... and clipped
     outstanding: int
     rows: int  # of the journal, all epochs
+    counts: Mapping[str, Counts] = field(repr=False)  # by arm, of all epochs; "" for MDPs
+    recent: tuple[tuple[str, float], ...] = field(repr=False)  # arm and loss, at most 1,000
 
 
 class Waiting(NamedTuple):
@@ -87,6 +90,7 @@ class Waiting(NamedTuple):
     epoch: int
     number: int  # of the learner's own ticket
     at: int  # when it was asked, in microseconds since 1970
+    name: str  # of the arm; empty for MDPs
 
 
 class Replica:
@@ -98,6 +102,7 @@ class Replica:
         self.epoch = 0
         self.sizes = [len(self.names)]  # how many arms each epoch has
         self.waiting: dict[int, Waiting] = {}  # by the ids of the tickets
+        self.counters = Counters()
         self.steps = 0  # that the learner took here
         self.versions = ""  # of the library and all, where it was kept
 
@@ -112,6 +117,8 @@ class Replica:
             "sizes": self.sizes,
             "epoch": self.epoch,
             "waiting": waiting,
+            "counts": self.counters.arms,
+            "recent": list(self.counters.recent),
             "versions": versions,
         }
         return Snapshot(self.n, self.chain, json.dumps(document))
@@ -125,6 +132,7 @@ class Replica:
         replica.epoch, replica.sizes = document["epoch"], document["sizes"]
         replica.versions = document["versions"]
         replica.waiting = {entry[0]: Waiting(*entry[1:]) for entry in document["waiting"]}
+        replica.counters = Counters(document["counts"], document["recent"])
         return replica
 
     def equals(self, other: Replica) -> bool:
@@ -136,6 +144,7 @@ class Replica:
         issued = document.pop("outstanding").values()
         document["outstanding"] = sorted(entry for entries in issued for entry in entries)
         del document["digest"]
+        document["counters"] = self.counters.arms, self.counters.recent
         return document, self.names, self.sizes, self.epoch, self.waiting, self.n, self.chain
 
     # ------------------------------------------------------------------ others' rows
@@ -183,7 +192,7 @@ class Replica:
                     "open it there once and close() it"
                 )
             self._advance(row)
-            self.waiting[id_of(row)] = Waiting(self.epoch, ticket.id, row.at)
+            self._wait(row, ticket.id)
         elif row.kind == ARMS:
             assert row.name is not None
             self._begin_epoch(row.name, retired=row.arm is not None)
@@ -197,6 +206,14 @@ class Replica:
 
     def _advance(self, row: Row) -> None:
         self.n, self.chain = row.n, row.digest
+        if row.choice is not None:
+            self.counters.add(row, self.waiting.pop(row.choice).name)
+
+    def _wait(self, row: Row, number: int) -> None:
+        """Begin to wait for the loss of an ask, whose ticket has this number."""
+        waiting = Waiting(row.epoch or 0, number, row.at, row.name or "")
+        self.waiting[id_of(row)] = waiting
+        self.counters.add(row, waiting.name)
 
     def _given(self, row: Row) -> Mapping[str, Any]:
         """Return what the row of a bandit's ask has besides: a record, or which arms there were."""
@@ -217,7 +234,7 @@ class Replica:
                 raise ValueError(f"row {row.n} has another arm than its record")
             number = self.learner._admit(kept)
         self._advance(row)
-        self.waiting[id_of(row)] = Waiting(row.epoch, number, row.at)
+        self._wait(row, number)
 
     # ------------------------------------------------------------------ our own
 
@@ -241,7 +258,7 @@ class Replica:
         inner = self._chosen(given)
         self.steps += 1
         row = self._written(self._asked(inner, self.n + 1, at, key, given))
-        self.waiting[id_of(row)] = Waiting(self.epoch, inner.id, at)
+        self._wait(row, inner.id)
         return row, self.ticket(row)
 
     def _side(self, available: Any, advice: Any) -> dict[str, Any]:
@@ -318,7 +335,6 @@ class Replica:
                 self.learner.forget(inner)
             else:
                 tell(self.learner, inner, feedback)
-        del self.waiting[ticket]
 
     def _begin_epoch(self, name: str, *, retired: bool) -> None:
         names = [one for one in self.names if one != name]
@@ -353,6 +369,8 @@ class Replica:
             clipped=learner.clipped,
             outstanding=len(self.waiting),
             rows=self.n,
+            counts=dict(self.counters.arms),
+            recent=tuple(self.counters.recent),
         )
 
     # ------------------------------------------------------------------ tickets
@@ -419,16 +437,16 @@ def next_learner(old: AskTell[Any], n_arms: int, epoch: int) -> Learner:
     if new.scale == old.scale:  # it was given the range, or has seen nothing
         return new
     state = new._state()
-    for field, value in old._state()._asdict().items():
+    for name, value in old._state()._asdict().items():
         if isinstance(value, Window):
-            state = state._replace(**{field: value})
+            state = state._replace(**{name: value})
         elif isinstance(value, Ceiling):
-            getattr(state, field).largest[:] = value.largest
-            state = state._replace(**{field: value})
+            getattr(state, name).largest[:] = value.largest
+            state = state._replace(**{name: value})
         elif isinstance(value, Blocks):
-            getattr(state, field).now[:] = value.now
-            getattr(state, field).before[:] = value.before
-            state = state._replace(**{field: value})
+            getattr(state, name).now[:] = value.now
+            getattr(state, name).before[:] = value.before
+            state = state._replace(**{name: value})
     new.spec.packing.python.pack(new._buffer, state)
     try:
         new = type(old).load(new.save())  # which lets no state in that cannot be
