@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from unbounded.core.occupancy.solver import SolverWarning
     from unbounded.jit.files import CacheWarning
     from unbounded.learners.bandit import Choice, Learner, ScaleWarning
+    from unbounded.learners.by_arm import ByArm
     from unbounded.learners.episodes import Plan
     from unbounded.learners.mdp import MDPLearner
     from unbounded.learners.python.bandit import PythonLearner
@@ -131,6 +132,7 @@ _NAMES = {
     "core.occupancy.solver": "SolverWarning",
     "jit.files": "CacheWarning",
     "learners.bandit": "Choice, Learner, ScaleWarning",
+    "learners.by_arm": "ByArm",
     "learners.episodes": "Plan",
     "learners.mdp": "MDPLearner",
     "learners.python.bandit": "PythonLearner",
@@ -178,8 +180,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
-    "AdaTINF", "AdviceSimulation", "Banker", "CacheWarning", "Choice", "Comparison", "CostExp4",
-    "CostSCB", "CostSCBIX", "CostSCBRL", "DiscountedThompson", "DiscountedUCB",
+    "AdaTINF", "AdviceSimulation", "Banker", "ByArm", "CacheWarning", "Choice", "Comparison",
+    "CostExp4", "CostSCB", "CostSCBIX", "CostSCBRL", "DiscountedThompson", "DiscountedUCB",
     "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S",
     "ExploreThenCommit", "FixedShare", "IndependentSCB", "LayeredMDP", "Learner", "LogThompson",
     "MDPAdversary", "MDPLearner", "MDPSimulation", "PerContext", "Plan", "PolicyOptimization",

@@ -43,7 +43,7 @@ def select(scheme):
 
 
 def learner_of(played):
-    return played._playing if isinstance(played, ScaleFree) else played.learner
+    return played._playing.learner if isinstance(played, ScaleFree) else played.learner
 
 
 EVERY = [

@@ -24,7 +24,6 @@ from river import (
 
 from tiers import first_only
 from unbounded import AHB, SCB, AdaHedge, Banker, CostSCB
-from unbounded.adapters import KEPT
 from unbounded.adapters.river import ScaleFree
 
 
@@ -131,7 +130,7 @@ def test_a_copy_goes_on_where_it_was(copied):
     for one in (policy, other):
         one.update(waiting, 2.0)
     assert play(other, {"a": 1.0, "b": 3.0}, 50) == play(policy, {"a": 1.0, "b": 3.0}, 50)
-    assert other._playing.rounds == 101
+    assert other._playing.learner.rounds == 101
 
 
 def test_arms_are_whatever_can_be_a_key_in_any_order():
@@ -141,7 +140,7 @@ def test_arms_are_whatever_can_be_a_key_in_any_order():
         arm = policy.pull(arms if t % 2 else arms[::-1])
         policy.update(arm, 1.0 if arm is None else 0.0)
     assert policy.ranking[0] is None
-    assert policy._playing.rounds == 200
+    assert policy._playing.learner.rounds == 200
 
 
 def test_other_arms_are_rejected():
@@ -159,8 +158,8 @@ def test_burn_in_goes_to_the_statistics_and_not_to_the_learner():
     arms = play(policy, {"a": 1.0, "b": 0.0}, 20)
     assert arms[:6] == ["a"] * 3 + ["b"] * 3
     assert policy._n == 20
-    assert policy._playing.rounds == 14
-    assert not policy._playing.outstanding
+    assert policy._playing.learner.rounds == 14
+    assert not policy._playing.learner.outstanding
 
 
 def test_updates_without_a_pull_are_kept_in_the_statistics():
@@ -168,7 +167,7 @@ def test_updates_without_a_pull_are_kept_in_the_statistics():
     policy.update("a", 4.0)
     assert policy._rewards["a"].get() == 4.0
     play(policy, {"a": 1.0, "b": 0.0}, 10)
-    assert policy._playing.rounds == 10
+    assert policy._playing.learner.rounds == 10
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
@@ -179,24 +178,25 @@ def test_a_reward_that_is_not_finite_changes_nothing(reward):
         policy.update(arm, reward)
     assert policy._n == 0
     policy.update(arm, 1.0)
-    assert policy._playing.rounds == 1
+    assert policy._playing.learner.rounds == 1
 
 
 def test_rewards_go_to_the_newest_pull_and_old_ones_are_forgotten():
     policy = ScaleFree(seed=0)
-    pulls = Counter(policy.pull([0, 1]) for _ in range(5 * KEPT))
-    assert min(pulls.values()) > KEPT
-    assert len(policy._playing.outstanding) == 2 * KEPT
-    newest = policy._waiting[0][-1].id
+    pulls = Counter(policy.pull([0, 1]) for _ in range(5000))
+    assert min(pulls.values()) > 1000
+    assert len(policy._playing.learner.outstanding) == 2000
+    waiting = policy._playing.learner.outstanding
+    newest = max(number for number, choice in waiting.items() if choice.arm == 0)
     policy.update(0, 1.0)
-    assert newest not in policy._playing.outstanding
+    assert newest not in policy._playing.learner.outstanding
 
 
 def test_replay_of_a_log_by_river():
     log = [(["a", "b"], None, "ab"[t % 2], float(t % 2)) for t in range(2000)]
     policy = ScaleFree(seed=0)
     total, used = bandit.evaluate_offline(policy, log)
-    assert used == policy._playing.rounds
+    assert used == policy._playing.learner.rounds
     assert total.get() > 0.9 * used
 
 
@@ -204,7 +204,7 @@ def test_a_learner_that_waits_for_one_reward_only_forgets_the_others():
     policy = ScaleFree(AHB, seed=0)
     for _ in range(20):
         policy.pull([0, 1, 2])
-    assert len(policy._playing.outstanding) == 1
+    assert len(policy._playing.learner.outstanding) == 1
 
 
 def test_what_is_no_bandit_is_rejected():
@@ -219,7 +219,7 @@ def test_a_distribution_keeps_rewards_and_the_learner_gets_them_as_they_are():
     for _ in range(500):
         arm = policy.pull("ab")
         policy.update(arm, 3e5 if arm == "a" else -3e5)
-    assert policy._playing.probabilities()[0] > 0.9
+    assert policy._playing.learner.probabilities()[0] > 0.9
     assert policy._rewards["a"].mu == 3e5
 
 
@@ -229,7 +229,7 @@ def test_what_is_no_reward_is_rejected_with_a_message_and_changes_nothing(reward
     arm = policy.pull([0, 1])
     with pytest.raises(TypeError, match="Mean takes no"):
         policy.update(arm, reward)
-    assert (policy._n, policy._playing.rounds, len(policy._waiting[arm])) == (0, 0, 1)
+    assert (policy._n, policy._playing.learner.rounds, policy._playing.waiting(arm)) == (0, 0, 1)
 
 
 def test_a_reward_that_the_learner_rejects_is_not_counted():
@@ -239,7 +239,7 @@ def test_a_reward_that_the_learner_rejects_is_not_counted():
         policy.update(arm, 1e200)
     assert policy._n == 0
     policy.update(arm, 1.0)
-    assert (policy._n, policy._playing.rounds) == (1, 1)
+    assert (policy._n, policy._playing.learner.rounds) == (1, 1)
 
 
 def test_no_arms_are_rejected():

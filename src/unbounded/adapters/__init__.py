@@ -5,8 +5,6 @@ from __future__ import annotations
 from unbounded.learners.bandit import Learner
 from unbounded.validation import shown
 
-KEPT = 1000  # choices of an arm that may wait for their feedback
-
 
 def checked_bandit(learner: type[Learner]) -> type[Learner]:
     """A learner's class, and one that learns from the arm that was played; or a clear error."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from river import bandit, base, metrics, proba
 
-from unbounded.adapters import KEPT, checked_bandit
+from unbounded.adapters import checked_bandit
 from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.scb import SCB
-from unbounded.learners.bandit import Choice, Learner
+from unbounded.learners.bandit import Learner
+from unbounded.learners.by_arm import ByArm
 from unbounded.validation import checked_loss, shown
 
 
@@ -65,22 +65,14 @@ class ScaleFree(bandit.base.Policy):
         self.settings = settings
         self.seed = seed
         self._arms: list[Hashable] = []
-        self._playing: Learner | None = None
-        self._waiting: dict[Hashable, deque[Choice]] = {}
+        self._index: dict[Hashable, int] = {}
+        self._playing: ByArm | None = None
 
     def _pull(self, arm_ids: Sequence[Any]) -> Any:
         playing = self._playing_with(arm_ids)
-        if not playing.spec.delayed:  # it can wait for one reward only
-            for arm, choices in self._waiting.items():
-                self._drop(arm, len(choices))
-        choice = playing.ask()
-        arm = self._arms[choice.arm]
-        if len(self._waiting[arm]) == KEPT:
-            self._drop(arm, 1)
-        self._waiting[arm].append(choice)
-        return arm
+        return self._arms[playing.ask().arm]
 
-    def _playing_with(self, arm_ids: Sequence[Any]) -> Learner:
+    def _playing_with(self, arm_ids: Sequence[Any]) -> ByArm:
         """Return the learner, made when the arms are known."""
         arms = list(arm_ids)
         if self._playing is None:
@@ -89,19 +81,15 @@ class ScaleFree(bandit.base.Policy):
             if len(set(arms)) != len(arms):
                 raise ValueError(f"arms must differ from one another, got {shown(arms)}")
             settings = dict(self.settings or {})
-            self._playing = self.learner(n_arms=len(arms), seed=self.seed, **settings)
-            self._arms, self._waiting = arms, {arm: deque() for arm in arms}
+            learner = self.learner(n_arms=len(arms), seed=self.seed, **settings)
+            self._playing, self._arms = ByArm(learner, newest=True), arms
+            self._index = {arm: index for index, arm in enumerate(arms)}
         elif arms != self._arms and (len(arms) != len(self._arms) or set(arms) != set(self._arms)):
             raise ValueError(
                 f"the arms were {shown(self._arms)} and are now {shown(arms)}: clone() the policy "
                 "to begin again with other arms"
             )
         return self._playing
-
-    def _drop(self, arm: Hashable, count: int) -> None:
-        assert self._playing is not None
-        for _ in range(count):
-            self._playing.forget(self._waiting[arm].popleft())
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
         """Report the reward of an arm.
@@ -114,10 +102,8 @@ class ScaleFree(bandit.base.Policy):
             What ``reward_obj.update`` takes: a reward, or for metrics a truth and a prediction.
         """
         loss = self._loss(reward_args, reward_kwargs)
-        if waiting := self._waiting.get(arm_id):
-            assert self._playing is not None
-            self._playing.tell(waiting[-1], loss)  # first: it may reject
-            waiting.pop()
+        if self._playing is not None and arm_id in self._index:
+            self._playing.tell(self._index[arm_id], loss)  # first: it may reject
         super().update(arm_id, *reward_args, **reward_kwargs)
 
     def _loss(self, reward_args: Any, reward_kwargs: Any) -> float:

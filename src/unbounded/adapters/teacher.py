@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, SupportsIndex
 
-from unbounded.adapters import KEPT, checked_bandit
+from unbounded.adapters import checked_bandit
 from unbounded.bandits.scb import SCB
 from unbounded.core.arrays import Vector
 from unbounded.learners.arguments import Repeatable
-from unbounded.learners.bandit import Choice, Learner
+from unbounded.learners.bandit import Learner
+from unbounded.learners.by_arm import ByArm
 from unbounded.validation import checked_count
 
 
@@ -61,16 +62,11 @@ class Teacher(Repeatable):
     ) -> None:
         self.learner = checked_bandit(learner)(n_arms=n_tasks, seed=seed, **dict(settings or {}))
         self._made_by = {"n_tasks": n_tasks, "learner": learner, "settings": settings, "seed": seed}
-        self._waiting: dict[int, list[Choice]] = {}
+        self._by_arm = ByArm(self.learner)
 
     def sample(self) -> int:
         """Choose a task."""
-        choice = self.learner.ask()
-        waiting = self._waiting.setdefault(choice.arm, [])
-        if len(waiting) == KEPT:
-            self.learner.forget(waiting.pop(0))
-        waiting.append(choice)
-        return choice.arm
+        return self._by_arm.ask().arm
 
     def update(self, index: SupportsIndex, reward: float) -> None:
         """Report what a sampled task was worth; late and out of order is fine.
@@ -83,13 +79,8 @@ class Teacher(Repeatable):
             Any finite number; higher is better.
         """
         task = checked_count("index", index, least=0)
-        waiting = self._waiting.get(task)
-        if not waiting:
+        if not self._by_arm.tell(task, reward=reward):
             raise ValueError(f"task {task} was not sampled, or its reward was reported before")
-        self.learner.tell(waiting[0], reward=reward)
-        del waiting[0]
-        if not waiting:
-            del self._waiting[task]
 
     def probabilities(self) -> Vector:
         """Return the distribution that the next `sample` draws from."""
