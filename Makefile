@@ -18,6 +18,7 @@ test: .venv/.test  ## the tests, doctests included
 test-all: .venv/.test  ## with the long statistics, every learner on every Python found and on two Numbas, memory checks
 	$(BIN)/python -m pytest -n auto -m "long or not long"
 	$(BIN)/python tests/interpreters.py --all
+	$(BIN)/python tests/litellm_router.py
 	$(BIN)/python tests/numba_versions.py --all
 	$(BIN)/python tests/memory.py
 

@@ -17,9 +17,12 @@ os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is n
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
+import litellm_stub
 from bandit_examples import EXAMPLES, Example
 from tiers import tiered
 from unbounded import settings
+
+litellm_stub.install()
 
 
 @pytest.fixture(params=tiered(EXAMPLES))

@@ -1,0 +1,195 @@
+"""The routing strategy on the recorded interface; `tests/litellm_router.py` runs LiteLLM's own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+
+import litellm
+import pytest
+from litellm import Router
+
+from unbounded import AdaINF, CostSCB
+from unbounded.adapters import litellm as adapter
+from unbounded.adapters.litellm import ScaleFreeRouting
+from unbounded.durable import Durable
+
+pytestmark = pytest.mark.skipif(hasattr(litellm, "__file__"), reason="it is LiteLLM itself")
+MESSAGES = [{"role": "user", "content": "Hello"}]
+KILLED = "litellm.InternalServerError"
+
+
+@pytest.fixture(autouse=True)
+def _no_callbacks():
+    yield
+    litellm.callbacks.clear()
+
+
+def deployment(name, answer="Hi you", group="chat", **params):
+    params = {"model": "gpt", "mock_response": answer, **params}
+    return {"model_name": group, "litellm_params": params, "model_info": {"id": name}}
+
+
+def routed(models, requests, router=None, group="chat", **given):
+    """Play, and return the strategy with what it chose."""
+    routing = ScaleFreeRouting(
+        Router(models, **(router or {})), **{"failure": 30.0, "seed": 1} | given
+    )
+    routing.install()
+    chosen, choose = [], routing._choose
+
+    def noted(*args):
+        ticket, name = choose(*args)
+        chosen.append(name)
+        return ticket, name
+
+    routing._choose = noted
+
+    async def play():
+        for _ in range(requests):
+            with contextlib.suppress(litellm.InternalServerError, litellm.Timeout):
+                await routing._router.acompletion(group, MESSAGES)
+
+    asyncio.run(play())
+    return routing, chosen
+
+
+def test_every_attempt_is_told_once_and_the_killed_deployment_is_left():
+    routing, chosen = routed([deployment("a"), deployment("b", KILLED)], 150)
+    learner = routing.learners["chat"]
+    assert (learner.rounds, learner.outstanding) == (len(chosen), {})
+    assert not routing._waiting
+    assert 150 < len(chosen) < 200
+    assert type(learner) is CostSCB
+    assert learner.settings["half_life"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("loss", "scale"),
+    [
+        ("seconds", 4.0),
+        ("first_token", 4.0),
+        ("seconds_per_token", 2.0),
+        ("dollars", 2e-6),
+        ({"seconds": 1.0, "dollars": 1e6}, 6.0),
+        (lambda kwargs, response, start, end: 7.0, 7.0),
+    ],
+)
+def test_losses(loss, scale):
+    routing, _ = routed([deployment("a", seconds=4)], 3, loss=loss)
+    assert routing.learners["chat"].scale == scale
+    assert routing.learners["chat"].rounds == 3
+
+
+def test_failures_cost_what_is_stated_and_bad_requests_nothing():
+    routing, _ = routed([deployment("a", "litellm.Timeout")], 1, timeout=7.0)
+    assert (routing.learners["chat"].scale, routing.learners["chat"].rounds) == (7.0, 3)
+    routing, _ = routed([deployment("a", KILLED)], 1)
+    assert routing.learners["chat"].scale == 30.0
+    with pytest.raises(litellm.BadRequestError):
+        routed([deployment("a", "litellm.BadRequestError")], 1)
+    bad = litellm.callbacks[-1]
+    assert (bad.learners["chat"].rounds, bad.learners["chat"].outstanding) == (0, {})
+
+
+def test_a_loss_that_cannot_be_computed_is_forgotten():
+    with pytest.raises(ValueError, match="input_cost_per_token"):
+        routed([deployment("a", priced=False)], 1, loss="dollars")
+    (routing,) = litellm.callbacks
+    assert (routing.learners["chat"].rounds, routing.learners["chat"].outstanding) == (0, {})
+
+
+def test_a_cooldown_is_a_mask_and_a_new_deployment_an_arm():
+    models = [deployment("a", seconds=0.1), deployment("b", seconds=9)]
+    routing, _ = routed(models, 50)
+    router = routing._router
+
+    async def play(n):
+        return [
+            (await router.async_get_available_deployment("chat", MESSAGES, request_kwargs={}))[
+                "model_info"
+            ]["id"]
+            for _ in range(n)
+        ]
+
+    router.cooling.add("a")
+    assert set(asyncio.run(play(20))) == {"b"}
+    router.cooling.clear()
+    assert Counter(asyncio.run(play(50)))["a"] > 30
+    router.model_list.append(deployment("new"))
+    assert "new" in asyncio.run(play(50))
+    assert routing.learners["chat"].n_arms == 3
+
+
+def test_a_certain_deployment_is_not_chosen():
+    routing, chosen = routed([deployment("a")], 0)
+    found = asyncio.run(routing.async_get_available_deployment("a", specific_deployment=True))
+    assert (found["model_info"], chosen) == ({"id": "a"}, [])
+    assert routing.get_available_deployment("chat")["model_info"]["id"] == "a"
+
+
+def test_kinds_and_groups_have_learners_of_their_own():
+    models = [deployment("a"), deployment("b", group="other")]
+    routing, _ = routed(models, 2, kind=lambda request: len(request["messages"]))
+    assert list(routing.learners) == ["chat/1"]
+    asyncio.run(routing._router.acompletion("other", MESSAGES * 2))
+    assert list(routing.learners) == ["chat/1", "other/2"]
+
+
+def test_powers_of_two_choose_the_same():
+    seconds = {"a": 0.3, "b": 0.2, "c": 0.7}
+    models = [deployment(name, seconds=value) for name, value in seconds.items()]
+    plain = routed(models, 150)[1]
+    assert routed(models, 150, loss={"seconds": 2.0**40})[1] == plain
+    assert routed(models, 150, loss=lambda *event: 1.0)[1] != plain  # the control
+
+
+def test_choices_without_an_event_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(adapter, "WAITING", 5)
+    routing, _ = routed([deployment("a"), deployment("b")], 1)
+    for _ in range(20):
+        routing.get_available_deployment("chat")
+    learner = routing.learners["chat"]
+    assert len(learner.outstanding) == len(routing._waiting) == 5
+    assert learner.rounds == 1
+
+
+def test_workers_share_a_durable(tmp_path):
+    models = [deployment("a"), deployment("b", KILLED)]
+    told = []
+    for given in (models, [*models, deployment("new")]):  # a restart with one more
+        workers = [routed(given, 20, durable=tmp_path, group="chat")[0] for _ in range(2)]
+        told.append(workers[0].learners["chat"].status().rounds)
+        for worker in workers:
+            worker.learners["chat"].close()
+    with Durable(tmp_path / "chat.db") as found:
+        status = found.status()
+        assert status.arms == ("a", "b", "new")
+        assert status.rounds == told[1] > told[0] >= 40
+        assert found.outstanding() == []
+    with pytest.raises(ValueError, match="half_life"):
+        routed(models, 1, durable=tmp_path, settings={"half_life": 77})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"loss": "minutes"},
+        {"loss": {}},
+        {"loss": {"seconds": float("nan")}},
+        {"failure": float("inf")},
+        {"timeout": "long"},
+        {"learner": AdaINF(3)},
+    ],
+)
+def test_what_is_wrong_is_said_at_once(wrong):
+    with pytest.raises((ValueError, TypeError)):
+        ScaleFreeRouting(Router([deployment("a")]), **{"failure": 1.0} | wrong)
+
+
+def test_a_learner_without_masks_is_rejected():
+    from unbounded import SCB
+
+    with pytest.raises(ValueError, match="available"):
+        ScaleFreeRouting(Router([deployment("a")]), failure=1.0, learner=SCB)
