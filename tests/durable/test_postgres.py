@@ -102,10 +102,10 @@ def test_an_ask_knows_all_but_so_many_tells(database, name):
     replica, store = second._session._replica, second._session.store
     row, seen = replica.drawn(7, None, store.now()), replica.n
     for _ in range(3):
-        number, _ = store.add(row, seen, 2)
+        number, _ = store.add([row], seen, 2)
         assert number > 0
         first.tell(first.ask(), 1.0)
-    number, rows = store.add(row, seen, 2)
+    number, rows = store.add([row], seen, 2)
     assert number == STALE
     assert [row.kind for row in rows].count(1) == 3  # what it did not know
     assert second.ask().id >> 20 > number  # catches up, draws again
@@ -119,12 +119,12 @@ def test_what_another_host_drew_is_taken_as_it_is(database, name, jit):
     kept = json.loads(row.payload)["record"]
     kept[1] = kept[2] = row.probability * (1 + 2**-40)
     row = row._replace(probability=kept[1], payload=json.dumps({"record": kept}).encode())
-    ours._session.add(lambda replica: row, 10)
+    ours._session.add(lambda replica: [row], 10)
     assert ours.status().outstanding == 1
     assert ours.log()["probability"].item() == kept[1]
     forged = row._replace(payload=json.dumps({"record": [row.arm, 0.0, 0.0]}).encode())
     with pytest.raises(ValueError, match="record"):
-        ours._session.add(lambda replica: forged, 10)
+        ours._session.add(lambda replica: [forged], 10)
 
 
 def test_learners_and_schemas_are_apart(database, name):
@@ -179,6 +179,54 @@ def test_a_newer_schema_is_left_alone(database, name):
     with pytest.raises(DurableError, match="version 99"):
         Durable(database.url(), name=name, schema="newer")
     arms.close()
+
+
+def test_an_older_schema_is_upgraded_by_who_may_write(database, name, monkeypatch):
+    import psycopg
+
+    from unbounded.durable import postgres
+
+    with monkeypatch.context() as older:
+        older.setattr(postgres, "VERSION", 1)
+        older.setattr(postgres, "_MIGRATIONS", postgres._MIGRATIONS[:1])
+        old = Durable(database.url(), SCB(2, seed=0), name=name, schema="older")
+        old.tell(old.ask(), 1.0)
+    for _ in range(2):  # the first has changed nothing
+        with pytest.raises(DurableError, match="version 1"):
+            Durable(database.url(), name=name, schema="older", read_only=True)
+    new = Durable(database.url(), name=name, schema="older", staleness=4)
+    assert new.tell(new.ask(), 2.0)
+    assert old.tell(old.ask(), 3.0)  # who is open goes on
+    assert Durable(database.url(), name=name, schema="older", read_only=True).status().rounds == 3
+    with psycopg.connect(database.url()) as connection:
+        found = connection.execute("SELECT version FROM older.version").fetchall()
+    assert found == [(postgres.VERSION,)]
+
+
+def test_connections_leave_nothing_behind(database, name):
+    import weakref
+
+    arms = Durable(database.url(), SCB(2, seed=0), name=name)
+    store, gone, registered = arms._session.store, [], len(weakref.finalize._registry)
+    for _ in range(5):
+        arms.ask()
+        gone.append(weakref.ref(store._connection))
+        store.close()
+    assert [connection() for connection in gone] == [None] * 5
+    assert len(weakref.finalize._registry) == registered
+
+
+@pytest.mark.parametrize("staleness", [0, 8])
+def test_a_learner_that_was_removed_is_not_there_any_more(database, name, staleness):
+    import psycopg
+
+    arms = Durable(database.url(), SCB(2, seed=0), name=name, schema="gone", staleness=staleness)
+    choice = arms.ask()
+    with psycopg.connect(database.url()) as connection:
+        connection.execute("TRUNCATE gone.learners CASCADE")
+    for call in (arms.ask, lambda: arms.tell(choice, 1.0)):
+        with pytest.raises(DurableError, match="there is no learner"):
+            call()
 
 
 def test_a_role_needs_the_grants_of_the_page_and_no_more(database, name):

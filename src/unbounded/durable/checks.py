@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, SupportsIndex
 
@@ -23,6 +23,24 @@ def check_key(key: str) -> None:
     """Reject what cannot be the key of a request."""
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or UNFIT.search(key):
         raise ValueError(f"key must be a text of 1 to {LONGEST_KEY} letters, got {shown(key)}")
+
+
+def checked_keys(keys: Any, n: int) -> list[str | None]:
+    """Return the keys of n requests, or n times None."""
+    if keys is None:
+        return [None] * n
+    if isinstance(keys, str) or not isinstance(keys, Sequence) or len(keys) != n:
+        raise ValueError(f"key must be a sequence of n = {n} keys, got {shown(keys)}")
+    return list(keys)
+
+
+def rows_of(n: int, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what `Durable.tell_many` was given, for each of n tickets."""
+    for name, column in columns.items():
+        if column is not None and (not hasattr(column, "__len__") or len(column) != n):
+            raise ValueError(f"{name} must have an entry for each of {n} tickets")
+    given = {name: column for name, column in columns.items() if column is not None}
+    return [{name: column[k] for name, column in given.items()} for k in range(n)]
 
 
 def checked_id(ticket: SupportsIndex | Choice | Plan) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,7 +85,7 @@ class Database:
 
     # ------------------------------------------------------------------ transactions
 
-    def write(self, work: Callable[[], R]) -> R:
+    def write(self, work: Callable[[], R], keys: Collection[str] = ()) -> R:
         """Let ``work`` change something, while nobody else does: all of it, or nothing."""
         if self.read_only:
             raise DurableError(f"{self.path} cannot be written: it was opened with read_only=True")

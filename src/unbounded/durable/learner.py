@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, Self, SupportsIndex, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Self,
+    SupportsIndex,
+    cast,
+    overload,
+)
 
 from numpy.typing import ArrayLike
 
@@ -18,7 +29,7 @@ from unbounded.durable import checks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.replica import Choice, Replica, Status, number_of
-from unbounded.durable.rows import EXPIRE, TELL, Row, Storage, row_of
+from unbounded.durable.rows import ASK, EXPIRE, TELL, Row, Storage, row_of
 from unbounded.durable.session import Session, Worker, copied, verified, versions
 from unbounded.durable.store import Store
 from unbounded.learners.base import AskTell
@@ -53,6 +64,14 @@ _AT_ONCE = 1000  # choices that are expired in one transaction
 
 class _Unknown(Exception):  # noqa: N818 - no error: a turn is needed
     """A ticket that is not outstanding as far as is known here."""
+
+
+class _Call(NamedTuple):
+    """An ask or a tell, and how it is made."""
+
+    turn: Callable[[Replica], Any]
+    row: Callable[[Replica], Row] | None  # without a turn, if that is possible: what to append
+    key: str | None = None
 
 
 def _storage(
@@ -190,13 +209,24 @@ class Durable(Generic[C]):
 
     # ------------------------------------------------------------------ playing
 
+    @overload
+    def ask(
+        self, key: str | None = None, *, n: None = None, available: ArrayLike | None = None,
+        advice: ArrayLike | Sequence[Any] | None = None,
+    ) -> C: ...  # fmt: skip
+    @overload
+    def ask(
+        self, key: Sequence[str] | None = None, *, n: SupportsIndex,
+        available: ArrayLike | None = None, advice: ArrayLike | Sequence[Any] | None = None,
+    ) -> list[C]: ...  # fmt: skip
     def ask(
         self,
-        key: str | None = None,
+        key: Any = None,
         *,
+        n: SupportsIndex | None = None,
         available: ArrayLike | None = None,
         advice: ArrayLike | Sequence[Any] | None = None,
-    ) -> C:
+    ) -> Any:
         """Choose an arm, or for MDPs the policy of an episode.
 
         Parameters
@@ -204,6 +234,9 @@ class Durable(Generic[C]):
         key : str, optional
             Of a request. The same key gives the same choice again, in any process and whether it
             was told meanwhile or not, until `prune` removes it.
+        n : int, optional
+            Choose so many times, in one transaction, and return a list; ``key`` is then a sequence
+            of n keys.
         available : sequence, optional
             The arms that can be chosen now: names, indices, or a boolean mask; all of them by
             default. See `Learner.ask`. It takes a turn, whatever the staleness.
@@ -215,28 +248,20 @@ class Durable(Generic[C]):
         Choice or Plan
             Its ``id`` is for `tell`.
         """
+        if n is None:
+            return self._made([self._asks(key, available, advice)])[0]
+        keys = checks.checked_keys(key, checked_count("n", n))
+        return self._made([self._asks(one, available, advice) for one in keys])
+
+    def _asks(self, key: str | None, available: Any, advice: Any) -> _Call:
         if key is not None:
             checks.check_key(key)
-        if self._staleness > 0 and available is advice is None:
-            choice = self._ask_now(key)
-            if choice is not None:
-                return choice
-        return self._session.write(partial(self._ask, key, available, advice))
 
-    def _ask_now(self, key: str | None) -> Any:
-        """Choose from the learner as it is known here; None if a turn is needed for it."""
-        from unbounded.durable.postgres import TOLD
-
-        def made(replica: Replica) -> Row:
+        def row(replica: Replica) -> Row:
             return replica.drawn(secrets.randbits(64), key, self._now())
 
-        for _ in range(_TRIES):
-            number, row, replica = self._session.add(made, self._staleness)
-            if row is not None:
-                return replica.ticket(row)
-            if number == TOLD:  # another ask has this key
-                break
-        return None
+        plain = available is advice is None
+        return _Call(partial(self._ask, key, available, advice), row if plain else None, key)
 
     def _ask(self, key: str | None, available: Any, advice: Any, replica: Replica) -> Any:
         store = self._session.store
@@ -248,6 +273,47 @@ class Durable(Generic[C]):
         row, ticket = replica.ask(key, self._now(), available, advice)
         store.append(row)
         return ticket
+
+    def _made(self, calls: Sequence[_Call]) -> list[Any]:
+        """Make calls in one transaction, or none of them; their results."""
+        if self._staleness > 0 and calls:
+            found = self._made_at_once(calls)
+            if found is not None:
+                return found
+        keys = [call.key for call in calls if call.key is not None]
+        return self._session.write(lambda replica: [call.turn(replica) for call in calls], keys)
+
+    def _made_at_once(self, calls: Sequence[_Call]) -> list[Any] | None:
+        """Append what calls say, for all to learn in the order of the journal; None if a turn is
+        needed for it.
+        """
+        from unbounded.durable.postgres import STALE
+
+        places: list[int] = []  # of the rows among the calls: asks come first, as they know no tell
+
+        def made(replica: Replica) -> list[Row]:
+            rows = []
+            for call in calls:
+                if call.row is None:
+                    raise _Unknown
+                rows.append(call.row(replica))
+            places[:] = sorted(range(len(rows)), key=lambda k: rows[k].kind)
+            return [rows[k] for k in places]
+
+        for _ in range(_TRIES):
+            try:
+                number, rows, replica = self._session.add(made, self._staleness)
+            except _Unknown:
+                return None
+            if number > 0:
+                found = dict(zip(places, rows, strict=True))
+                return [
+                    replica.ticket(row) if row.kind == ASK else True
+                    for row in map(found.__getitem__, range(len(rows)))
+                ]
+            if number != STALE:  # told before, or another ask has this key
+                return None
+        return None
 
     def tell(
         self,
@@ -278,33 +344,73 @@ class Durable(Generic[C]):
         bool
             Whether it was learned now; False if that was ignored.
         """
-        checked_option("repeated", repeated, _REPEATED)
         given = {
             "loss": loss, "reward": reward, "losses": losses, "rewards": rewards,
             "states": states, "actions": actions,
         }  # fmt: skip
+        return bool(self._made([self._tells(ticket, given, repeated)])[0])
+
+    def tell_many(
+        self,
+        tickets: Sequence[SupportsIndex | Choice | Plan],
+        loss: ArrayLike | None = None,
+        *,
+        reward: ArrayLike | None = None,
+        losses: Sequence[ArrayLike] | None = None,
+        rewards: Sequence[ArrayLike] | None = None,
+        states: Sequence[ArrayLike] | None = None,
+        actions: Sequence[ArrayLike] | None = None,
+        repeated: Literal["raise", "ignore"] = "raise",
+    ) -> list[bool]:
+        """Report the losses of many choices, in one transaction: all of them, or none.
+
+        Parameters
+        ----------
+        tickets : sequence
+            As for `tell`.
+        loss, reward, losses, rewards, states, actions : sequence
+            As for `tell`: an entry for each ticket.
+        repeated : {"raise", "ignore"}
+            What to do with those that were told or have expired before.
+
+        Returns
+        -------
+        list of bool
+            Which were learned now.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from unbounded import SCB
+        >>> from unbounded.durable import Durable
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> arms = Durable(f"{directory.name}/arms.db", SCB(n_arms=2, seed=0))
+        >>> arms.tell_many(arms.ask(n=3), [0.31, 0.27, 0.33])
+        [True, True, True]
+        >>> arms.close(); directory.cleanup()
+        """
+        columns = {
+            "loss": loss, "reward": reward, "losses": losses, "rewards": rewards,
+            "states": states, "actions": actions,
+        }  # fmt: skip
+        rows = checks.rows_of(len(tickets), columns)
+        calls = [
+            self._tells(ticket, given, repeated)
+            for ticket, given in zip(tickets, rows, strict=True)
+        ]
+        return list(map(bool, self._made(calls)))
+
+    def _tells(self, ticket: Any, given: Mapping[str, Any], repeated: str) -> _Call:
+        checked_option("repeated", repeated, _REPEATED)
         number = checks.checked_id(ticket)
-        if self._staleness > 0:
-            told = self._tell_now(number, given, repeated == "ignore")
-            if told is not None:
-                return told
-        return self._session.write(partial(self._tell, number, given, repeated == "ignore"))
 
-    def _tell_now(self, ticket: int, given: Mapping[str, Any], ignore: bool) -> bool | None:
-        """Append what is told, for all to learn in the order of the journal; None if a turn is
-        needed for it."""
-
-        def made(replica: Replica) -> Row:
+        def row(replica: Replica) -> Row:
             feedback = checked_feedback(replica.learner, given, 0)
-            if ticket not in replica.waiting:
+            if number not in replica.waiting:  # or it was asked elsewhere after what is known here
                 raise _Unknown
-            return Row(0, TELL, ticket, self._now(), loss=feedback.loss)
+            return Row(0, TELL, number, self._now(), loss=feedback.loss)
 
-        try:
-            number, *_ = self._session.add(made, 0)
-        except _Unknown:  # it is not outstanding, or was asked elsewhere after what is known here
-            return None
-        return True if number > 0 else None
+        return _Call(partial(self._tell, number, given, repeated == "ignore"), row)
 
     def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
         waiting = replica.waiting.get(ticket)
@@ -383,9 +489,10 @@ class Durable(Generic[C]):
     ) -> C:
         """`ask`, in a thread of its own, so that the event loop does not wait.
 
-        A task that is cancelled meanwhile may have asked: with a ``key`` it can ask again.
+        Calls of many tasks at the same time share a transaction. A task that is cancelled
+        meanwhile may have asked: with a ``key`` it can ask again.
         """
-        return await self._in_worker(partial(self.ask, key, available=available, advice=advice))
+        return cast("C", await self._in_worker(self._asks(key, available, advice)))
 
     async def atell(
         self,
@@ -400,14 +507,29 @@ class Durable(Generic[C]):
         repeated: Literal["raise", "ignore"] = "raise",
     ) -> bool:
         """`tell`, in a thread of its own."""
-        call = partial(self.tell, ticket, loss, reward=reward, losses=losses, rewards=rewards)
-        call = partial(call, states=states, actions=actions, repeated=repeated)
-        return await self._in_worker(call)
+        given = {
+            "loss": loss, "reward": reward, "losses": losses, "rewards": rewards,
+            "states": states, "actions": actions,
+        }  # fmt: skip
+        return bool(await self._in_worker(self._tells(ticket, given, repeated)))
 
-    async def _in_worker(self, call: partial[Any]) -> Any:
+    async def _in_worker(self, call: _Call) -> Any:
         if self._worker is None or not self._worker.is_ours:
             self._worker = Worker()
-        return await asyncio.get_running_loop().run_in_executor(self._worker, call)
+        return await asyncio.wrap_future(self._worker.submit(call, self._made_for_many))
+
+    def _made_for_many(self, calls: list[_Call]) -> list[Any]:
+        """Make calls of several callers in one transaction, where one that is rejected concerns
+        nobody else; their results, or errors.
+        """
+        try:
+            return self._made(calls)
+        except (DurableError, Warning):  # of all of them
+            raise
+        except (TypeError, ValueError, RuntimeError) as error:  # rejected, and so nothing is stored
+            return (
+                [error] if len(calls) == 1 else [self._made_for_many([call])[0] for call in calls]
+            )
 
     # ------------------------------------------------------------------ arms
 

@@ -9,16 +9,16 @@ a role needs that may not make them.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import time
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from unbounded.durable import checks, forks
 from unbounded.durable.errors import BusyError, DurableError, damaged
-from unbounded.durable.rows import MOST, Row, Snapshot
+from unbounded.durable.rows import ASK, MOST, Row, Snapshot
 from unbounded.validation import ArgumentValueError, shown
 
 try:
@@ -29,10 +29,10 @@ except ImportError as error:
 
 R = TypeVar("R")
 
-VERSION = 1
+VERSION = 2
 """Of the tables: how many of `_MIGRATIONS` they have seen."""
 _LONGEST, _LONGEST_SCHEMA = 200, 63  # bytes; PostgreSQL would shorten longer names of schemas
-STALE, TOLD = -1, -2  # answers of the function `add`, instead of a row's number
+STALE, TOLD, _GONE = -1, -2, -3  # answers of the function `append`, instead of a row's number
 _IDLE = 10.0  # timeouts after which the server ends the transaction of a client that has stopped
 _MIGRATIONS: tuple[str, ...] = (
     """
@@ -82,8 +82,42 @@ _MIGRATIONS: tuple[str, ...] = (
         RETURN -2;  -- which undoes the UPDATE too
     END $$;
     """,
+    # `append` adds many rows, whatever columns they have; clients of version 1 go on with `add`.
+    """
+    CREATE FUNCTION {s}.append(
+        me bigint, seen bigint, staleness bigint, added json, contents bytea[]
+    ) RETURNS bigint LANGUAGE plpgsql SET search_path = {s}, pg_temp AS $$
+    #variable_conflict use_column
+    DECLARE
+        last bigint; before bytea; missed bigint; row journal%ROWTYPE; k int := 0;
+    BEGIN
+        SELECT l.n, l.chain INTO last, before FROM learners l WHERE l.id = append.me FOR UPDATE;
+        IF NOT FOUND THEN RETURN -3; END IF;
+        IF append.staleness >= 0 THEN
+            SELECT count(*) INTO missed FROM (
+                SELECT 1 FROM journal j
+                WHERE j.learner = append.me AND j.n > append.seen AND j.kind <> 0
+                LIMIT append.staleness + 1
+            ) m;
+            IF missed > append.staleness THEN RETURN -1; END IF;
+        END IF;
+        FOR row IN SELECT * FROM json_populate_recordset(NULL::journal, append.added) LOOP
+            k := k + 1;
+            before := substring(sha256(before || append.contents[k]) FOR 16);
+            row.learner := append.me;
+            row.n := last + k;
+            row.digest := before;
+            INSERT INTO journal SELECT row.*;
+        END LOOP;
+        UPDATE learners l SET n = last + k, chain = before WHERE l.id = append.me;
+        RETURN last + 1;
+    EXCEPTION WHEN unique_violation THEN
+        RETURN -2;  -- which undoes all of it
+    END $$;
+    """,
 )
 _COLUMNS = ", ".join(Row._fields)
+_FIND = "SELECT key, n FROM {s}.journal WHERE learner = %s AND key = ANY(%s)"
 
 
 class PostgresStore:
@@ -140,26 +174,32 @@ class PostgresStore:
             None  # rows that were read before they are asked for
         )
         self._pending: list[Row] = []  # appended in this transaction
+        self._known: dict[str, int | None] = {}  # numbers by keys, in this transaction
         self._next = 0  # where the next call of `rows` will probably begin
         self._skew = 0  # of the server's clock against ours, in microseconds
 
     # ------------------------------------------------------------------ transactions
 
-    def write(self, work: Callable[[], R]) -> R:
+    def write(self, work: Callable[[], R], keys: Collection[str] = ()) -> R:
         """Let ``work`` change something, while nobody else does: all of it, or nothing."""
         if self.read_only:
             raise DurableError(f"{self.place} was opened with read_only=True")
         connection, first = self._opened(), self._next
         self._pending = []
+        find = self._sql(_FIND)
         lock = self._sql("SELECT n FROM {s}.learners WHERE id = %s FOR UPDATE")
         try:
             with connection.pipeline():  # one way to the server and back
                 connection.execute("BEGIN")
                 locked = connection.execute(lock, (self._id,))
                 ahead = connection.execute(*self._select(first, MOST))
+                found = connection.execute(find, (self._id, list(keys))) if keys else None
             if locked.fetchone() is None:
-                raise DurableError(f"there is no {self.place} any more")
+                raise self._gone()
             self._ahead = first, list(map(Row._make, ahead.fetchall()))
+            self._known = dict.fromkeys(keys)
+            if found is not None:
+                self._known.update(found.fetchall())
             result = work()
             self._check_process(connection)
             with connection.pipeline():
@@ -169,7 +209,7 @@ class PostgresStore:
             self._end(connection)
             raise
         finally:
-            self._ahead, self._pending = None, []
+            self._ahead, self._pending, self._known = None, [], {}
         return result
 
     def read(self, work: Callable[[], R]) -> R:
@@ -255,8 +295,6 @@ class PostgresStore:
         assert server is not None
         self._skew = int(server[0]) - (before + time.time_ns() // 1000) // 2
         self._connection = connection
-        self._end_of_life = weakref.finalize(self, _close, connection, os.getpid())
-        self._end_of_life.atexit = False
         return connection
 
     def close(self) -> None:
@@ -264,7 +302,12 @@ class PostgresStore:
         forks.look()
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._end_of_life()  # which it is now, of the connection
+            with suppress(psycopg.Error):
+                connection.close()
+
+    def __del__(self) -> None:  # who forgets to close it should not be warned by Python instead
+        with suppress(Exception):
+            self.close()
 
     def inherit(self) -> None:
         """In a child of a fork: never touch the parent's connection, not even to close it."""
@@ -307,8 +350,13 @@ class PostgresStore:
             )
         makes = beginning is not None and not self.read_only
         if version < VERSION:
-            if self.read_only or (version == 0 and not makes):
+            if version == 0 and not makes:
                 raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
+            if self.read_only:
+                raise DurableError(
+                    f"{self.place}: schema {self._schema!r} has version {version}, and this "
+                    f"version of unbounded needs {VERSION}: open it once without read_only=True"
+                )
             self._migrate(connection)
         if self._found(connection) is None:
             if not makes or beginning is None:
@@ -364,35 +412,39 @@ class PostgresStore:
     def append(self, row: Row) -> None:
         """Add a row, in a `write`: it is sent when something else is asked for, or at the end."""
         self._pending.append(row)
+        if row.key in self._known:
+            self._known[row.key] = row.n
         if len(self._pending) >= MOST and self._connection is not None:
             self._flush(self._connection)
 
-    def add(self, row: Row, seen: int, staleness: int) -> tuple[int, list[Row]]:
-        """Add a row in a transaction of its own that no client waits in.
+    def add(self, rows: Sequence[Row], seen: int, staleness: int) -> tuple[int, list[Row]]:
+        """Add rows in a transaction of its own that no client waits in: all of them, or none.
 
-        ``row`` has no number and no digest yet. Returns its number, and the rows from ``seen`` on.
-        Instead of a number, `STALE` for an ask if more than ``staleness`` rows after ``seen``
-        are not asks, and `TOLD` for what was told before, or for the key of another ask.
+        They have no numbers and no digests yet. Returns the first number, and the rows from
+        ``seen`` on. Instead of a number, `STALE` if there is an ask and more than ``staleness``
+        rows after ``seen`` are not asks, and `TOLD` for what was told before, or for the key of
+        another ask.
         """
         if self.read_only:
             raise DurableError(f"{self.place} was opened with read_only=True")
         connection = self._opened()
-        call = self._sql(
-            "SELECT {s}.add(%b, %b, %b, %b::int2, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b)"
-        )
-        given = (self._id, seen, staleness, *row[1:10], row.payload, row.content)
+        call = self._sql("SELECT {s}.append(%b, %b, %b, %s::json, %b)")
+        staleness = staleness if any(row.kind == ASK for row in rows) else -1
+        added = json.dumps(list(map(_plain, rows)))
+        given = self._id, seen, staleness, added, [row.content for row in rows]
         try:
             with connection.pipeline():
-                added = connection.execute(call, given)
+                answer = connection.execute(call, given)
                 select, values = self._select(seen, MOST)
-                found = connection.execute(select, values)
-            answer = added.fetchone()
-            rows = list(map(Row._make, found.fetchall()))
+                read = connection.execute(select, values)
+            number = int(answer.fetchall()[0][0])
+            found = list(map(Row._make, read.fetchall()))
         except BaseException:
             self._end(connection)
             raise
-        assert answer is not None
-        return int(answer[0]), rows
+        if number == _GONE:
+            raise self._gone()
+        return number, found
 
     def rows(self, first: int, most: int = MOST) -> list[Row]:
         """Return the rows from number ``first`` on, as they are, and at most so many."""
@@ -418,9 +470,10 @@ class PostgresStore:
 
     def number_of(self, key: str) -> int | None:
         """Return the number of the ask with this key."""
-        query = "SELECT n FROM {s}.journal WHERE learner = %s AND key = %s"
-        found = self._query(query, (self._id, key))
-        return int(found[0][0]) if found else None
+        if key in self._known:
+            return self._known[key]
+        found = self._query(_FIND, (self._id, [key]))
+        return int(found[0][1]) if found else None
 
     def first_since(self, at: int) -> int | None:
         """Return the number of the first row that is not older than ``at``."""
@@ -480,6 +533,9 @@ class PostgresStore:
         """Return the error for something that is not as it was written."""
         return damaged(self.place, what)
 
+    def _gone(self) -> DurableError:
+        return DurableError(f"there is no {self.place} any more")
+
     def errors(self) -> AbstractContextManager[None]:
         """Describe errors of PostgreSQL in sentences."""
         return self._sentences()
@@ -493,11 +549,12 @@ class PostgresStore:
             raise kind(f"{self.place} {reason}") from None  # libpq's own may show the address
 
 
-def _close(connection: psycopg.Connection[Any], process: int) -> None:
-    """Close a connection that this process has opened."""
-    if process == os.getpid():
-        with suppress(psycopg.Error):
-            connection.close()
+def _plain(row: Row) -> dict[str, object]:
+    """Return a row without number and digest, as JSON has it."""
+    found: dict[str, object] = dict(zip(Row._fields[1:-1], row[1:-1], strict=True))
+    if row.payload is not None:
+        found["payload"] = "\\x" + row.payload.hex()
+    return found
 
 
 def _answers(connection: psycopg.Connection[Any]) -> bool:

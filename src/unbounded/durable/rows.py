@@ -7,7 +7,7 @@ found by every reader. Nothing in this module knows what a learner is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -90,8 +90,11 @@ class Storage(Protocol):
     def prepare(self, beginning: Callable[[], Snapshot] | None) -> None:
         """Make what is missing, or raise if there is nothing and no ``beginning``."""
 
-    def write(self, work: Callable[[], R]) -> R:
-        """Let ``work`` change something, while nobody else does: all of it, or nothing."""
+    def write(self, work: Callable[[], R], keys: Collection[str] = ()) -> R:
+        """Let ``work`` change something, while nobody else does: all of it, or nothing.
+
+        It will ask for the numbers of these keys, which may be read beforehand.
+        """
 
     def read(self, work: Callable[[], R]) -> R:
         """Let ``work`` read a snapshot; that blocks nobody."""

@@ -6,8 +6,8 @@ import json
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,12 +17,13 @@ from typing import Any, Self, TypeVar
 from unbounded.durable import forks
 from unbounded.durable.errors import BusyError, DurableError
 from unbounded.durable.replica import Replica
-from unbounded.durable.rows import Row, Storage, check
+from unbounded.durable.rows import MOST, Row, Storage, check
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.validation import warn
 
 R = TypeVar("R")
+Together = Callable[[list[Any]], list[Any]]
 
 _EVERY = 1000  # rows between two snapshots, of bandits
 _EVERY_EPISODES = 20  # ... of learners for MDPs, whose steps take long to take again
@@ -61,8 +62,11 @@ class Session:
 
     # ------------------------------------------------------------------ turns
 
-    def write(self, work: Callable[[Replica], R]) -> R:
-        """Let ``work`` add rows, after those of others: all of them, or none."""
+    def write(self, work: Callable[[Replica], R], keys: Collection[str] = ()) -> R:
+        """Let ``work`` add rows, after those of others: all of them, or none.
+
+        ``keys`` are those that it will look for.
+        """
         heard: list[tuple[str, type[Warning]]] = []
 
         def act() -> tuple[R, Replica]:
@@ -85,7 +89,7 @@ class Session:
             return result, replica
 
         def transaction() -> R:
-            result, replica = self.store.write(act)
+            result, replica = self.store.write(act, keys)
             self._replica = replica  # what it has learned is in the file
             return result
 
@@ -95,32 +99,34 @@ class Session:
         return result
 
     def add(
-        self, made: Callable[[Replica], Row], staleness: int
-    ) -> tuple[int, Row | None, Replica]:
-        """Add a row that is ``made`` from the learner as it is known here, without taking a turn:
-        `PostgresStore.add`. Returns its number, it, and the learner after it.
+        self, made: Callable[[Replica], list[Row]], staleness: int
+    ) -> tuple[int, list[Row], Replica]:
+        """Add rows that are ``made`` from the learner as it is known here, without taking a turn:
+        `PostgresStore.add`. Returns the first number, them, and the learner after them.
         """
         store: Any = self.store
 
-        def act() -> tuple[int, Row | None, Replica]:
+        def act() -> tuple[int, list[Row], Replica]:
             if self._replica is None:
                 self._replica = store.read(self._caught_up)
             replica = self._replica
-            number, rows = store.add(made(replica), replica.n, staleness)
+            some = made(replica)
+            number, rows = store.add(some, replica.n, staleness)
             self._replica = None  # until it has learned them all
-            if not replica.catch_up(store, list(rows)) or replica.n < number:
+            last = number + len(some) - 1
+            if not replica.catch_up(store, list(rows)) or replica.n < last:
                 replica = store.read(self._caught_up)
             self._replica = replica
-            row = next((row for row in rows if row.n == number), None)
-            if row is None and number > 0:
-                row = store.rows(number, 1)[0]
-            return number, row, replica
+            ours = [row for row in rows if number <= row.n <= last] if number > 0 else []
+            if number > 0 and len(ours) < len(some):  # many others are before them
+                ours = store.rows(number, len(some))
+            return number, ours, replica
 
-        number, row, replica = self._turn(act)
-        if number > 0 and number % _EVERY == 0:
+        number, rows, replica = self._turn(act)
+        if rows and (number - 1) // _EVERY != rows[-1].n // _EVERY:
             with suppress(DurableError):  # what was added is stored, without a snapshot too
                 self.write(lambda replica: store.keep("latest", replica.snapshot(versions())))
-        return number, row, replica
+        return number, rows, replica
 
     def read(self, work: Callable[[Replica], R]) -> R:
         """Let ``work`` look at the learner after the last row."""
@@ -252,8 +258,9 @@ class Session:
         self.store.inherit()
 
 
-class Worker(Executor):
-    """The thread in which asyncio's calls wait for the file: it makes one after the other.
+class Worker:
+    """The thread in which asyncio's calls wait for the storage: those that have come meanwhile are
+    made in one transaction.
 
     Python does not wait for it at exit. For the threads of a `ThreadPoolExecutor` it does, and for
     ever if they are a parent's (after a fork by C code), or if an interrupt came while they began.
@@ -262,7 +269,7 @@ class Worker(Executor):
     def __init__(self) -> None:
         self._process = os.getpid()
         self._lock, self._ended = threading.Lock(), False
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._calls: SimpleQueue[tuple[Future[Any], Any, Together] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="unbounded-durable", daemon=True)
         self._thread.start()
 
@@ -271,26 +278,45 @@ class Worker(Executor):
         """Whether the thread runs in this process: it does not come along into a child."""
         return self._process == os.getpid()
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return the future of a call."""
+    def submit(self, call: Any, together: Together) -> Future[Any]:
+        """Return the future of a call, which ``together`` makes with the others that wait: it
+        returns their results, or errors.
+        """
         future: Future[Any] = Future()
         with self._lock:
             if self._ended:
                 raise RuntimeError("this Durable was closed: open it again")
-            self._calls.put((future, lambda: fn(*args, **kwargs)))
+            self._calls.put((future, call, together))
         return future
 
     def _run(self) -> None:
         while (given := self._calls.get()) is not None:
-            future, call = given
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(call())
-                except BaseException as error:
-                    future.set_exception(error)
-            del given, future, call  # while it waits for the next, nothing of this call stays alive
+            some = [given]
+            while len(some) < MOST and self._calls.qsize() > 0:
+                given = self._calls.get()
+                if given is None:
+                    self._calls.put(None)
+                    break
+                some.append(given)
+            self._make([one for one in some if one[0].set_running_or_notify_cancel()])
+            del given, some  # while it waits for the next, nothing of these calls stays alive
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    @staticmethod
+    def _make(some: list[tuple[Future[Any], Any, Together]]) -> None:
+        if not some:
+            return
+        found: Sequence[Any]
+        try:
+            found = some[0][2]([call for _, call, _ in some])
+        except BaseException as error:
+            found = [error] * len(some)
+        for (future, *_), one in zip(some, found, strict=True):
+            if isinstance(one, BaseException):
+                future.set_exception(one)
+            else:
+                future.set_result(one)
+
+    def shutdown(self) -> None:
         """End when all calls have been made; wait for that."""
         if self.is_ours:
             with self._lock:
