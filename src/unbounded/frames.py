@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,14 @@ def lists(frame: Any, name: str) -> list[list[Any] | None]:
     values = frame[name]
     values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     return [list(one) if hasattr(one, "__iter__") else None for one in values]
+
+
+def mappings(frame: Any, name: str) -> list[dict[str, Any] | None]:
+    """Return a column of dicts, or of such as JSON; None where a value is missing."""
+    values = frame[name]
+    values = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    found = [json.loads(one) if isinstance(one, str) else one for one in values]
+    return [dict(one) if isinstance(one, Mapping) else None for one in found]
 
 
 def numbers(frame: Any, name: str) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ import numpy as np
 from unbounded import settings as _settings
 from unbounded.core.arrays import Vector
 from unbounded.core.occupancy.mdp import LayeredMDP
-from unbounded.durable.rows import ASK, Row, Snapshot, Storage
+from unbounded.durable.rows import ASK, Context, Row, Snapshot, Storage
 from unbounded.jit.interpreter import interpreted
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner
@@ -733,6 +733,28 @@ class _Storage:
         first = other.read(lambda: (other.rows(1)[0].n, other.snapshot("first").n, other.last))
         right = row.n, row.n - 1, row.n + 1
         _require(first == right, f"{first} for {right}", "Keep what comes after removed rows")
+
+    def contexts(self) -> None:
+        """Check that contexts are stored with their rows, and can be deleted."""
+        storage, other = self._begun(), self._begun()
+
+        def write() -> list[Context]:
+            rows = [self._append(storage) for _ in range(3)]
+            found = [Context.of(row.n, '{"who": 1}') for row in rows]
+            for one in found:
+                storage.attach(one)
+            return found
+
+        written = storage.write(write)
+        first, last = written[0].n, written[2].n
+        found = other.read(lambda: other.contexts(first, last))
+        _require(found == written, f"{found} for {written}", "Store every bit of a context")
+        gone = storage.write(lambda: storage.detach([first, last + 1]))
+        found = other.read(lambda: other.contexts(first, last))
+        _require((gone, found) == (1, written[1:]), f"{gone} gone", "Delete those that are named")
+        storage.write(lambda: storage.remove_before(last))
+        found = other.read(lambda: other.contexts(1, last))
+        _require(found == written[2:], f"{found} are left", "Delete them with their rows")
 
     def closing(self) -> None:
         """Check that a closed connection is opened again."""

@@ -49,4 +49,4 @@ def test_postgresql_keeps_the_guarantees(database):
 
 def test_checks_have_names(tmp_path):
     names = [check.name for check in storage_checks(opened(Store, tmp_path))]
-    assert names == ["values", "atomicity", "keys", "isolation", "snapshots", "closing"]
+    assert names == ["values", "atomicity", "keys", "isolation", "snapshots", "contexts", "closing"]

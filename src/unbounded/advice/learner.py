@@ -315,11 +315,13 @@ class AdvisedLearner(Learner):
     def _breadth(self, given: Advice) -> int:
         return max(int(self._scalar("A")), given.breadth())
 
-    def _plain_advice(self, advice: Any, available: ArrayLike | None = None) -> list[Any]:
+    def _plain_advice(
+        self, advice: Any, context: object = None, available: ArrayLike | None = None
+    ) -> list[Any]:
         """Return advice as JSON that `ask` takes, or raise its error."""
         found: Any = None
         if advice is not None:  # read once: it may be a generator, or functions that draw
-            given = _array_of(advice, None, self.n_experts, self.n_arms)
+            given = _array_of(advice, context, self.n_experts, self.n_arms)
             found = given.tolist()
             if given.dtype.kind == "O":
                 found = [None if one == SILENT else one for one in found]

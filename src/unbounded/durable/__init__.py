@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unbounded.durable.errors import BusyError, DurableError
     from unbounded.durable.learner import Durable
     from unbounded.durable.log import open_bandit_feedback, vw_lines
-    from unbounded.durable.offpolicy import Estimate, FewSamplesWarning, estimate
+    from unbounded.durable.offpolicy import Estimate, FewSamplesWarning, by_context, estimate
     from unbounded.durable.offpolicy_learners import LearnerEstimate, estimate_learners
     from unbounded.durable.replica import Choice
 
@@ -28,6 +28,7 @@ _PLACES = {
     "Estimate": "offpolicy",
     "FewSamplesWarning": "offpolicy",
     "LearnerEstimate": "offpolicy_learners",
+    "by_context": "offpolicy",
     "estimate": "offpolicy",
     "estimate_learners": "offpolicy_learners",
     "open_bandit_feedback": "log",
@@ -49,6 +50,7 @@ __all__ = [
     "Estimate",
     "FewSamplesWarning",
     "LearnerEstimate",
+    "by_context",
     "estimate",
     "estimate_learners",
     "open_bandit_feedback",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, SupportsIndex
+
+import numpy as np
 
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.rows import ASK, Storage, row_of
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
-from unbounded.validation import shown
+from unbounded.validation import ArgumentTypeError, ArgumentValueError, shown
 
 LONGEST_KEY = 500
 UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what no database can keep, or no text can have
@@ -25,13 +28,34 @@ def check_key(key: str) -> None:
         raise ValueError(f"key must be a text of 1 to {LONGEST_KEY} letters, got {shown(key)}")
 
 
-def checked_keys(keys: Any, n: int) -> list[str | None]:
-    """Return the keys of n requests, or n times None."""
-    if keys is None:
+def checked_each(name: str, given: Any, n: int) -> list[Any]:
+    """Return the keys or contexts of n requests, or n times None."""
+    if given is None:
         return [None] * n
-    if isinstance(keys, str) or not isinstance(keys, Sequence) or len(keys) != n:
-        raise ValueError(f"key must be a sequence of n = {n} keys, got {shown(keys)}")
-    return list(keys)
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != n:
+        raise ValueError(f"{name} must be a sequence of n = {n} {name}s, got {shown(given)}")
+    return list(given)
+
+
+def checked_context(context: Any) -> str:
+    """Return the context of a request as it is stored, as JSON."""
+    if not isinstance(context, Mapping):
+        raise ArgumentTypeError(
+            "context", f'must be a dict such as {{"region": "eu"}}, got {shown(context)}'
+        )
+    plain: dict[str, Any] = {}
+    for name, value in context.items():
+        value = value.item() if isinstance(value, np.generic) else value
+        fits = value is None or isinstance(value, str | int)
+        fits = fits or (isinstance(value, float) and math.isfinite(value))
+        if not (isinstance(name, str) and fits):
+            raise ArgumentValueError(
+                "context",
+                "must have texts, finite numbers, booleans or None by name, got "
+                f"{shown(name)}: {shown(value)}",
+            )
+        plain[name] = value
+    return json.dumps(plain)
 
 
 def rows_of(n: int, columns: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from typing import (
     NoReturn,
     Self,
     SupportsIndex,
+    TypeAlias,
     cast,
     overload,
 )
@@ -30,6 +31,7 @@ from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
 from unbounded.durable.replica import Choice, Replica, Status, number_of
 from unbounded.durable.rows import ASK, EXPIRE, TELL, Row, Storage, row_of
+from unbounded.durable.rows import Context as StoredContext
 from unbounded.durable.session import Session, Worker, copied, verified, versions
 from unbounded.durable.store import Store
 from unbounded.learners.base import AskTell
@@ -56,6 +58,7 @@ else:
 
     C = TypeVar("C")
 
+Context: TypeAlias = Mapping[str, str | float | bool | None]
 _SYNCHRONOUS = ("normal", "full")
 _REPEATED = ("raise", "ignore")
 _TRIES = 5  # to ask without a turn, before one is taken
@@ -72,6 +75,8 @@ class _Call(NamedTuple):
     turn: Callable[[Replica], Any]
     row: Callable[[Replica], Row] | None  # without a turn, if that is possible: what to append
     key: str | None = None
+    context: str | None = None
+    tells: bool = False
 
 
 def _storage(
@@ -212,12 +217,13 @@ class Durable(Generic[C]):
     @overload
     def ask(
         self, key: str | None = None, *, n: None = None, available: ArrayLike | None = None,
-        advice: ArrayLike | Sequence[Any] | None = None,
+        advice: ArrayLike | Sequence[Any] | None = None, context: Context | None = None,
     ) -> C: ...  # fmt: skip
     @overload
     def ask(
         self, key: Sequence[str] | None = None, *, n: SupportsIndex,
         available: ArrayLike | None = None, advice: ArrayLike | Sequence[Any] | None = None,
+        context: Context | Sequence[Context | None] | None = None,
     ) -> list[C]: ...  # fmt: skip
     def ask(
         self,
@@ -226,6 +232,7 @@ class Durable(Generic[C]):
         n: SupportsIndex | None = None,
         available: ArrayLike | None = None,
         advice: ArrayLike | Sequence[Any] | None = None,
+        context: Any = None,
     ) -> Any:
         """Choose an arm, or for MDPs the policy of an episode.
 
@@ -242,6 +249,11 @@ class Durable(Generic[C]):
             default. See `Learner.ask`. It takes a turn, whatever the staleness.
         advice : array_like, optional
             For learners that follow experts: see `CostExp4.ask`. The journal keeps all of it.
+        context : dict, optional
+            What is known of the request, as in ``{"region": "eu", "tier": 2}``: texts, numbers and
+            booleans by name; with ``n`` perhaps a sequence of n of them. It is stored beside the
+            journal, for `log`, `estimate` and `by_context`; `delete_contexts` removes it.
+            Functions among the ``advice`` are called with it.
 
         Returns
         -------
@@ -249,29 +261,43 @@ class Durable(Generic[C]):
             Its ``id`` is for `tell`.
         """
         if n is None:
-            return self._made([self._asks(key, available, advice)])[0]
-        keys = checks.checked_keys(key, checked_count("n", n))
-        return self._made([self._asks(one, available, advice) for one in keys])
+            return self._made([self._asks(key, available, advice, context)])[0]
+        n = checked_count("n", n)
+        keys = checks.checked_each("key", key, n)
+        if context is None or isinstance(context, Mapping):
+            contexts = [context] * n
+        else:
+            contexts = checks.checked_each("context", context, n)
+        return self._made(
+            [
+                self._asks(one, available, advice, about)
+                for one, about in zip(keys, contexts, strict=True)
+            ]
+        )
 
-    def _asks(self, key: str | None, available: Any, advice: Any) -> _Call:
+    def _asks(self, key: str | None, available: Any, advice: Any, context: Any) -> _Call:
         if key is not None:
             checks.check_key(key)
+        text = None if context is None else checks.checked_context(context)
 
         def row(replica: Replica) -> Row:
             return replica.drawn(secrets.randbits(64), key, self._now())
 
         plain = available is advice is None
-        return _Call(partial(self._ask, key, available, advice), row if plain else None, key)
+        side = available, advice, context
+        return _Call(partial(self._ask, key, side, text), row if plain else None, key, text)
 
-    def _ask(self, key: str | None, available: Any, advice: Any, replica: Replica) -> Any:
+    def _ask(self, key: str | None, side: Any, text: str | None, replica: Replica) -> Any:
         store = self._session.store
         if key is not None:
             number = store.number_of(key)
             row = None if number is None else row_of(store, number)
             if row is not None:
                 return replica.ticket(row)
-        row, ticket = replica.ask(key, self._now(), available, advice)
+        row, ticket = replica.ask(key, self._now(), *side)
         store.append(row)
+        if text is not None:
+            store.attach(StoredContext.of(row.n, text))
         return ticket
 
     def _made(self, calls: Sequence[_Call]) -> list[Any]:
@@ -289,20 +315,22 @@ class Durable(Generic[C]):
         """
         from unbounded.durable.postgres import STALE
 
-        places: list[int] = []  # of the rows among the calls: asks come first, as they know no tell
+        # Places of the rows among the calls: asks come first, as they know no tell.
+        places = sorted(range(len(calls)), key=lambda k: calls[k].tells)
+        contexts = [calls[k].context for k in places]
 
         def made(replica: Replica) -> list[Row]:
             rows = []
-            for call in calls:
-                if call.row is None:
+            for k in places:
+                made_without_turn = calls[k].row
+                if made_without_turn is None:
                     raise _Unknown
-                rows.append(call.row(replica))
-            places[:] = sorted(range(len(rows)), key=lambda k: rows[k].kind)
-            return [rows[k] for k in places]
+                rows.append(made_without_turn(replica))
+            return rows
 
         for _ in range(_TRIES):
             try:
-                number, rows, replica = self._session.add(made, self._staleness)
+                number, rows, replica = self._session.add(made, self._staleness, contexts)
             except _Unknown:
                 return None
             if number > 0:
@@ -410,7 +438,7 @@ class Durable(Generic[C]):
                 raise _Unknown
             return Row(0, TELL, number, self._now(), loss=feedback.loss)
 
-        return _Call(partial(self._tell, number, given, repeated == "ignore"), row)
+        return _Call(partial(self._tell, number, given, repeated == "ignore"), row, tells=True)
 
     def _tell(self, ticket: int, given: Mapping[str, Any], ignore: bool, replica: Replica) -> bool:
         waiting = replica.waiting.get(ticket)
@@ -486,13 +514,14 @@ class Durable(Generic[C]):
         *,
         available: ArrayLike | None = None,
         advice: ArrayLike | Sequence[Any] | None = None,
+        context: Context | None = None,
     ) -> C:
         """`ask`, in a thread of its own, so that the event loop does not wait.
 
         Calls of many tasks at the same time share a transaction. A task that is cancelled
         meanwhile may have asked: with a ``key`` it can ask again.
         """
-        return cast("C", await self._in_worker(self._asks(key, available, advice)))
+        return cast("C", await self._in_worker(self._asks(key, available, advice, context)))
 
     async def atell(
         self,
@@ -590,15 +619,47 @@ class Durable(Generic[C]):
         Columns: ``id``, ``time``, ``key``, ``epoch``, ``arm``, ``name``, ``probability``, ``loss``,
         ``scale`` (after the tell), ``clipped``, ``status`` ("waiting", "told", "expired" with a
         loss that was booked, "forgotten"), ``told`` (when), and ``asked_as`` and ``told_as``, the
-        numbers of the two rows in the order of all. For MDPs, ``arm``, ``name`` and ``scale`` are
-        null, ``loss`` is the episode's sum, and ``states``, ``actions``, ``losses`` and ``chances``
-        (the probabilities of the actions) are lists.
+        numbers of the two rows in the order of all; ``available`` (null: all arms) and ``context``
+        (JSON: ``pl.col("context").str.json_path_match("$.region")``). For MDPs, ``arm``, ``name``
+        and ``scale`` are null, ``loss`` is the episode's sum, and ``states``, ``actions``,
+        ``losses`` and ``chances`` (the probabilities of the actions) are lists.
         """
         from unbounded.durable.log import log
 
         learner = self._session.read(lambda replica: replica.learner)
         with self._session.another() as session:
             return log(session, learner)
+
+    def delete_contexts(self, requests: str | Sequence[str | SupportsIndex | Choice | Plan]) -> int:
+        """Delete what was stored of the contexts of requests, as where they are personal.
+
+        Choices, losses and probabilities stay, and the learner is the same: it never read them.
+        The keys of the requests stay too, until `prune`. Copies in backups, and in files that the
+        database writes ahead, are deleted when these are.
+
+        Parameters
+        ----------
+        requests : str or sequence
+            Their keys, or what `ask` returned, or its ``id``.
+
+        Returns
+        -------
+        int
+            How many contexts there were.
+        """
+        given = [requests] if isinstance(requests, str) else list(requests)
+        keys = [one for one in given if isinstance(one, str)]
+        tickets = [checks.checked_id(one) for one in given if not isinstance(one, str)]
+
+        def work(_: Replica) -> int:
+            store = self._session.store
+            for ticket in tickets:
+                checks.check_issued(store, ticket)
+            numbers = {number_of(ticket) for ticket in tickets}
+            numbers |= {n for n in map(store.number_of, keys) if n is not None}
+            return store.detach(numbers)
+
+        return self._session.write(work, keys)
 
     # ------------------------------------------------------------------ keeping
 

@@ -43,9 +43,10 @@ COLUMNS: dict[str, Any] = {
     "asked_as": pl.Int64,
     "told_as": pl.Int64,
     "available": pl.List(pl.String),
+    "context": pl.String,
 }
 """The columns of a bandit's log. ``clipped`` counts, as an episode may have several; ``available``
-is null where all arms were."""
+is null where all arms were, ``context`` where none is stored."""
 EPISODES: dict[str, Any] = {
     "states": pl.List(pl.Int64),
     "actions": pl.List(pl.Int64),
@@ -64,9 +65,10 @@ def log(session: Session, learner: Any) -> pl.DataFrame:
     plans: dict[int, bytes] = {}
     layers = None if isinstance(learner, Learner) else learner.layers
     first, last = session.look(lambda: (session.store.snapshot("first"), session.store.last))
+    contexts = {context.n: context.text for context in session.contexts(last)}
     for row in session.rows(first.n, first.chain, last):
         if row.kind == ASK:
-            rows[id_of(row)] = _asked(row)
+            rows[id_of(row)] = _asked(row) | {"context": contexts.get(row.n)}
             if layers is not None and row.payload is not None:
                 plans[id_of(row)] = row.payload
             elif row.payload is not None:

@@ -29,9 +29,9 @@ losses that drift, this is the average over other rounds, and no interval for th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from unbounded import frames
 from unbounded.core.arrays import Vector
 from unbounded.results.intervals import student
 from unbounded.validation import checked_option, checked_within, shown, warn
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FEW = 50.0  # effective samples below which an interval is not to be trusted
 _METHODS = ("dr", "ips")
@@ -88,7 +91,11 @@ class Estimate:
 
 def estimate(
     log: Any,
-    policy: str | int | Mapping[str, float] | Mapping[int, float],
+    policy: str
+    | int
+    | Mapping[str, float]
+    | Mapping[int, float]
+    | Callable[[Mapping[str, Any]], Any],
     *,
     method: Literal["dr", "ips"] = "dr",
     weights: Literal["even", "stable"] = "even",
@@ -103,8 +110,9 @@ def estimate(
         retired, the last epoch in it is used. Or any frame of polars or pandas, or a dict of
         arrays, with a row for each round: ``arm`` (names or numbers), ``probability`` (that of the
         arm when it was chosen) and ``loss`` or ``reward`` (missing where it never came).
-    policy : str, int or mapping
-        An arm, or the probabilities of several.
+    policy : str, int, mapping or callable
+        An arm, or the probabilities of several; or a function that returns either for the context
+        of a request. Rounds without a context are left out then.
     method : {"dr", "ips"}
         Doubly robust, or by inverse propensities alone.
     weights : {"even", "stable"}
@@ -152,10 +160,17 @@ def estimate(
     checked_option("weights", weights, _WEIGHTS)
     level = checked_within("level", level, 0.5, 0.9999)
     names, table = table_of(log)
-    shares = _shares(policy, set(names) - {None})
+    known = set(names) - {None}
+    if callable(policy):
+        if table.context is None:
+            raise ValueError("a policy of contexts needs a log with the column 'context'")
+        shares = [{} if one is None else _shares(policy(one), known) for one in table.context]
+    else:
+        shares = [_shares(policy, known)] * len(names)
     told = np.flatnonzero(~np.isnan(table.loss))
-    given = table.available  # where none of its arms was, the policy says nothing
-    told = told[[given[t] is None or not shares.keys().isdisjoint(given[t]) for t in told]]
+    given = table.available
+    shares = [_restricted(*pair) for pair in zip(shares, given, strict=True)]
+    told = told[[len(shares[t]) > 0 for t in told]]  # else the policy says nothing
     if told.size < 2:
         raise ValueError("the log has fewer than two losses: there is nothing to estimate from")
     losses = table.loss[told]
@@ -168,9 +183,9 @@ def estimate(
         (losses / unit).tolist(),
         table.asked[told].tolist(),
         table.told[told].tolist(),
-        [given[t] for t in told],
+        [shares[t] for t in told],
     )
-    gamma, ratio, h = _scores(rounds, shares, predicts=method == "dr", even=weights == "even")
+    gamma, ratio, h = _scores(rounds, predicts=method == "dr", even=weights == "even")
     total = float(h.sum())
     value = float(h @ gamma) / total
     error = math.sqrt(float((h * h) @ (gamma - value) ** 2)) / total
@@ -188,12 +203,40 @@ def estimate(
     return Estimate(value * unit, low, high, effective, told.size, len(names) - told.size)
 
 
+def by_context(log: pl.DataFrame, *names: str) -> dict[Hashable, pl.DataFrame]:
+    """Return the parts of a log by what the contexts of the requests have under these names.
+
+    Parameters
+    ----------
+    log : polars.DataFrame
+        What `Durable.log` returned.
+    *names : str
+        Names in the contexts. With several, the parts are found by tuples of values. A value is
+        None where a context lacks it, or is missing.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from unbounded.durable import by_context
+    >>> log = pl.DataFrame({"context": ['{"region": "eu"}', '{"region": "us"}'], "loss": [1, 2]})
+    >>> by_context(log, "region")["us"]["loss"].to_list()
+    [2]
+    """
+    frames.check_has(log, "context")
+    rows: dict[Hashable, list[int]] = {}
+    for t, context in enumerate(frames.mappings(log, "context")):
+        values = tuple((context or {}).get(name) for name in names)
+        rows.setdefault(values[0] if len(names) == 1 else values, []).append(t)
+    return {values: log[some] for values, some in rows.items()}
+
+
 class _Table(NamedTuple):
     probability: Vector
     loss: Vector  # NaN where it never came
     asked: Vector  # numbers of the asks and the tells, in their order
     told: Vector
     available: list[Any]  # the arms that were, or None for all
+    context: list[Any] | None  # of each request, None where there is none
 
 
 def table_of(log: Any, key: str = "name") -> tuple[list[Any], _Table]:
@@ -211,15 +254,18 @@ def table_of(log: Any, key: str = "name") -> tuple[list[Any], _Table]:
     available: list[Any] = [None] * len(names)
     if "available" in there:
         available = frames.lists(log, "available")
-    if not len(names) == p.size == loss.size == asked.size == told.size == len(available):
+    context = frames.mappings(log, "context") if "context" in there else None
+    sizes = {len(names), p.size, loss.size, asked.size, told.size, len(available)}
+    if len(sizes | {len(names if context is None else context)}) > 1:
         raise ValueError("the columns of a log must be of one length")
     if "epoch" in there and names:
         epoch = frames.numbers(log, "epoch")
         last = np.flatnonzero(epoch == epoch.max())
         names = [names[t] for t in last]
         available = [available[t] for t in last]
+        context = None if context is None else [context[t] for t in last]
         p, loss, asked, told = p[last], loss[last], asked[last], told[last]
-    return names, _Table(p, loss, asked, told, available)
+    return names, _Table(p, loss, asked, told, available, context)
 
 
 class _Rounds(NamedTuple):
@@ -228,7 +274,7 @@ class _Rounds(NamedTuple):
     losses: list[float]
     asked: list[float]
     told: list[float]
-    available: list[Any]
+    shares: list[dict[Any, float]]  # of the policy, among the arms that were available
 
 
 def _shares(policy: Any, known: set[Any]) -> dict[Any, float]:
@@ -249,9 +295,7 @@ def _shares(policy: Any, known: set[Any]) -> dict[Any, float]:
     return shares
 
 
-def _scores(
-    rounds: _Rounds, shares: dict[Any, float], *, predicts: bool, even: bool
-) -> tuple[Vector, Vector, Vector]:
+def _scores(rounds: _Rounds, *, predicts: bool, even: bool) -> tuple[Vector, Vector, Vector]:
     """Gamma_t, pi(A_t) / p_t(A_t) and h_t of each round.
 
     Events are taken in their order: a loss counts from its tell on, a probability from its ask.
@@ -262,13 +306,14 @@ def _scores(
         [(n, t, True) for t, n in enumerate(rounds.asked)]
         + [(n, t, False) for t, n in enumerate(rounds.told)]
     )
+    shares = {name: None for one in rounds.shares for name in one}  # in one order
     last = dict.fromkeys(shares, 1.0 / len(set(rounds.names)))  # the p when it was last chosen
     past = dict.fromkeys([*shares, None], (0.0, 0))  # sum and number of losses; None: of all arms
     m = dict.fromkeys(shares, 0.0)
     for _, t, asks in events:
         name = rounds.names[t]
         if asks:
-            pi = _restricted(shares, rounds.available[t])
+            pi = rounds.shares[t]
             spread = sum(part**2 / last[a] for a, part in pi.items())
             h[t] = 1.0 if even else 1.0 / math.sqrt(spread)
             gamma[t] = sum(part * m[a] for a, part in pi.items())

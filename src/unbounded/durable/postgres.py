@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from unbounded.durable import checks, forks
 from unbounded.durable.errors import BusyError, DurableError, damaged
-from unbounded.durable.rows import ASK, MOST, Row, Snapshot
+from unbounded.durable.rows import ASK, MOST, Context, Row, Snapshot
 from unbounded.validation import ArgumentValueError, shown
 
 try:
@@ -29,7 +29,7 @@ except ImportError as error:
 
 R = TypeVar("R")
 
-VERSION = 2
+VERSION = 3
 """Of the tables: how many of `_MIGRATIONS` they have seen."""
 _LONGEST, _LONGEST_SCHEMA = 200, 63  # bytes; PostgreSQL would shorten longer names of schemas
 STALE, TOLD, _GONE = -1, -2, -3  # answers of the function `append`, instead of a row's number
@@ -115,8 +115,26 @@ _MIGRATIONS: tuple[str, ...] = (
         RETURN -2;  -- which undoes all of it
     END $$;
     """,
+    """
+    CREATE TABLE {s}.contexts (
+        learner bigint NOT NULL REFERENCES {s}.learners, n bigint NOT NULL, text text NOT NULL,
+        digest bytea NOT NULL, PRIMARY KEY (learner, n)
+    );
+    """,
 )
 _COLUMNS = ", ".join(Row._fields)
+_ADD_CONTEXTS = """
+WITH added AS MATERIALIZED (SELECT {s}.append(%b, %b, %b, %s::json, %b) AS n), stored AS (
+    INSERT INTO {s}.contexts
+    SELECT %s, o.n, o.text, substring(sha256(convert_to(o.n || '|' || o.text, 'UTF8')) FOR 16)
+    FROM (
+        SELECT added.n + c.k - 1 AS n, c.text
+        FROM added, unnest(%s::text[]) WITH ORDINALITY AS c (text, k)
+        WHERE added.n > 0 AND c.text IS NOT NULL
+    ) AS o
+)
+SELECT n FROM added
+"""
 _FIND = "SELECT key, n FROM {s}.journal WHERE learner = %s AND key = ANY(%s)"
 
 
@@ -174,6 +192,7 @@ class PostgresStore:
             None  # rows that were read before they are asked for
         )
         self._pending: list[Row] = []  # appended in this transaction
+        self._attached: list[Context] = []
         self._known: dict[str, int | None] = {}  # numbers by keys, in this transaction
         self._next = 0  # where the next call of `rows` will probably begin
         self._skew = 0  # of the server's clock against ours, in microseconds
@@ -185,7 +204,7 @@ class PostgresStore:
         if self.read_only:
             raise DurableError(f"{self.place} was opened with read_only=True")
         connection, first = self._opened(), self._next
-        self._pending = []
+        self._pending, self._attached = [], []
         find = self._sql(_FIND)
         lock = self._sql("SELECT n FROM {s}.learners WHERE id = %s FOR UPDATE")
         try:
@@ -209,7 +228,8 @@ class PostgresStore:
             self._end(connection)
             raise
         finally:
-            self._ahead, self._pending, self._known = None, [], {}
+            self._ahead, self._known = None, {}
+            self._pending, self._attached = [], []
         return result
 
     def read(self, work: Callable[[], R]) -> R:
@@ -234,6 +254,10 @@ class PostgresStore:
             update = self._sql("UPDATE {s}.learners SET n = %s, chain = %s WHERE id = %s")
             connection.execute(update, (rows[-1].n, rows[-1].digest, self._id))
             self._next = rows[-1].n
+        contexts, self._attached = self._attached, []
+        if contexts:
+            insert = self._sql("INSERT INTO {s}.contexts VALUES (%s, %s, %s, %s)")
+            connection.cursor().executemany(insert, [(self._id, *one) for one in contexts])
 
     def _end(self, connection: psycopg.Connection[Any]) -> None:
         """Give up a transaction, or the connection if it is not known where that stands."""
@@ -417,24 +441,32 @@ class PostgresStore:
         if len(self._pending) >= MOST and self._connection is not None:
             self._flush(self._connection)
 
-    def add(self, rows: Sequence[Row], seen: int, staleness: int) -> tuple[int, list[Row]]:
+    def add(
+        self,
+        rows: Sequence[Row],
+        seen: int,
+        staleness: int,
+        contexts: Sequence[str | None] = (),
+    ) -> tuple[int, list[Row]]:
         """Add rows in a transaction of its own that no client waits in: all of them, or none.
 
         They have no numbers and no digests yet. Returns the first number, and the rows from
         ``seen`` on. Instead of a number, `STALE` if there is an ask and more than ``staleness``
         rows after ``seen`` are not asks, and `TOLD` for what was told before, or for the key of
-        another ask.
+        another ask. ``contexts`` are those of the rows.
         """
         if self.read_only:
             raise DurableError(f"{self.place} was opened with read_only=True")
         connection = self._opened()
-        call = self._sql("SELECT {s}.append(%b, %b, %b, %s::json, %b)")
         staleness = staleness if any(row.kind == ASK for row in rows) else -1
         added = json.dumps(list(map(_plain, rows)))
-        given = self._id, seen, staleness, added, [row.content for row in rows]
+        given: tuple[Any, ...] = self._id, seen, staleness, added, [row.content for row in rows]
+        call = "SELECT {s}.append(%b, %b, %b, %s::json, %b)"
+        if any(text is not None for text in contexts):
+            call, given = _ADD_CONTEXTS, (*given, self._id, list(contexts))
         try:
             with connection.pipeline():
-                answer = connection.execute(call, given)
+                answer = connection.execute(self._sql(call), given)
                 select, values = self._select(seen, MOST)
                 read = connection.execute(select, values)
             number = int(answer.fetchall()[0][0])
@@ -487,8 +519,27 @@ class PostgresStore:
         if not last or last[0].n != n - 1:
             return 0
         self.keep("first", Snapshot(n - 1, last[0].digest, ""))
+        self._query("DELETE FROM {s}.contexts WHERE learner = %s AND n < %s", (self._id, n))
         delete = "DELETE FROM {s}.journal WHERE learner = %s AND n < %s"
         return int(self._query(delete, (self._id, n))[0][0])
+
+    # ------------------------------------------------------------------ contexts
+
+    def attach(self, context: Context) -> None:
+        """Store the context of an ask, with its row."""
+        self._attached.append(context)
+
+    def contexts(self, first: int, last: int) -> list[Context]:
+        """Return the contexts of the rows from ``first`` to ``last``, as they are."""
+        query = (
+            "SELECT n, text, digest FROM {s}.contexts WHERE learner = %s AND n BETWEEN %s AND %s"
+        )
+        return list(map(Context._make, self._query(f"{query} ORDER BY n", (self._id, first, last))))
+
+    def detach(self, numbers: Collection[int]) -> int:
+        """Delete the contexts of these rows; how many there were."""
+        delete = "DELETE FROM {s}.contexts WHERE learner = %s AND n = ANY(%s)"
+        return int(self._query(delete, (self._id, list(numbers)))[0][0])
 
     # ------------------------------------------------------------------ snapshots
 

@@ -250,23 +250,28 @@ class Replica:
         return Row(0, ASK, None, at, key, self.epoch, arm, name, probability, payload=payload)
 
     def ask(
-        self, key: str | None, at: int, available: Any = None, advice: Any = None
+        self,
+        key: str | None,
+        at: int,
+        available: Any = None,
+        advice: Any = None,
+        context: Any = None,
     ) -> tuple[Row, Choice | Plan]:
         """Choose, among these arms and with this advice if any is given; the row to append, and
-        the ticket."""
-        given = self._side(available, advice)
+        the ticket. Of ``context`` only experts learn that are functions."""
+        given = self._side(available, advice, context)
         inner = self._chosen(given)
         self.steps += 1
         row = self._written(self._asked(inner, self.n + 1, at, key, given))
         self._wait(row, inner.id)
         return row, self.ticket(row)
 
-    def _side(self, available: Any, advice: Any) -> dict[str, Any]:
+    def _side(self, available: Any, advice: Any, context: Any) -> dict[str, Any]:
         """Return what an ask is given besides, as JSON."""
         names, learner = self._available(available), self.learner
         found: dict[str, Any] = {} if names is None else {"available": names}
         if isinstance(learner, AdvisedLearner):
-            found["advice"] = learner._plain_advice(advice, self._mask(names))
+            found["advice"] = learner._plain_advice(advice, context, self._mask(names))
         elif advice is not None:
             raise ArgumentTypeError("advice", f"is for experts, and {learner.spec.name} has none")
         return found

@@ -52,6 +52,23 @@ class Row(NamedTuple):
         return hashlib.sha256(chain + self.content).digest()[:16]
 
 
+class Context(NamedTuple):
+    """Which request an ask was for, as JSON.
+
+    It is not in the journal: no digest of a row depends on it, and no learner reads it, so that it
+    can be deleted.
+    """
+
+    n: int  # the row of the ask
+    text: str
+    digest: bytes
+
+    @classmethod
+    def of(cls, n: int, text: str) -> Self:
+        """Return the context of row ``n``."""
+        return cls(n, text, hashlib.sha256(f"{n}|{text}".encode()).digest()[:16])
+
+
 class Snapshot(NamedTuple):
     """Everything that is known after row ``n``, whose digest is ``chain``."""
 
@@ -116,7 +133,18 @@ class Storage(Protocol):
         """Return the number of the first row that is not older than ``at``."""
 
     def remove_before(self, n: int) -> int:
-        """Remove the rows before number ``n``, in a `write`; how many there were."""
+        """Remove the rows before number ``n``, and their contexts, in a `write`; how many rows
+        there were.
+        """
+
+    def attach(self, context: Context) -> None:
+        """Store the context of an ask, in the `write` that appends it."""
+
+    def contexts(self, first: int, last: int) -> list[Context]:
+        """Return the contexts of the rows from ``first`` to ``last``, as they are."""
+
+    def detach(self, numbers: Collection[int]) -> int:
+        """Delete the contexts of these rows, in a `write`; how many there were."""
 
     def keep(self, name: str, snapshot: Snapshot) -> None:
         """Store a snapshot in place of the one of that name, in a `write`.

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 from unbounded.durable import forks
 from unbounded.durable.errors import BusyError, DurableError
 from unbounded.durable.replica import Replica
-from unbounded.durable.rows import MOST, Row, Storage, check
+from unbounded.durable.rows import MOST, Context, Row, Storage, check
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.validation import warn
@@ -99,7 +99,10 @@ class Session:
         return result
 
     def add(
-        self, made: Callable[[Replica], list[Row]], staleness: int
+        self,
+        made: Callable[[Replica], list[Row]],
+        staleness: int,
+        contexts: Sequence[str | None] = (),
     ) -> tuple[int, list[Row], Replica]:
         """Add rows that are ``made`` from the learner as it is known here, without taking a turn:
         `PostgresStore.add`. Returns the first number, them, and the learner after them.
@@ -111,7 +114,7 @@ class Session:
                 self._replica = store.read(self._caught_up)
             replica = self._replica
             some = made(replica)
-            number, rows = store.add(some, replica.n, staleness)
+            number, rows = store.add(some, replica.n, staleness, contexts)
             self._replica = None  # until it has learned them all
             last = number + len(some) - 1
             if not replica.catch_up(store, list(rows)) or replica.n < last:
@@ -219,6 +222,16 @@ class Session:
                 n, chain = row.n, row.digest
                 if n <= last:
                     yield row
+
+    def contexts(self, last: int) -> Iterator[Context]:
+        """The contexts of the rows up to ``last``, checked; a turn for each thousand rows."""
+        n = self.look(lambda: self.store.snapshot("first").n)
+        while n < last:
+            for one in self.look(lambda: self.store.contexts(n + 1, min(n + MOST, last))):  # noqa: B023
+                if one != Context.of(one.n, one.text):
+                    raise self.store.damaged(f"the context of row {one.n} is not what was written")
+                yield one
+            n += MOST
 
     def __enter__(self) -> Self:
         return self
@@ -340,6 +353,8 @@ def copied(session: Session, target: Storage) -> int:
         for row in session.rows(first.n, first.chain, last):
             target.append(row)
             rows += 1
+        for context in session.contexts(last):
+            target.attach(context)
         target.keep("base", base)
         target.keep("latest", latest)
         return rows
@@ -377,6 +392,8 @@ def verified(session: Session) -> int:
             raise store.damaged("its journal does not lead to its snapshot")
 
     compare(first.n, first.chain)
+    for _ in session.contexts(last):
+        pass
     for row in session.rows(first.n, first.chain, last):
         if row.n > begin:
             replica.apply(row, store)

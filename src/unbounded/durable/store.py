@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from unbounded.durable import forks
 from unbounded.durable.database import VERSION, Database
 from unbounded.durable.errors import DurableError
 from unbounded.durable.files import OFD, log_size, network_file_system
-from unbounded.durable.rows import MOST, Row, Snapshot
+from unbounded.durable.rows import MOST, Context, Row, Snapshot
 
 _APPLICATION = 0x756E6264  # "unbd", in the header of the file
 _READY = (  # ours, with a write-ahead log
@@ -31,6 +31,11 @@ CREATE TABLE snapshots (
     digest BLOB NOT NULL
 ) WITHOUT ROWID;
 """
+_CONTEXTS = """
+CREATE TABLE IF NOT EXISTS contexts (
+    n INTEGER PRIMARY KEY, text TEXT NOT NULL, digest BLOB NOT NULL
+)
+"""  # made with the first of them: the format stays what older versions know
 _INSERT = f"INSERT INTO journal VALUES ({', '.join('?' * 14)})"
 
 
@@ -130,7 +135,35 @@ class Store(Database):
         if not last or last[0].n != n - 1:
             return 0
         self.keep("first", Snapshot(n - 1, last[0].digest, ""))
+        if self._has_contexts():
+            self.query("DELETE FROM contexts WHERE n < ?", (n,))
         return self.query("DELETE FROM journal WHERE n < ?", (n,)).rowcount
+
+    # ------------------------------------------------------------------ contexts
+
+    def attach(self, context: Context) -> None:
+        """Store the context of an ask."""
+        self.query(_CONTEXTS)
+        self.query("INSERT INTO contexts VALUES (?, ?, ?)", context)
+
+    def contexts(self, first: int, last: int) -> list[Context]:
+        """Return the contexts of the rows from ``first`` to ``last``, as they are."""
+        if not self._has_contexts():
+            return []
+        query = "SELECT * FROM contexts WHERE n BETWEEN ? AND ? ORDER BY n"
+        return list(map(Context._make, self.query(query, (first, last))))
+
+    def detach(self, numbers: Collection[int]) -> int:
+        """Delete the contexts of these rows, and overwrite them; how many there were."""
+        if not self._has_contexts():
+            return 0
+        self.query("PRAGMA secure_delete = on")
+        delete = "DELETE FROM contexts WHERE n = ?"
+        return sum(self.query(delete, (n,)).rowcount for n in numbers)
+
+    def _has_contexts(self) -> bool:
+        query = "SELECT 1 FROM sqlite_master WHERE name = 'contexts'"
+        return self.query(query).fetchone() is not None
 
     # ------------------------------------------------------------------ snapshots
 

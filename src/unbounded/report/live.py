@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 import polars as pl
 
-from unbounded.durable import Durable
+from unbounded.durable import Durable, by_context
 from unbounded.durable.replica import Status
 from unbounded.experiments.grid import versions
+from unbounded.frames import mappings
 from unbounded.report.model import Axis, Chart, Column, Panel, Report, Section, Series, numbers
 
 _SPANS = 24  # of time, as wide as a line of the terminal is comfortable with
 _MOST_ARMS = 40
+_MOST_NAMES, _MOST_VALUES = 5, 8  # of contexts
 _LARGEST = sys.float_info.max
 _BARS = "▁▂▃▄▅▆▇█"
 _EPISODES = "episodes"  # what stands for the arms of a learner for MDPs
@@ -97,6 +99,37 @@ def lines(seen: Seen) -> list[str]:
     if s.scale is not None and told.height:
         scales = told.select("span", loss="scale")
         found.append(f"  {'scale':<{width}} {'':6}  {_bars(scales, 0.0, scales['loss'].max())}")
+    kinds = [
+        (
+            what,
+            f"{asked} asked",
+            "" if mean is None else f"mean {mean:.4g} of {told}",
+            f"{most} {share:.0%}",
+        )
+        for what, asked, told, mean, most, share in _kinds(seen)
+    ]
+    if kinds:
+        found.append("by context: losses, and the arm that was chosen most often:")
+    widths = [max(map(len, column)) for column in zip(*kinds, strict=True)]
+    return found + ["  " + "  ".join(map(str.ljust, kind, widths)).rstrip() for kind in kinds]
+
+
+def _kinds(seen: Seen) -> list[tuple[str, int, int, float | None, str, float]]:
+    """Return, for values in the contexts of requests: how often asked and told, the mean loss, the
+    arm that was chosen most often, and its share.
+    """
+    named = seen.log.with_columns(name=pl.col("name").fill_null(_EPISODES))
+    names = {name: None for one in mappings(named, "context") for name in one or ()}
+    found = []
+    for name in islice(names, _MOST_NAMES):
+        parts = sorted(by_context(named, name).items(), key=lambda part: -part[1].height)
+        for value, part in parts[:_MOST_VALUES]:
+            told = part.filter(pl.col("loss").is_not_null())
+            arm, count = part["name"].value_counts(sort=True).row(0)
+            mean = told.select(_mean()).item() if told.height else None
+            share = count / part.height
+            what = f"no {name}" if value is None else f"{name}={value}"
+            found.append((what, part.height, told.height, mean, arm, share))
     return found
 
 
@@ -135,6 +168,8 @@ def live_report(seen: Seen) -> Report:
     charts = [_arms_now(seen, names), _losses(seen, names), _shares(seen, names)]
     if scaled:
         charts.append(_scale(seen, len(names)))
+    if _kinds(seen):
+        charts.append(_contexts(seen))
     section = Section(
         id="live",
         title=f"{seen.status.algorithm} in {seen.name}",
@@ -178,6 +213,18 @@ def _arms_now(seen: Seen, names: list[str]) -> Chart:
     note = "All that is in the journal. An arm without a probability is retired."
     return Chart(
         "arms", "The arms now", note, "table", columns=columns, panels=[Panel({}, rows=rows)]
+    )
+
+
+def _contexts(seen: Seen) -> Chart:
+    columns = [
+        Column("context", "text"), Column("asked"), Column("told"), Column("mean loss"),
+        Column("most often", "text"), Column("its share", "share"),
+    ]  # fmt: skip
+    rows = [[*kind[:3], *numbers([kind[3]]), *kind[4:]] for kind in _kinds(seen)]
+    note = f"Of the first {_MOST_NAMES} names, the {_MOST_VALUES} most frequent values."
+    return Chart(
+        "contexts", "By context", note, "table", columns=columns, panels=[Panel({}, rows=rows)]
     )
 
 
