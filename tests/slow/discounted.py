@@ -44,3 +44,37 @@ class Clock:
     def rounds(self) -> float:
         """The number of rounds, each weighted by its age alone."""
         return sum(2.0 ** (-age / self.h) for age in range(len(self.times)))
+
+
+class TimedClock(Clock):
+    """The same where a half-life is a time: a round has the weight of its tick.
+
+    A block that ends with fewer than m losses above 0 goes on.
+    """
+
+    ticks: list[int]  # of all the rounds there will be
+
+    def __init__(self, h: int) -> None:
+        super().__init__(h)
+        self.shift, self.m = 0.0, 1
+        self.now, self.before = [], []
+        self.times = [float(self.ticks[0])]
+
+    def tell(self, x: float) -> None:
+        self.told.append(x)
+        self.now.append(x)
+        tick, then = self.ticks[len(self.told) - 1], self.ticks[len(self.told)]
+        if then // self.h > tick // self.h and top(self.now, self.m) > 0.0:
+            self.now, self.before = [], self.now
+        self.times.append(then + self.shift)
+
+    def threshold(self, m: int, follow: bool = True) -> float:
+        self.m = m
+        C = max(top(self.now, m), top(self.before, m))
+        if C > self.U:
+            self.U = C
+        elif follow and 0.0 < C < self.U / 16.0:
+            self.shift += self.h * math.ceil(math.log2(self.U / C))
+            self.times[-1] = self.ticks[len(self.told)] + self.shift
+            self.U = C
+        return C

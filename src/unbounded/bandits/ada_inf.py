@@ -12,6 +12,7 @@ rates from mixability gaps (De Rooij et al. 2014, AdaHedge; Orabona & Pal 2018, 
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import Annotated, Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -20,7 +21,7 @@ from unbounded.bandits import auto_ada_inf, discounted_ada_inf
 from unbounded.core import center
 from unbounded.core.arrays import Count, Mantissa, Round, Values, Vector, require
 from unbounded.core.center import LIFT, ORIGIN, Center
-from unbounded.core.discounting import checked_half_life
+from unbounded.core.discounting import rounds_or_time
 from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
@@ -32,7 +33,6 @@ from unbounded.validation import (
     ArgumentValueError,
     checked_count,
     checked_flag,
-    checked_option,
     checked_positive,
 )
 
@@ -252,13 +252,13 @@ class AdaINF(Learner):
     trim : int
         How many rare losses far *below* the others are to be ignored for ever; 0 by default,
         because such a loss may as well be a hidden good arm.
-    half_life : int or "auto", optional
+    half_life : int, timedelta or "auto", optional
         For arms, a scale or an offset that change: the number of tells after which a loss counts
         half. About a tenth of the rounds between changes, and at least 30 n, is a good choice
         (docs/guide/changing.md). ``robust`` and ``trim`` then count per half-life. Without it,
         nothing is forgotten. "auto" mixes copies with half-lives of 100, 1,000, 10,000 and none by
         what they would have paid; no useful regret bound is known for it, and a round takes about
-        six times as long.
+        six times as long. A time is for `Durable`, as in `CostSCB`.
 
     Notes
     -----
@@ -304,7 +304,7 @@ class AdaINF(Learner):
         exploration: float | None = None,
         robust: bool = True,
         trim: SupportsIndex = 0,
-        half_life: SupportsIndex | str | None = None,
+        half_life: SupportsIndex | timedelta | str | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -314,8 +314,8 @@ class AdaINF(Learner):
         trim = checked_count("trim", trim, least=0)
         a = usual_exploration(n_arms) if exploration is None else exploration
         params: Any = Params(n_arms, a, robust, trim)
-        if isinstance(half_life, str):
-            checked_option("half_life", half_life, ("auto",))
+        checked: dict[str, str] = {}
+        if half_life == "auto":
             if trim >= auto_ada_inf.OF_WEIGHTS:
                 most = auto_ada_inf.OF_WEIGHTS - 1
                 raise ArgumentValueError(
@@ -324,12 +324,12 @@ class AdaINF(Learner):
             self.spec = auto_ada_inf.SPEC
             params = auto_ada_inf.params_for(n_arms, a, robust, trim)
         elif half_life is not None:
-            weights = checked_half_life("half_life", half_life, n_arms=n_arms)
+            weights, checked = rounds_or_time("half_life", half_life, n_arms=n_arms)
             if weights.h <= trim:
                 raise ArgumentValueError("half_life", f"must exceed trim={trim}, got {weights.h}")
-            self.spec = discounted_ada_inf.SPEC
+            self.spec = discounted_ada_inf.IN_TIME if checked else discounted_ada_inf.SPEC
             params = discounted_ada_inf.params_for(n_arms, a, robust, trim, weights)
-        self._start(params, seed)
+        self._start(params, seed, checked)
         self._watching = trim > 0
 
     def _tenfold(self) -> tuple[float, float]:

@@ -217,10 +217,10 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
     middle = learned(a, params.middle, middle, learns, arm, q_k, far, late)
     slow = learned(a, params.slow, slow, learns, arm, q_k, far, late)
     never = learned(a, params.never, never, learns, arm, q_k, far, late)
-    if ended and t > warm(params):
+    if ended > 0 and t > warm(params):
         distances.turn(up)
         distances.turn(down)
-    reach, fall, power = distances.followed(reach, ended)
+    reach, fall, power = distances.followed(reach, ended, ended > 0)
     if fall > 0:  # the center forgets with it: else an old B would be the scale for long
         W = ldexp(W, -2 * fall)
     if power != 0:  # -1 at the end of a block
@@ -249,7 +249,7 @@ def learned(
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))
         if S > 0.0:
             arms = signed_arms.solve(arms, S, exploration(n, a, after))
-    reach, _, power = distances.followed(reach, ended)
+    reach, _, power = distances.followed(reach, ended, ended > 0)
     if power != 0:
         arms = signed_arms.rescale(arms, ldexp(1.0, power))
     return Copy(after, reach, arms)

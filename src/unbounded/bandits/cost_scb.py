@@ -9,6 +9,7 @@ This algorithm is the library's own; we know of no other text on it.
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import Annotated, Any, Literal, NamedTuple, SupportsIndex
 
 from numpy.random import PCG64
@@ -24,7 +25,7 @@ from unbounded.core.ceiling import (
     new_ceiling,
     unit_factor,
 )
-from unbounded.core.discounting import checked_half_life
+from unbounded.core.discounting import rounds_or_time
 from unbounded.core.simplex import sleeping, tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.interpreter import interpreted, quietly
@@ -244,10 +245,11 @@ class CostSCB(Learner):
         with the number of outstanding asks. It has a regret bound (Theorem O6), requires
         ``tune="scale"``, ``implicit=0`` and a number of ``outliers``, and ``rate=1`` is best. It
         takes O(n) for an ask, and `forget` raises.
-    half_life : int, optional
+    half_life : int or timedelta, optional
         For arms, or a scale, that change: the number of tells after which a loss counts half. About
         a tenth of the rounds between changes, and at least 30 n, is a good choice
-        (docs/guide/changing.md). Without it, nothing is forgotten.
+        (docs/guide/changing.md). Without it, nothing is forgotten. A time (or text, "3600 s") is
+        for `Durable`, which has a clock; elsewhere say `set_time`.
     cap : float, optional
         With a ``half_life``: a loss counts at most this many times the usual one, the median of the
         last 64 losses above ``lower``. 100 lets time-outs matter and keeps them from setting the
@@ -302,7 +304,7 @@ class CostSCB(Learner):
         rate: float = 2.0,
         implicit: float = 1.0,
         delayed: Literal["unadjusted", "adaptive"] = "unadjusted",
-        half_life: SupportsIndex | None = None,
+        half_life: SupportsIndex | timedelta | str | None = None,
         cap: float | None = None,
         seed: Seed = None,
     ) -> None:
@@ -328,20 +330,24 @@ class CostSCB(Learner):
             )
         largest = math.inf if cap is None else checked_constant("cap", cap)
         params: Any = Params(n_arms, least, K, growing, tuning, rate, implicit, counts)
+        checked: dict[str, str] = {}
         if half_life is not None:
-            weights = checked_half_life("half_life", half_life, 0 if growing else K - 1, n_arms)
+            ignored = 0 if growing else K - 1
+            weights, checked = rounds_or_time("half_life", half_life, ignored, n_arms)
+            if checked and growing:
+                raise ArgumentValueError("outliers", "='sqrt' needs a half_life in rounds")
             if counts:
                 raise ArgumentValueError("half_life", "has no bound with delayed='adaptive'")
             most = math.ceil(math.sqrt(n_arms * (1.4427 * weights.h + 2.0)))  # of sqrt(n N)
             K = min(K, weights.h, most) if growing else K
-            self.spec = discounted_cost_scb.SPEC
+            self.spec = discounted_cost_scb.IN_TIME if checked else discounted_cost_scb.SPEC
             params = discounted_cost_scb.Params(
                 n_arms, least, K, growing, tuning, rate, implicit, weights, largest
             )
         elif cap is not None:
             raise ArgumentValueError("cap", "is for learners with a half_life: set that as well")
         self._counts = counts
-        self._start(params, seed)
+        self._start(params, seed, checked)
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
 

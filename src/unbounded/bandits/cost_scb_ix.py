@@ -9,6 +9,7 @@ This algorithm is the library's own; we know of no other text on it.
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import Any, NamedTuple, SupportsIndex
 
 from unbounded.bandits import discounted_cost_scb_ix
@@ -21,7 +22,7 @@ from unbounded.core.ceiling import (
     new_ceiling,
     unit_factor,
 )
-from unbounded.core.discounting import checked_half_life
+from unbounded.core.discounting import rounds_or_time
 from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
@@ -154,7 +155,7 @@ class CostSCBIX(Learner):
     delta : float, optional
         Tunes the rates for regret that holds with probability 1 - delta for this delta. Without
         it, one run serves all delta.
-    half_life : int, optional
+    half_life : int or timedelta, optional
         As in `CostSCB`; but a scale that has fallen is not followed at once.
 
     Notes
@@ -191,7 +192,7 @@ class CostSCBIX(Learner):
         best_reward: float | None = None,
         outliers: SupportsIndex = 0,
         delta: float | None = None,
-        half_life: SupportsIndex | None = None,
+        half_life: SupportsIndex | timedelta | str | None = None,
         seed: Seed = None,
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
@@ -202,11 +203,13 @@ class CostSCBIX(Learner):
             delta = checked_constant("delta", delta, below=1.0)
             iota -= math.log(delta)
         params: Any = Params(n_arms, least, outliers + 1, iota)
+        checked: dict[str, str] = {}
         if half_life is not None:
-            weights = checked_half_life("half_life", half_life, outliers, n_arms)
-            self.spec = discounted_cost_scb_ix.SPEC
+            weights, checked = rounds_or_time("half_life", half_life, outliers, n_arms)
+            discounted = discounted_cost_scb_ix
+            self.spec = discounted.IN_TIME if checked else discounted.SPEC
             params = discounted_cost_scb_ix.Params(n_arms, least, outliers + 1, iota, weights)
-        self._start(params, seed)
+        self._start(params, seed, checked)
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
 

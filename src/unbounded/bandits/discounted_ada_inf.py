@@ -42,12 +42,12 @@ class Params(NamedTuple):
     robust: bool  # whether losses above the m_t-th largest distance are clipped (step 2)
     trim: int  # r: losses below the (r + 1)-th largest distance are clipped; 0: none are (step 2)
     half_life: HalfLife
-    fading: float  # 2^(-2 / h_B), of the weights of the center
+    fading: float  # 2^(-2 / h_B), of the weights of the center; 1 if ticks count (`elapsed`)
 
 
 class State(NamedTuple):
     t: Round
-    clock: Count  # rounds, and h for each halving by which a fall of the scale was followed
+    clock: Count  # rounds, or ticks; and h for each halving by which a fall was followed
     clipped: Count
     memory: Memory
     B: Center  # B_t
@@ -69,11 +69,12 @@ def check_shared(state: Any, params: Any) -> None:
     """Reject rounds, thresholds and a center that do not fit together."""
     t, h, memory = state.t, params.half_life.h, state.memory
     memory.check_for(params.half_life, t)
-    ahead = state.clock - (t - 1)
+    ahead = state.clock - memory.clock(params.half_life, t)
     require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
     require(state.clipped < t, "there are no so many losses")
     for now, up, down in zip((True, False), state.up.counts(), state.down.counts(), strict=True):
         rounds = memory.pos if now else min(h, t - 1 - memory.pos)
+        rounds = t - 1 if params.half_life.r == 1.0 else rounds
         require(up + down <= rounds, "there were no so many losses")
     if t > warm(params):
         require(not np.any(state.first), "the first rounds are over")
@@ -90,7 +91,8 @@ def params_for(n: int, a: float, robust: bool, trim: int, half_life: HalfLife) -
     with localcontext() as exact:  # the same on every platform
         exact.prec = 50
         h_B = min(Decimal(h), max(Decimal(h) / _FASTER, Decimal(_SHORTEST)))
-        return Params(n, a, robust, trim, half_life, float(Decimal(2) ** (-2 / h_B)))
+        fading = float(Decimal(2) ** (-2 / h_B)) if half_life.r > 1.0 else 1.0
+        return Params(n, a, robust, trim, half_life, fading)
 
 
 def init(params: Params) -> State:
@@ -183,16 +185,46 @@ def learned(
         if S > 0.0:  # until then q stays uniform
             arms = signed_arms.solve(arms, S, exploring(params, after))  # step 1 of the next round
         insert(up, down, (size, e))
-    if ended and t > warm(params):
+    if ended > 0 and t > warm(params):
         distances.turn(up)
         distances.turn(down)
-    reach, fall, power = distances.followed(reach, ended)
+    reach, fall, power = distances.followed(reach, ended, ended > 0)
     if fall > 0:  # the center forgets with it: else an old B would be the scale for long
         W = ldexp(W, -2 * fall)
     if power != 0:  # -1 at the end of a block
         arms = signed_arms.rescale(arms, ldexp(1.0, power))
-    clock += 1 + fall * half_life.h
+    clock += (half_life.r > 1.0) + fall * half_life.h
     return State(t + 1, clock, clipped, after, B, W, reach, up, down, first, arms)
+
+
+@kernel
+def elapsed(params: Params, state: State, to: int) -> State:
+    """Return the state after the ticks up to ``to``; those of the past take no time.
+
+    A block goes on that has too few losses for a threshold.
+    """
+    t, clock, clipped, memory, B, W, reach, up, down, first, arms = state
+    half_life, ticks = params.half_life, to - memory.pos
+    if ticks <= 0:
+        return state
+    after, ended = discounting.passed(memory, half_life, to)
+    if ended > 0 and t > warm(params):
+        if distances.has(up, rank(after) if params.robust else 1):
+            distances.turn(up)
+        if distances.has(down, down.sizes.size // 2):
+            distances.turn(down)
+    # h_B is h / 16, or 32 rounds if that is longer, but at most h.
+    few, many = discounting.decayed(half_life, 2 * ticks), half_life.h // (_SHORTEST // 2)
+    W *= min(few, discounting.decayed(half_life, min(2 * _FASTER * ticks, many)))
+    reach, fall, power = distances.followed(reach, ended, ended > 0 and reach.now.size > 0.0)
+    if fall > 0:
+        W = ldexp(W, -2 * fall)
+    if power != 0:
+        arms = signed_arms.rescale(arms, ldexp(1.0, power))
+    if arms.S > 0.0:
+        arms = signed_arms.solve(arms, arms.S, exploring(params, after))
+    clock += ticks + fall * half_life.h
+    return State(t, clock, clipped, after, B, W, reach, up, down, first, arms)
 
 
 @kernel
@@ -259,4 +291,15 @@ SPEC = BanditSpec.of(
     scale_free=True,
     translation_invariant=True,
     clocked=True,
+)
+
+IN_TIME = BanditSpec.of(
+    __name__,
+    name="AdaINF",
+    reference="docs/theory/forgetting.md",
+    guarantee="measured only",
+    scale_free=True,
+    translation_invariant=True,
+    clocked=True,
+    elapsed=elapsed,
 )

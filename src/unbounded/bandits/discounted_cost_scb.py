@@ -43,7 +43,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     t: Round
-    clock: Count  # rounds, and h for each halving by which a fall of the scale was followed
+    clock: Count  # rounds, or ticks; and h for each halving by which a fall was followed
     clipped: Count  # losses above lower + C_t
     below: Count  # losses below ``lower``; clipped + below < t
     m: Count  # the rank of C_t
@@ -61,7 +61,7 @@ class State(NamedTuple):
         require(self.m == params.K or (params.growing and 1 <= self.m < params.K), "no such rank")
         self.usual.check_for(params.lower, t)
         self.blocks.check_for(params.lower, self.m)
-        ahead = self.clock - (t - 1)
+        ahead = self.clock - memory.clock(params.half_life, t)
         require(ahead >= 0 and ahead % h == 0, "its clock is at another round")
         require(memory.g <= self.N <= memory.N * (1.0 + 1e-6), "there are no such weights")
         require(self.clipped + self.below < t, "there are no so many losses")
@@ -142,26 +142,54 @@ def learned(
         m = max(m, min(params.K, math.ceil(math.sqrt(n * (memory.N / memory.g)))))
     blocks, d, power = discounting.followed(state.blocks, lower, m, memory.g, ended, True)
     N, V, factor = state.N, state.V, 1.0
-    if ended or d > 0:
-        N = ldexp(N, -d - 1 if ended else -d)
+    if ended > 0 or d > 0:
+        N = ldexp(N, -d - ended)
     if power != 0:  # of all sums: 1/2 at the end of a block, 2^-d, and the new unit
         factor = ldexp(1.0, power)
         Z = Z * factor * factor  # one by one: 4^-d may underflow where the product does not
         V = V * factor * factor
     N += memory.g
-    if params.tuning == PAID:  # tuning B
-        W = blocks.peak * blocks.peak + Z
-    else:  # tuning A
+    if params.tuning == SCALE:
         weighted = memory.g * blocks.C
         V += weighted * weighted
-        W = V
-    if n > 1 and blocks.peak > 0.0:  # until then p stays uniform
-        arms = tsallis_arms.rescale(arms, factor)
-        arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)
-    clock = state.clock + 1 + d * half_life.h
+    arms = solved(params, arms, factor, blocks, V, Z)
+    clock = state.clock + (half_life.r > 1.0) + d * half_life.h
     return State(
         state.t + 1, clock, state.clipped + clipped, below, m, N, memory, state.usual, blocks,
         V, Z, arms,
+    )  # fmt: skip
+
+
+@kernel
+def solved(params: Params, arms: Arms, factor: float, blocks: Blocks, V: float, Z: float) -> Arms:
+    """Return the arms of the next round, their estimates in the new unit."""
+    if params.n > 1 and blocks.peak > 0.0:  # until then p stays uniform
+        W = blocks.peak * blocks.peak + Z if params.tuning == PAID else V
+        arms = tsallis_arms.rescale(arms, factor)
+        arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)
+    return arms
+
+
+@kernel
+def elapsed(params: Params, state: State, to: int) -> State:
+    """Return the state after the ticks up to ``to``; those of the past take no time."""
+    lower, half_life, memory, blocks = params.lower, params.half_life, state.memory, state.blocks
+    if to <= memory.pos:
+        return state
+    after, ended = discounting.passed(memory, half_life, to)
+    if ended > 0 and blocks.now[state.m - 1] > lower:  # else the block goes on
+        discounting.turn(blocks, lower)
+    moved, d, power = discounting.followed(blocks, lower, state.m, after.g, ended, True)
+    factor, N = ldexp(1.0, power), discounting.renewed(state.N, memory.g, after.g, ended + d)
+    V, Z = state.V * factor * factor, state.Z * factor * factor
+    if params.tuning == SCALE:  # the next round's term, at its new weight
+        old, new = memory.g * blocks.C * factor, after.g * moved.C
+        V = max(V + (new * new - old * old), moved.peak * moved.peak)
+    arms = solved(params, state.arms, factor, moved, V, Z)
+    clock = state.clock + (to - memory.pos) + d * half_life.h
+    return State(
+        state.t, clock, state.clipped, state.below, state.m, N, after, state.usual, moved, V, Z,
+        arms,
     )  # fmt: skip
 
 
@@ -173,7 +201,7 @@ def with_arms(old_params: Params, state: State, params: Params, keep: Vector) ->
         one[: min(K, old.size)] = old[:K]
     blocks = state.blocks._replace(now=lists[0].copy(), before=lists[1].copy())
     g = state.memory.g
-    blocks, _, power = interpreted(discounting.followed)(blocks, lower, m, g, False, False)
+    blocks, _, power = interpreted(discounting.followed)(blocks, lower, m, g, 0, False)
     factor = interpreted(ldexp)(1.0, power)
     V, Z = (x * factor * factor for x in (state.V, state.Z))
     least = blocks.peak * blocks.peak
@@ -199,4 +227,15 @@ SPEC = BanditSpec.of(
     "[lower, lower + M], at most three times that where a falling scale is followed, Theorem F4",
     scale_free=True,
     clocked=True,
+)
+
+IN_TIME = BanditSpec.of(
+    __name__,
+    name="CostSCB",
+    reference="docs/theory/forgetting.md",
+    guarantee="dynamic regret of Theorem F2 with tune='scale', where times do not depend on the "
+    "choices; else measured only",
+    scale_free=True,
+    clocked=True,
+    elapsed=elapsed,
 )

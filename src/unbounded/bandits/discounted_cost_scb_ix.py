@@ -14,7 +14,7 @@ from unbounded.core import discounting
 from unbounded.core.arrays import Count, Round, Size, Vector, close, require
 from unbounded.core.discounting import FIRST, Blocks, HalfLife, Memory
 from unbounded.core.scaled import ldexp
-from unbounded.core.simplex import shannon_arms, sleeping
+from unbounded.core.simplex import lazy, shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec
@@ -31,10 +31,10 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     t: Round
-    clock: Count  # rounds: t - 1
+    clock: Count  # rounds: t - 1; or ticks
     clipped: Count  # losses above lower + C_t
     below: Count  # losses below ``lower``; clipped + below < t
-    N: Size  # N_t, the weights of all rounds over that of the next one; never falls
+    N: Size  # N_t, the weights of all rounds over that of the next one; never falls with rounds
     memory: Memory
     blocks: Blocks  # what losses are clipped at, and the unit 2^e
     arms: Arms  # L_hat >= 0 and p_t
@@ -42,7 +42,8 @@ class State(NamedTuple):
     def check(self, params: Params) -> None:
         self.memory.check_for(params.half_life, self.t)
         self.blocks.check_for(params.lower, params.m)
-        require(self.clock == self.t - 1, "its clock is at another round")
+        right = self.memory.clock(params.half_life, self.t)
+        require(self.clock == right, "its clock is at another round")
         require(close(self.N, self.memory.N / self.memory.g), "there are no such weights")
         require(self.clipped + self.below < self.t, "there are no so many losses")
 
@@ -98,7 +99,7 @@ def learned(
 ) -> State:
     """Return the state after a loss, ``asked`` for at that clock; without sleepers ``note`` is
     None."""
-    n, lower, half_life, arms = params.n, params.lower, params.half_life, state.arms
+    lower, half_life, arms = params.lower, params.half_life, state.arms
     x, clipped = discounting.clipped_at(state.blocks, lower, loss)  # min(x, C)
     l = state.memory.g * discounting.decayed(half_life, state.clock - asked) * x
     if note is None:
@@ -112,13 +113,37 @@ def learned(
     discounting.inserted(state.blocks, loss, ended, lower)
     blocks, _, power = discounting.followed(state.blocks, lower, params.m, memory.g, ended, False)
     N = max(state.N, memory.N / memory.g)  # but for rounding, it grows; so eta never rises
-    if n > 1 and blocks.peak > 0.0:  # until then p stays uniform
+    solve(params, arms, power, N, blocks.peak)
+    above, below = state.clipped + clipped, state.below + (loss < lower)
+    clock = state.clock + (half_life.r > 1.0)
+    return State(state.t + 1, clock, above, below, N, memory, blocks, arms)
+
+
+@kernel
+def solve(params: Params, arms: Arms, power: int, N: float, peak: float) -> None:
+    """Take the estimates to the new unit, and find p for the next round."""
+    if params.n > 1 and peak > 0.0:  # until then p stays uniform
         if power != 0:  # 1/2 at the end of a block, and the new unit
             shannon_arms.rescale(arms, ldexp(1.0, power))
-        eta = math.sqrt(params.iota / (n * N)) / blocks.peak  # in units of 2^-e
+        eta = math.sqrt(params.iota / (params.n * N)) / peak  # in units of 2^-e
         shannon_arms.solve(arms, eta, 0.0)
-    above, below = state.clipped + clipped, state.below + (loss < lower)
-    return State(state.t + 1, state.clock + 1, above, below, N, memory, blocks, arms)
+
+
+@kernel
+def elapsed(params: Params, state: State, to: int) -> State:
+    """Return the state after the ticks up to ``to``; those of the past take no time."""
+    t, clock, clipped, below, _, memory, blocks, arms = state
+    lower, m = params.lower, params.m
+    if to <= memory.pos:
+        return state
+    after, ended = discounting.passed(memory, params.half_life, to)
+    if ended > 0 and blocks.now[m - 1] > lower:  # else the block goes on
+        discounting.turn(blocks, lower)
+    moved, _, power = discounting.followed(blocks, lower, m, after.g, ended, False)
+    N = after.N / after.g
+    lazy.rescale(arms.L, arms.picture, arms.table, ldexp(1.0, power))  # anew, as eta may rise
+    solve(params, arms, 0, N, moved.peak)
+    return State(t, clock + (to - memory.pos), clipped, below, N, after, moved, arms)
 
 
 def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
@@ -142,4 +167,14 @@ SPEC = BanditSpec.of(
     "with probability 1 - delta for losses in [lower, lower + M], N = 1.45 h + 1, Theorem F5",
     scale_free=True,
     clocked=True,
+)
+
+IN_TIME = BanditSpec.of(
+    __name__,
+    name="CostSCBIX",
+    reference="docs/theory/forgetting.md",
+    guarantee="measured only",
+    scale_free=True,
+    clocked=True,
+    elapsed=elapsed,
 )

@@ -4,12 +4,18 @@ All that a learner sums up has the weights of its rounds. Nothing grows: the wei
 in [1, 2), and after every h rounds, a *block*, all sums are halved, which is exact. Thresholds are
 the m-th largest loss of this block or of the one before, as it was told, so that an outlier counts
 for two blocks at the most. Symbols are those of docs/theory/forgetting.md, section 1.
+
+A half-life may be a time, of TICKS ticks. Then weights change between rounds only (`passed`), a
+block is a half-life of time, and one with too few losses for a threshold goes on.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from datetime import timedelta
 from decimal import Decimal, localcontext
+from functools import cache
 from typing import Annotated, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -26,12 +32,13 @@ from unbounded.core.arrays import (
 from unbounded.core.ceiling import above
 from unbounded.core.scaled import LARGEST, ldexp
 from unbounded.jit.kernel import kernel
-from unbounded.validation import ArgumentValueError, checked_count, warn
+from unbounded.validation import ArgumentValueError, checked_count, shown, warn
 
 FALL = 4  # theta = 2^4: a scale that falls further is followed at once
 MOST_HALF_LIFE = 2**30  # a clock that jumps by half-lives stays below 2^53
+TICKS = 1024  # of a half-life that is a time
 _LEAST_UNIT = -(2.0**50)  # of an exponent: it falls by one per block while all losses are the lower
-_NOTHING = -5000  # 2^-5000 of anything is 0; C's ldexp takes exponents of 32 bits
+NOTHING = -5000  # 2^-5000 of anything is 0; C's ldexp takes exponents of 32 bits
 
 Weight = Annotated[float, Values(1.0, 2.0 + 1e-6)]
 Unit = Annotated[int, Values(_LEAST_UNIT, LARGEST_EXPONENT, whole=True)]
@@ -40,25 +47,30 @@ Unit = Annotated[int, Values(_LEAST_UNIT, LARGEST_EXPONENT, whole=True)]
 class HalfLife(NamedTuple):
     """The pace of forgetting."""
 
-    h: int  # rounds in which weights are halved
-    r: float  # 2^(1 / h), the ratio of the weights of two rounds
+    h: int  # rounds in which weights are halved; or ticks
+    r: float  # 2^(1 / h), the ratio of the weights of two rounds; 1 where it is ticks that count
     decay: float  # 2^(-1 / h)
 
 
 class Memory(NamedTuple):
     """Where the next round stands in its block."""
 
-    pos: Count  # rounds of this block so far: 0 .. h - 1
-    g: Weight  # the weight of the next round, r^pos: in [1, 2)
+    pos: Count  # rounds of this block so far: 0 .. h - 1; or the tick of the next round
+    g: Weight  # the weight of the next round, 2^(pos / h), or 2^(pos % h / h): in [1, 2)
     N: Size  # the sum of the weights of all rounds, the next one included
+
+    def clock(self, half_life: HalfLife, t: int) -> int:
+        """Return the clock of round ``t`` if no fall of the scale was followed."""
+        return t - 1 if half_life.r > 1.0 else self.pos
 
     def check_for(self, half_life: HalfLife, t: int) -> None:
         """Reject weights that no ``t - 1`` rounds can have made."""
-        h = half_life.h
-        require(self.pos == (t - 1) % h, "its block is at another round")
-        require(close(self.g, 2.0 ** (self.pos / h)), "its round has another weight")
-        require(self.g <= self.N <= self.g * min(t, 1.4427 * h + 2.0) * (1.0 + 1e-6),
-                "there are no such weights")  # fmt: skip
+        h, most = half_life.h, float(t)
+        if half_life.r > 1.0:
+            require(self.pos == (t - 1) % h, "its block is at another round")
+            most = min(most, 1.4427 * h + 2.0)
+        require(close(self.g, 2.0 ** (self.pos % h / h)), "its round has another weight")
+        require(self.g <= self.N <= self.g * most * (1.0 + 1e-6), "there are no such weights")
 
 
 FIRST = Memory(0, 1.0, 1.0)
@@ -89,14 +101,69 @@ def checked_half_life(
         return HalfLife(h, float(ratio), float(1 / ratio))
 
 
+_TEXT = re.compile(r"([0-9]{1,14}(?:\.[0-9]{1,6})?) s")  # of a half-life that is a time
+
+
+def in_time(name: str, value: object) -> str:
+    """Return a half-life that is a time as text, "3600 s"; or raise a clear error."""
+    found = _TEXT.fullmatch(value) if isinstance(value, str) else None
+    if isinstance(value, timedelta):
+        microseconds = value // timedelta(microseconds=1)
+    else:
+        microseconds = int(Decimal(found[1]) * 10**6) if found else 0
+    if microseconds < 10**6:
+        raise ArgumentValueError(
+            name, f"must be a number of rounds, or a time of at least 1 s, as timedelta(hours=1) "
+            f"or '3600 s', got {shown(value)}"
+        )  # fmt: skip
+    return f"{Decimal(microseconds).scaleb(-6).normalize():f} s"
+
+
+def rounds_or_time(
+    name: str, value: SupportsIndex | timedelta | str, outliers: int = 0, n_arms: int = 1
+) -> tuple[HalfLife, dict[str, str]]:
+    """Return the weights of a half-life, and its setting as text if it is a time."""
+    if isinstance(value, timedelta | str):
+        return checked_half_life(name, TICKS)._replace(r=1.0), {name: in_time(name, value)}
+    return checked_half_life(name, value, outliers, n_arms), {}
+
+
+@cache
+def _microseconds(half_life: str) -> int:
+    return int(Decimal(half_life.removesuffix(" s")) * 10**6)
+
+
+def tick(half_life: str, at: int) -> int:
+    """Return the tick of a time in microseconds since 1970, which is exact."""
+    return min(max(at, 0), 2**62) * TICKS // _microseconds(half_life)
+
+
 @kernel
-def advanced(memory: Memory, half_life: HalfLife) -> tuple[Memory, bool]:
-    """Go on to the next round; return also whether a block has ended, so that sums are halved."""
-    pos, g, N = memory.pos + 1, memory.g * half_life.r, memory.N
-    ended = pos == half_life.h
-    if ended:
-        pos, g, N = 0, 1.0, 0.5 * N
-    return Memory(pos, g, N + g), ended
+def advanced(memory: Memory, half_life: HalfLife) -> tuple[Memory, int]:
+    """Go on to the next round; return also how many blocks have ended, so that sums are halved."""
+    pos, g, N = memory.pos, memory.g, memory.N
+    if half_life.r == 1.0:  # until ticks pass
+        return Memory(pos, g, N + g), 0
+    pos, g = pos + 1, g * half_life.r
+    if pos == half_life.h:
+        return Memory(0, 1.0, 0.5 * N + 1.0), 1
+    return Memory(pos, g, N + g), 0
+
+
+@kernel
+def passed(memory: Memory, half_life: HalfLife, to: int) -> tuple[Memory, int]:
+    """Let the ticks up to ``to`` pass, which is later; return also how many blocks have ended, as
+    far as that makes a difference."""
+    h, late = half_life.h, to % half_life.h
+    ended = min(to // h - memory.pos // h, -NOTHING)
+    g = 2.0 * decayed(half_life, h - late) if late > 0 else 1.0
+    return Memory(to, g, renewed(memory.N, memory.g, g, ended)), ended
+
+
+@kernel
+def renewed(N: float, before: float, g: float, halvings: int) -> float:
+    """Return the sum of the weights with another one of the next round, after ``halvings``."""
+    return ldexp(max(N - before, 0.0), max(-halvings, NOTHING)) + g
 
 
 @kernel
@@ -110,7 +177,7 @@ def decayed(half_life: HalfLife, late: int) -> float:
                 weight *= factor
             factor *= factor
             rest //= 2
-        weight = ldexp(weight, max(-(late // half_life.h), _NOTHING))
+        weight = ldexp(weight, max(-(late // half_life.h), NOTHING))
     return weight
 
 
@@ -164,34 +231,41 @@ def clipped_at(blocks: Blocks, lower: float, loss: float) -> tuple[float, bool]:
 
 
 @kernel
-def inserted(blocks: Blocks, loss: float, ended: bool, lower: float) -> None:
+def inserted(blocks: Blocks, loss: float, ended: int, lower: float) -> None:
     """Insert a loss into the list of this block; begin a new one where it has ``ended``."""
-    now, before = blocks.now, blocks.before
+    now = blocks.now
     k = now.size - 1
     if loss > now[k]:
         while k > 0 and now[k - 1] < loss:
             now[k] = now[k - 1]
             k -= 1
         now[k] = loss
-    if ended:
-        for k in range(now.size):
-            before[k] = now[k]
-            now[k] = lower
+    if ended > 0:
+        turn(blocks, lower)
+
+
+@kernel
+def turn(blocks: Blocks, lower: float) -> None:
+    """Begin a new block."""
+    now, before = blocks.now, blocks.before
+    for k in range(now.size):
+        before[k] = now[k]
+        now[k] = lower
 
 
 @kernel
 def followed(
-    blocks: Blocks, lower: float, m: int, g: float, ended: bool, follows: bool
+    blocks: Blocks, lower: float, m: int, g: float, ended: int, follows: bool
 ) -> tuple[Blocks, int, int]:
     """Set C_{t+1} from the lists, for the rank ``m`` and the weight ``g`` of the next round.
 
     Returns also d, by how many half-lives the past is to be forgotten at once because the scale
-    has fallen, and the exponent of the power of two that all sums are multiplied by: one for the
-    end of a block, d, and the new unit.
+    has fallen, and the exponent of the power of two that all sums are multiplied by: one for each
+    block that has ``ended``, d, and the new unit.
     """
     at, C, top, peak, e, now, before = blocks
-    after, d, halvings = max(now[m - 1], before[m - 1]), 0, 1 if ended else 0
-    if after == at and not ended and (C == 0.0 or g * C < 1.0):  # the usual case
+    after, d = max(now[m - 1], before[m - 1]), 0
+    if after == at and ended == 0 and (C == 0.0 or g * C < 1.0):  # the usual case
         return Blocks(at, C, top, max(peak, g * C), e, now, before), 0, 0
     mantissa, exponent = above(lower, after)
     if after > top:
@@ -205,7 +279,7 @@ def followed(
             d = 0
     old, old_unit = math.frexp(peak)  # the larger of the past and of g C sets the unit
     new, new_unit = math.frexp(g * mantissa)
-    old_unit, new_unit = old_unit + e - halvings - d, new_unit + exponent
+    old_unit, new_unit = old_unit + e - ended - d, new_unit + exponent
     higher = new_unit > old_unit or (new_unit == old_unit and new > old)
     if new > 0.0 and (old == 0.0 or higher):
         old, old_unit = new, new_unit
@@ -214,4 +288,4 @@ def followed(
         unit = old_unit
     C = ldexp(mantissa, exponent - unit)
     moved = Blocks(after, C, top, ldexp(old, old_unit - unit), unit, now, before)
-    return moved, d, max(e - unit - halvings - d, _NOTHING) if peak > 0.0 else 0
+    return moved, d, max(e - unit - ended - d, NOTHING) if peak > 0.0 else 0

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from unbounded.core.arrays import Mantissa, Mantissas, Values, Vector, require
-from unbounded.core.discounting import FALL, Unit
+from unbounded.core.discounting import FALL, NOTHING, Unit
 from unbounded.core.scaled import ldexp
 from unbounded.jit.kernel import kernel
 
@@ -97,6 +97,12 @@ def insert(largest: Largest, x: Distance) -> None:
 
 
 @kernel
+def has(largest: Largest, m: int) -> bool:
+    """Tell whether there are ``m`` distances in this block."""
+    return largest.sizes[m - 1] > 0.0
+
+
+@kernel
 def turn(largest: Largest) -> None:
     """Begin a new block."""
     sizes, exponents = largest
@@ -148,7 +154,7 @@ def weighed(reach: Reach, v: Distance, weight: float) -> tuple[Reach, float, flo
         unit += more
     factor = 1.0
     if l > 0.0 and (peak == 0.0 or unit > e):  # the largest so far: it sets the unit
-        factor = ldexp(1.0, e - unit) if peak > 0.0 else 1.0
+        factor = ldexp(1.0, max(e - unit, NOTHING)) if peak > 0.0 else 1.0
         peak, e = l, unit
     else:
         if unit < e:
@@ -158,15 +164,15 @@ def weighed(reach: Reach, v: Distance, weight: float) -> tuple[Reach, float, flo
 
 
 @kernel
-def followed(reach: Reach, ended: bool) -> tuple[Reach, int, int]:
-    """Set C for the next round, where a block may have ``ended``.
+def followed(reach: Reach, ended: int, turns: bool) -> tuple[Reach, int, int]:
+    """Set C for the next round, where a new block may begin (``turns``).
 
     Returns also d, by how many half-lives the past is to be forgotten at once because C has fallen,
-    and the exponent of the power of two that all sums are multiplied by: one for the end of a
-    block, d, and the new unit.
+    and the exponent of the power of two that all sums are multiplied by: one for each block that
+    has ``ended``, d, and the new unit.
     """
     now, before, top, peak, e = reach
-    if ended:
+    if turns:
         now, before = NONE, now
     C, d = larger(now, before), 0
     if exceeds(C, top):
@@ -177,7 +183,7 @@ def followed(reach: Reach, ended: bool) -> tuple[Reach, int, int]:
             top = C
         else:
             d = 0
-    lost = d + (1 if ended else 0)
+    lost = d + ended
     if lost == 0 or peak == 0.0:
         return Reach(now, before, top, peak, e), d, 0
     old, unit = math.frexp(peak)

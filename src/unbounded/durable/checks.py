@@ -137,6 +137,7 @@ def check_relaxed(learner: AskTell[Any]) -> None:
     if (
         not learner.spec.delayed
         or learner._counts
+        or learner.spec.elapsed is not None
         or learner.spec.feedback == "full"
         or learner.spec.advised
     ):

@@ -106,6 +106,8 @@ def estimate_learners(
     for name, learner in learners.items():
         if not isinstance(learner, Learner):
             raise TypeError(f"learners[{name!r}] must be a bandit learner, got {shown(learner)}")
+        if learner.spec.elapsed is not None:
+            raise TypeError(f"learners[{name!r}] must have its half_life in rounds")
     arms, table = table_of(log, "arm")
     rounds = np.flatnonzero(~np.isnan(table.loss))
     if rounds.size < 2:

@@ -184,7 +184,7 @@ class Replica:
         if "record" in given:
             self._admit(row, given["record"])
         elif row.kind == ASK:
-            ticket = self._chosen(given)
+            ticket = self._chosen(given, row.at)
             if self._asked(ticket, row.n, row.at, row.key, given)[:-1] != row[:-1]:
                 raise DurableError(
                     f"{store.place} was written by other versions of the library or on another "
@@ -260,7 +260,7 @@ class Replica:
         """Choose, among these arms and with this advice if any is given; the row to append, and
         the ticket. Of ``context`` only experts learn that are functions."""
         given = self._side(available, advice, context)
-        inner = self._chosen(given)
+        inner = self._chosen(given, at)
         self.steps += 1
         row = self._written(self._asked(inner, self.n + 1, at, key, given))
         self._wait(row, inner.id)
@@ -290,7 +290,9 @@ class Replica:
             return None
         return [name for name, there in zip(self.names, mask, strict=True) if there]
 
-    def _chosen(self, given: Mapping[str, Any]) -> Any:
+    def _chosen(self, given: Mapping[str, Any], at: int) -> Any:
+        if isinstance(self.learner, Learner) and self.learner.spec.elapsed is not None:
+            self.learner.set_time(max(at, 0))
         arguments = dict(given)
         if "available" in given:
             arguments["available"] = self._mask(given["available"])

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from unbounded import frames
 from unbounded.core.arrays import Vector
+from unbounded.core.discounting import tick
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import Code, side_steps_of, steps_of
 from unbounded.learners import persistence as documents
@@ -139,7 +140,7 @@ class Learner(AskTell[Choice]):
         return False
 
     def _use_compiled(self) -> None:
-        self._ask, self._tell, self._look, self._scale, counting = self._steps.compiled
+        self._ask, self._tell, self._look, self._scale, counting, _ = self._steps.compiled
         if self._counts:
             self._ask = counting
         self._tell_both_ways()
@@ -198,6 +199,8 @@ class Learner(AskTell[Choice]):
     def _warm_up(self) -> None:
         """Run every compiled step once."""
         self._use_compiled()
+        if self.spec.elapsed is not None:
+            self.set_time(0)
         choice = self.ask()
         if self.spec.feedback == "full":
             self.tell(choice, losses=np.zeros(self.n_arms))
@@ -373,6 +376,33 @@ class Learner(AskTell[Choice]):
         if found is None:  # another thread was faster
             self._telling = None
             raise self._not_outstanding(choice)
+
+    def set_time(self, at: SupportsIndex) -> None:
+        """Say what time it is, for asks from now on; for learners whose half-life is a time.
+
+        `Durable` does it by itself. A time before the last one counts as that.
+
+        Parameters
+        ----------
+        at : int
+            Microseconds since 1970.
+
+        Examples
+        --------
+        >>> from datetime import timedelta
+        >>> from unbounded import CostSCB
+        >>> learner = CostSCB(n_arms=2, half_life=timedelta(hours=1), seed=0)
+        >>> learner.set_time(1_800_000_000_000_000)
+        >>> learner.tell(learner.ask(), loss=0.3)
+        """
+        if self.spec.elapsed is None:
+            raise TypeError(f"set_time() is for half-lives that are times, and {self!r} has none")
+        to = tick(self._settings["half_life"], checked_count("at", at, least=0, below=None))
+        with self._lock:
+            if self._steps.ready:
+                self._steps.compiled.pass_time(self._buffer, to)
+            else:
+                self._on_a_copy(self._steps.interpreted.pass_time, to)
 
     def learn_from(
         self,

@@ -44,6 +44,7 @@ class Entries(NamedTuple):
     look: Any  # buffer, q
     scale: Any  # buffer -> float
     ask_and_count: Any  # as ask, and then the algorithm's ``asked``
+    pass_time: Any  # buffer, tick: the algorithm's ``elapsed``
 
 
 class SideEntries(NamedTuple):
@@ -102,6 +103,7 @@ def entries(spec: BanditSpec) -> Entries:
     record_of, ask_of = remembering(spec)
     act, update, distribution, scale_of = spec.act, spec.update, spec.distribution, spec.scale
     asked_of: Any = spec.asked
+    elapsed: Any = spec.elapsed
 
     def ask(owner: Any) -> tuple[int, float, Any, int]:
         buffer = borrowed(owner)
@@ -134,7 +136,11 @@ def entries(spec: BanditSpec) -> Entries:
             pack(buffer, asked_of(params_of(buffer), state_of(buffer)))
         return found
 
-    others = (spec.entry(step) for step in (tell, look, scale, ask_and_count))
+    def pass_time(owner: Any, tick: int) -> None:
+        buffer = borrowed(owner)
+        pack(buffer, elapsed(params_of(buffer), state_of(buffer), tick))
+
+    others = (spec.entry(step) for step in (tell, look, scale, ask_and_count, pass_time))
     return Entries(ask_only, *others)
 
 

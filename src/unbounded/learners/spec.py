@@ -199,6 +199,8 @@ class BanditSpec(Spec):
     # asked(params, state) -> State, after every ask, for learners that count what is outstanding.
     # The simulator, in which nothing is outstanding, does without it.
     asked: Callable[..., Any] | None = None
+    # elapsed(params, state, tick) -> State, before an ask, for learners whose half-life is a time.
+    elapsed: Callable[..., Any] | None = None
     feedback: Literal["bandit", "full"] = "bandit"  # update takes the arm's loss, or all losses
     delayed: bool = True  # whether several asks may be outstanding
     clocked: bool = False  # whether `update` gets an `Ask`, with the state's ``clock`` of the ask

@@ -296,6 +296,8 @@ def simulate(
         raise ValueError("dynamic regret needs the losses of all arms: leave comparators out")
     if learner.spec.advised:
         raise TypeError(f"{learner.spec.name} needs advice in every round: use simulate_advice")
+    if learner.spec.elapsed is not None:
+        raise TypeError("no time passes in a simulation: give the half_life in rounds")
     total = rounds * replicates
     play: Any
     compiled = isinstance(adversary, Adversary) and not learner.spec.in_python

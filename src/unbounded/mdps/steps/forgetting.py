@@ -41,13 +41,13 @@ NEW = Fading(FIRST, 0.0, 0, 0)
 
 
 @kernel
-def faded(fading: Fading, memory: Memory, ended: bool, C: Vector, e: Vector) -> tuple[Fading, int]:
+def faded(fading: Fading, memory: Memory, ended: int, C: Vector, e: Vector) -> tuple[Fading, int]:
     """Go on to the episode of ``memory``, whose thresholds are C 2^e.
 
     Returns also how often all sums are to be halved: once for the end of a block, and d times where
     the scale has fallen more than 16-fold.
     """
-    top, top_e, quiet = fading.top, fading.top_e, fading.quiet + (1 if ended else 0)
+    top, top_e, quiet = fading.top, fading.top_e, fading.quiet + ended
     largest, largest_e = 0.0, 0
     for h in range(C.size):
         if C[h] > 0.0 and _above(C[h], int(e[h]), largest, largest_e):
@@ -101,7 +101,7 @@ def new_recent_ceilings(lower: Vector, m: int) -> RecentCeilings:
 
 @subroutine
 def clip_each_recent(
-    ceilings: RecentCeilings, lower: Vector, losses: Vector, ended: bool
+    ceilings: RecentCeilings, lower: Vector, losses: Vector, ended: int
 ) -> tuple[int, bool]:
     """Clip one loss of each layer, in place; a block may have ``ended`` with it.
 
