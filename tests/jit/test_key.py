@@ -185,7 +185,7 @@ def test_intrinsics_are_followed():
 def kernels():
     for module in pkgutil.walk_packages(unbounded.__path__, "unbounded."):
         if not module.name.startswith(
-            ("unbounded.report", "unbounded.experiments", "unbounded.cli.app")
+            ("unbounded.report", "unbounded.experiments", "unbounded.cli.app", "unbounded.adapters")
         ):
             for name, value in vars(importlib.import_module(module.name)).items():
                 if isinstance(getattr(value, "_cache", None), Cached):

@@ -244,7 +244,7 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
         self.unbounded_id = uuid4().hex  # LiteLLM takes loggers of equal public fields for one
 
     @property
-    def learners(self) -> dict[str, Learner | Durable]:
+    def learners(self) -> dict[str, Any]:
         """The learner, or the `Durable`, of each model group, or of each ``"group/kind"``."""
         return {name: group.playing for name, group in self._groups.items()}
 
