@@ -756,6 +756,18 @@ class _Storage:
         found = other.read(lambda: other.contexts(1, last))
         _require(found == written[2:], f"{found} are left", "Delete them with their rows")
 
+    def creation(self) -> None:
+        """Check that a learner is not made where there is one."""
+        storage = self._begun()
+        before = storage.read(lambda: storage.last)
+        try:
+            self._opened().create(_SNAPSHOT, lambda target: self._append(target))
+        except Exception:
+            after = storage.read(lambda: storage.last)
+        else:
+            after = -1
+        _require(before == after, f"{after} rows for {before}", "Leave it, and raise an error")
+
     def closing(self) -> None:
         """Check that a closed connection is opened again."""
         storage = self._begun()

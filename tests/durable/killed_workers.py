@@ -116,6 +116,7 @@ def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
         own = rng.random() < 0.5
         child = os.fork()
         if child == 0:
+            os.setpgid(0, 0)  # as on a host of its own
             try:
                 work(path, worker, None if own else arms)
             except BaseException as error:

@@ -48,11 +48,13 @@ def missing() -> bool:
 class Server:
     """One cluster, in a directory that is removed with it."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(
+        self, *, copy_of: Server | None = None, root: str = "/tmp", **settings: str
+    ) -> None:
         bin_ = programs()
         assert bin_ is not None, "there is no PostgreSQL: apt install postgresql"
         self.programs = bin_
-        self.directory = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
+        self.directory = Path(tempfile.mkdtemp(prefix="pg", dir=root))
         self.user: dict[str, Any] = {}
         if os.getuid() == 0:
             names = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -63,8 +65,14 @@ class Server:
             "listen_addresses": "", "unix_socket_directories": str(self.directory),
             "shared_buffers": "16MB", "max_connections": "200", "log_min_messages": "fatal",
         } | settings  # fmt: skip
-        options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync"]
-        self._run("initdb", "--locale=C", *options, "--pgdata", str(self.data))
+        if copy_of is None:
+            options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync"]
+            options += ["--locale=C", "--wal-segsize=1"]
+            self._run("initdb", *options, "--pgdata", str(self.data))
+        else:  # a replica, which follows by streaming
+            options = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+            options += ["--dbname", copy_of.url().replace("@/postgres", "@/")]
+            self._run("pg_basebackup", *options, "--pgdata", str(self.data))
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -120,6 +128,15 @@ class Server:
         self.stop(mode)
         self.start()
 
+    def change(self, **settings: str) -> None:
+        """Change settings of the server while it runs."""
+        import psycopg
+
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            for name, value in settings.items():
+                connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+            connection.execute("SELECT pg_reload_conf()")
+
     def close(self) -> None:
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -128,8 +145,10 @@ class Server:
 
 
 @contextmanager
-def server(**settings: str) -> Iterator[Server]:
-    found = Server(**settings)
+def server(
+    *, copy_of: Server | None = None, root: str = "/tmp", **settings: str
+) -> Iterator[Server]:
+    found = Server(copy_of=copy_of, root=root, **settings)
     try:
         yield found
     finally:

@@ -20,6 +20,11 @@ class Rounding(Store):
         super().append(row if row.loss is None else row._replace(loss=round(row.loss, 1)))
 
 
+class Replacing(Store):
+    def create(self, beginning, fill):
+        return self.write(lambda: fill(self))
+
+
 class Last(Store):
     def remove_before(self, n):
         return super().remove_before(n - 1)
@@ -33,7 +38,7 @@ def test_sqlite_keeps_the_guarantees(tmp_path):
     check_storage(opened(Store, tmp_path))
 
 
-@pytest.mark.parametrize("kind", [Forgetful, Rounding, Last])
+@pytest.mark.parametrize("kind", [Forgetful, Rounding, Replacing, Last])
 def test_storages_that_do_not_are_found(tmp_path, kind):
     with pytest.raises(AssertionError):
         check_storage(opened(kind, tmp_path))
@@ -49,4 +54,14 @@ def test_postgresql_keeps_the_guarantees(database):
 
 def test_checks_have_names(tmp_path):
     names = [check.name for check in storage_checks(opened(Store, tmp_path))]
-    assert names == ["values", "atomicity", "keys", "isolation", "snapshots", "contexts", "closing"]
+    right = [
+        "values",
+        "atomicity",
+        "keys",
+        "isolation",
+        "snapshots",
+        "contexts",
+        "creation",
+        "closing",
+    ]
+    assert names == right

@@ -704,8 +704,6 @@ class Durable(Generic[C]):
         >>> arms.close(); directory.cleanup()
         """
         target = _storage(path, name, schema, "full", max(30.0, self._session.timeout), False)
-        if isinstance(target, Store) and os.path.exists(path):
-            raise DurableError(f"{os.fspath(path)} exists: give a new file")
         with self._session.another() as session:
             return copied(session, target)
 

@@ -195,7 +195,7 @@ class PostgresStore:
         self._attached: list[Context] = []
         self._known: dict[str, int | None] = {}  # numbers by keys, in this transaction
         self._next = 0  # where the next call of `rows` will probably begin
-        self._skew = 0  # of the server's clock against ours, in microseconds
+        self._skew = 0  # of the server's clock against our monotonic one, in microseconds
 
     # ------------------------------------------------------------------ transactions
 
@@ -213,9 +213,13 @@ class PostgresStore:
                 locked = connection.execute(lock, (self._id,))
                 ahead = connection.execute(*self._select(first, MOST))
                 found = connection.execute(find, (self._id, list(keys))) if keys else None
-            if locked.fetchone() is None:
+            last = locked.fetchone()
+            if last is None:
                 raise self._gone()
-            self._ahead = first, list(map(Row._make, ahead.fetchall()))
+            rows = list(map(Row._make, ahead.fetchall()))
+            if 0 < len(rows) < MOST and rows[-1].n != last[0]:
+                raise self.damaged(f"row {last[0]} of its journal is missing")
+            self._ahead = first, rows
             self._known = dict.fromkeys(keys)
             if found is not None:
                 self._known.update(found.fetchall())
@@ -224,8 +228,8 @@ class PostgresStore:
             with connection.pipeline():
                 self._flush(connection)
                 connection.execute("COMMIT")
-        except BaseException:
-            self._end(connection)
+        except BaseException as error:
+            self._end(connection, error)
             raise
         finally:
             self._ahead, self._known = None, {}
@@ -240,8 +244,8 @@ class PostgresStore:
             result = work()
             self._check_process(connection)
             connection.execute("COMMIT")
-        except BaseException:
-            self._end(connection)
+        except BaseException as error:
+            self._end(connection, error)
             raise
         return result
 
@@ -259,14 +263,15 @@ class PostgresStore:
             insert = self._sql("INSERT INTO {s}.contexts VALUES (%s, %s, %s, %s)")
             connection.cursor().executemany(insert, [(self._id, *one) for one in contexts])
 
-    def _end(self, connection: psycopg.Connection[Any]) -> None:
-        """Give up a transaction, or the connection if it is not known where that stands."""
-        status = connection.info.transaction_status
-        idle = psycopg.pq.TransactionStatus.IDLE
-        if status == idle and connection.info.pipeline_status == psycopg.pq.PipelineStatus.OFF:
-            return
+    def _end(self, connection: psycopg.Connection[Any], error: BaseException) -> None:
+        """Give up a transaction, or the connection if it is not known where that stands.
+
+        That is so after an error of the server too: psycopg takes what it wanted to prepare behind
+        the error, in the same pipeline, for prepared.
+        """
+        known = isinstance(error, Exception) and not isinstance(error, psycopg.Error)
         with suppress(psycopg.Error):
-            if connection is self._connection:
+            if known and connection is self._connection:
                 connection.execute("ROLLBACK")
                 return
         self.close()
@@ -313,11 +318,11 @@ class PostgresStore:
             options=f"{self._options} {options}",
             application_name="unbounded",
         )
-        before = time.time_ns() // 1000
+        before = time.monotonic_ns() // 1000
         clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
         server = connection.execute(clock).fetchone()
         assert server is not None
-        self._skew = int(server[0]) - (before + time.time_ns() // 1000) // 2
+        self._skew = int(server[0]) - (before + time.monotonic_ns() // 1000) // 2
         self._connection = connection
         return connection
 
@@ -359,20 +364,42 @@ class PostgresStore:
     def now(self) -> int:
         """Return microseconds since 1970, by the server's clock as of when it was connected."""
         self._opened()
-        return time.time_ns() // 1000 + self._skew
+        return time.monotonic_ns() // 1000 + self._skew
 
     # ------------------------------------------------------------------ making
 
     def prepare(self, beginning: Callable[[], Snapshot] | None) -> None:
         """Make the tables and the learner if they are missing."""
         connection = self._opened()
+        makes = beginning is not None and not self.read_only
+        self._upgrade(connection, makes=makes)
+        if self._found(connection) is None:
+            if not makes or beginning is None:
+                raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
+            with connection.transaction():
+                self._make(connection, beginning())  # unless another process has made it
+            self._found(connection)
+
+    def create(self, beginning: Snapshot, fill: Callable[[Self], R]) -> R:
+        """Make the learner and let ``fill`` write to it, in one transaction."""
+        connection = self._opened()
+        self._upgrade(connection, makes=True)
+        self._pending, self._attached = [], []
+        with connection.transaction():
+            if not self._make(connection, beginning):
+                raise DurableError(f"there is a {self.place} already: give another name")
+            result = fill(self)
+            self._flush(connection)
+        return result
+
+    def _upgrade(self, connection: psycopg.Connection[Any], *, makes: bool) -> None:
+        """Bring the tables to `VERSION`, or raise."""
         version = self._version(connection)
         if version > VERSION:
             raise DurableError(
                 f"{self.place}: schema {self._schema!r} has version {version}, and this version of "
                 f"unbounded knows {VERSION}: update unbounded"
             )
-        makes = beginning is not None and not self.read_only
         if version < VERSION:
             if version == 0 and not makes:
                 raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
@@ -382,10 +409,6 @@ class PostgresStore:
                     f"version of unbounded needs {VERSION}: open it once without read_only=True"
                 )
             self._migrate(connection)
-        if self._found(connection) is None:
-            if not makes or beginning is None:
-                raise DurableError(f"there is no {self.place}: give Durable a learner to make it")
-            self._make(connection, beginning())
 
     def _version(self, connection: psycopg.Connection[Any]) -> int:
         """Return how many migrations the tables have seen; 0 if there are none."""
@@ -417,19 +440,20 @@ class PostgresStore:
         self._id = None if row is None else int(row[0])
         return self._id
 
-    def _make(self, connection: psycopg.Connection[Any], snapshot: Snapshot) -> None:
+    def _make(self, connection: psycopg.Connection[Any], snapshot: Snapshot) -> bool:
+        """Make the learner, in a transaction; whether there was none."""
         insert = (
             "INSERT INTO {s}.learners (name, n, chain) VALUES (%s, %s, %s) "
             "ON CONFLICT (name) DO NOTHING RETURNING id"
         )
-        with connection.transaction():
-            values = self.name, snapshot.n, snapshot.chain
-            row = connection.execute(self._sql(insert), values).fetchone()
-            if row is not None:  # else another process has made it
-                self._id = int(row[0])
-                for name in ("first", "base", "latest"):
-                    self.keep(name, snapshot)
-        self._found(connection)
+        values = self.name, snapshot.n, snapshot.chain
+        row = connection.execute(self._sql(insert), values).fetchone()
+        if row is None:
+            return False
+        self._id = int(row[0])
+        for name in ("first", "base", "latest"):
+            self.keep(name, snapshot)
+        return True
 
     # ------------------------------------------------------------------ rows
 
@@ -471,8 +495,8 @@ class PostgresStore:
                 read = connection.execute(select, values)
             number = int(answer.fetchall()[0][0])
             found = list(map(Row._make, read.fetchall()))
-        except BaseException:
-            self._end(connection)
+        except BaseException as error:
+            self._end(connection, error)
             raise
         if number == _GONE:
             raise self._gone()
@@ -557,7 +581,8 @@ class PostgresStore:
         query = "SELECT n, chain, text, digest FROM {s}.snapshots WHERE learner = %s AND name = %s"
         found = self._query(query, (self._id, name))
         if not found:
-            raise self.damaged("it has no snapshot")
+            there = self._query("SELECT 1 FROM {s}.learners WHERE id = %s", (self._id,))
+            raise self.damaged("it has no snapshot") if there else self._gone()
         snapshot = Snapshot(*found[0][:3])
         if found[0][3] != snapshot.digest:
             raise self.damaged("its snapshot is not what was written")
@@ -627,11 +652,14 @@ def _described(error: psycopg.Error) -> tuple[type[DurableError], str]:
         text = str(error)
         rejected = "password authentication" in text or "no password supplied" in text
         return DurableError, _PASSWORD if rejected else _UNREACHABLE
+    if isinstance(error, _BROKEN):
+        return DurableError, f"has tables that are damaged: restore them from a backup ({said})"
     return DurableError, f"cannot be used: {said or type(error).__name__}"
 
 
 _BUSY = (errors.LockNotAvailable, errors.QueryCanceled, errors.SerializationFailure,
          errors.DeadlockDetected)  # fmt: skip
+_BROKEN = errors.InternalError_, errors.DataCorrupted, errors.IndexCorrupted
 _PASSWORD = (
     "cannot be opened: the server rejects the password (libpq reads PGPASSWORD and ~/.pgpass)"
 )

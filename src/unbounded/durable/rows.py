@@ -107,6 +107,11 @@ class Storage(Protocol):
     def prepare(self, beginning: Callable[[], Snapshot] | None) -> None:
         """Make what is missing, or raise if there is nothing and no ``beginning``."""
 
+    def create(self, beginning: Snapshot, fill: Callable[[Self], R]) -> R:
+        """Make the learner, where there is none, and let ``fill`` write to it: all of it, or
+        nothing.
+        """
+
     def write(self, work: Callable[[], R], keys: Collection[str] = ()) -> R:
         """Let ``work`` change something, while nobody else does: all of it, or nothing.
 

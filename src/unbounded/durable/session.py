@@ -192,7 +192,7 @@ class Session:
         replica, self._replica = self._replica, None
         if replica is None or not replica.catch_up(self.store):
             replica = restored(self.store, "latest", self.kind)
-            if not replica.catch_up(self.store):
+            if not replica.catch_up(self.store) or replica.n != self.store.last:
                 raise self.store.damaged("its journal does not fit its snapshot")
         return replica
 
@@ -346,9 +346,7 @@ def copied(session: Session, target: Storage) -> int:
         lambda: ([store.snapshot(name) for name in names], store.last)
     )
 
-    def write() -> int:
-        if target.last != first.n or target.snapshot("latest") != first:
-            raise DurableError(f"there is a {target.place} already: give another name")
+    def fill(target: Storage) -> int:
         rows = 0
         for row in session.rows(first.n, first.chain, last):
             target.append(row)
@@ -360,9 +358,8 @@ def copied(session: Session, target: Storage) -> int:
         return rows
 
     with target.errors():
-        target.prepare(lambda: first)
         try:
-            return target.write(write)
+            return target.create(first, fill)
         finally:
             target.close()
 

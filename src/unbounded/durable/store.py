@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Collection
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from unbounded.durable import forks
 from unbounded.durable.database import VERSION, Database
 from unbounded.durable.errors import DurableError
 from unbounded.durable.files import OFD, log_size, network_file_system
 from unbounded.durable.rows import MOST, Context, Row, Snapshot
+
+R = TypeVar("R")
 
 _APPLICATION = 0x756E6264  # "unbd", in the header of the file
 _READY = (  # ours, with a write-ahead log
@@ -62,6 +65,14 @@ class Store(Database):
         if header != _READY:
             with closing(self._connect("ro" if self.read_only else "rwc")) as connection:
                 self._make(connection, beginning)
+
+    def create(self, beginning: Snapshot, fill: Callable[[Store], R]) -> R:
+        """Make the file, which gets its name when ``fill`` has written to it."""
+        if os.path.exists(self.path):
+            raise DurableError(f"{self.path} exists: give a new file")
+        with _part(self.path) as path, closing(self._like(path)) as part:
+            part.prepare(lambda: beginning)
+            return part.write(lambda: fill(part))
 
     def _make(
         self, connection: sqlite3.Connection, beginning: Callable[[], Snapshot] | None
@@ -194,27 +205,22 @@ class Store(Database):
 
     def another(self) -> Store:
         """Return a connection of its own, for a long look."""
+        return self._like(self.path, looks=True)
+
+    def _like(self, path: str | os.PathLike[str], *, looks: bool = False) -> Store:
         return Store(
-            self.path,
+            path,
             synchronous=self._synchronous,
             timeout=self._timeout,
             read_only=self.read_only,
-            looks=True,
+            looks=looks,
         )
 
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the file to another that gets its name when it is complete, in a transaction."""
         assert self._connection is not None
-        part = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
-        try:
-            with closing(sqlite3.connect(part)) as target:
-                self._connection.backup(target, pages=1000, progress=lambda *_: forks.check())
-            os.replace(part, path)
-        except BaseException:
-            for leftover in (part, f"{part}-journal"):
-                with suppress(OSError):
-                    os.unlink(leftover)
-            raise
+        with _part(path) as part, closing(sqlite3.connect(part)) as target:
+            self._connection.backup(target, pages=1000, progress=lambda *_: forks.check())
 
     def check_pages(self) -> None:
         """Reject a file whose pages do not fit together."""
@@ -236,6 +242,20 @@ def _header(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     return header[:16] + header[18:20] + header[61:64] + header[68:72]
+
+
+@contextmanager
+def _part(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Give a file its name when it is complete; else remove it."""
+    part = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException:
+        for ending in ("", "-journal", "-wal", "-shm"):
+            with suppress(OSError):
+                os.unlink(part + ending)
+        raise
 
 
 def _keep(connection: sqlite3.Connection, name: str, snapshot: Snapshot) -> None:

@@ -1,0 +1,294 @@
+"""What goes wrong on a server: nothing acknowledged is lost, and errors are sentences."""
+
+import logging
+import os
+import subprocess
+import time
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from postgres_server import missing, server
+
+from unbounded import SCB, CostSCB
+from unbounded.durable import BusyError, Durable, DurableError
+from unbounded.durable.session import Session
+
+pytestmark = pytest.mark.skipif(missing(), reason="there is no PostgreSQL")
+CODES = {
+    "53100": "disk is full",
+    "40001": "in use by others",  # serialization failure
+    "40P01": "in use by others",  # deadlock
+    "57P01": "cannot be reached",  # the server is shut down
+    "sleep": "in use by others",  # until the statement's time is over
+}
+TRIGGER = """
+CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE codes text[] := '{{{codes}}}'; code text := codes[1 + floor(random() * 15)::int];
+BEGIN
+    IF code = 'sleep' THEN PERFORM pg_sleep(60); END IF;
+    IF code IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = code; END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER fail BEFORE INSERT ON {schema}.journal
+FOR EACH ROW EXECUTE FUNCTION {schema}.fail();
+"""
+
+
+def told(arms, rounds=40):
+    """Ask and tell until each call is acknowledged; what was told, and what was said meanwhile."""
+    found, said = {}, []
+    for t in range(rounds):
+        for again in range(50):
+            try:
+                choice = arms.ask(key=str(t))
+                arms.tell(choice.id, 1.0 + choice.arm, repeated="ignore" if again else "raise")
+            except DurableError as error:
+                said.append(str(error))
+            else:
+                found[str(t)] = choice.probability
+                break
+    return found, said
+
+
+def lost(arms, acknowledged):
+    """The keys that were acknowledged, and are not told once in the journal."""
+    log = {row["key"]: row for row in arms.log().to_dicts()}
+    assert arms.verify() == len(log) + sum(row["status"] == "told" for row in log.values())
+    return [key for key in acknowledged if key not in log or log[key]["status"] != "told"]
+
+
+@pytest.mark.parametrize("staleness", [0, 8])
+def test_whatever_the_server_raises(database, tmp_path, staleness, monkeypatch):
+    schema = f"errors{staleness}"
+    url = database.url() + "&options=-c%20statement_timeout%3D100"
+    arms = Durable(url, CostSCB(3, seed=0), name="x", schema=schema, staleness=staleness)
+    with psycopg.connect(database.url()) as connection:
+        connection.execute(TRIGGER.format(schema=schema, codes=",".join(CODES)))
+        connection.execute("SELECT setseed(0.5)")
+    acknowledged, said = told(arms)
+    assert len(acknowledged) == 40  # in the end, each
+    for reason in CODES.values():
+        assert any(reason in one for one in said), reason
+    assert lost(arms, acknowledged) == []
+    if staleness == 0:  # and it was played as if nothing had been
+        assert told(Durable(tmp_path / "x.db", CostSCB(3, seed=0))) == (acknowledged, [])
+    else:
+        assert len(acknowledged) == arms.status().rounds
+
+    real = Durable.tell
+
+    def silent(*args, **options):  # the control: errors are not said
+        with suppress(DurableError):
+            real(*args, **options)
+
+    monkeypatch.setattr(Durable, "tell", silent)
+    arms = Durable(url, CostSCB(3, seed=0), name="silent", schema=schema, staleness=staleness)
+    acknowledged, _ = told(arms)
+    assert lost(arms, acknowledged) != []
+
+
+def test_a_password_is_nowhere(database, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    with psycopg.connect(database.url(), autocommit=True) as connection:
+        connection.execute("CREATE ROLE guarded LOGIN PASSWORD 'hunter2'")
+        connection.execute("GRANT ALL ON DATABASE postgres TO guarded")
+        rules = database.data / "pg_hba.conf"
+        rules.write_text("local all guarded scram-sha-256\n" + rules.read_text())
+        connection.execute("SELECT pg_reload_conf()")
+    right, wrong, none = (
+        database.url(user=user) for user in ("guarded:hunter2", "guarded:swordfish", "guarded")
+    )
+    said = []
+    for url in (wrong, none):
+        with pytest.raises(DurableError, match="password") as caught:
+            Durable(url, SCB(2, seed=0), name="x", schema="guarded")
+        error = caught.value
+        said += [str(error), repr(error), repr(error.__cause__), repr(error.__context__)]
+    arms = Durable(right, SCB(2, seed=0), name="x", schema="guarded")
+    assert arms.tell(arms.ask(), 1.0)
+    with pytest.raises(ValueError, match="has issued no ticket") as refused:
+        arms.tell(1 << 40, 1.0)
+    said += [repr(arms), repr(arms._session.store), arms.status().__repr__(), str(refused.value)]
+    arms._session.store._connection.execute("SET statement_timeout = 1")
+    with pytest.raises(BusyError) as slow:
+        arms._session.look(lambda: arms._session.store._query("SELECT pg_sleep(60)"))
+    said += [str(slow.value), repr(slow.value.__context__), caplog.text, *capfd.readouterr()]
+    secrets = "hunter2", "swordfish"
+    assert not any(secret in text for text in said for secret in secrets)
+    assert any(secret in text for text in [*said, right] for secret in secrets)  # the control
+
+
+def test_a_journal_that_lost_rows_is_damaged(database):
+    url, options = database.url(), {"name": "x", "schema": "cut"}
+    for staleness in (0, 8):
+        for lose in ("TRUNCATE cut.journal", "DELETE FROM cut.journal WHERE n > 4"):
+            arms = Durable(url, SCB(2, seed=0), **options, staleness=staleness)
+            choices = [arms.ask() for _ in range(3)]
+            behind = Durable(url, **options, staleness=staleness)  # knows the first three rows
+            arms.tell(choices[0], 1.0)
+            arms.ask()
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(lose)
+                for client in (arms, behind):
+                    with pytest.raises(DurableError, match="damaged"):
+                        client.ask()
+                with pytest.raises(DurableError, match="damaged"):
+                    Durable(url, **options)
+                connection.execute("DROP SCHEMA cut CASCADE")
+                for call, *given in ((arms.ask,), (arms.tell, choices[1].id, 1.0), (arms.status,)):
+                    with pytest.raises(DurableError, match="restore them from a backup"):
+                        call(*given)
+
+
+@pytest.mark.parametrize("where", ["file", "database"])
+def test_a_copy_that_fails_leaves_nothing(database, tmp_path, where, monkeypatch):
+    arms = Durable(tmp_path / "x.db", SCB(2, seed=0))
+    for _ in range(10):
+        arms.tell(arms.ask(), 1.0)
+    path = tmp_path / "copy" / "y.db"
+    path.parent.mkdir()
+    target = {"path": path} if where == "file" else {"path": database.url(), "name": "copied"}
+    real = Session.rows
+
+    def some(*args):
+        for k, row in enumerate(real(*args)):
+            if k == 7:
+                raise MemoryError
+            yield row
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Session, "rows", some)
+        with pytest.raises(MemoryError):
+            arms.copy_to(**target)
+    assert list(path.parent.iterdir()) == []
+    with pytest.raises(DurableError, match="there is no"):
+        Durable(**target)
+    assert arms.copy_to(**target) == 20
+    assert Durable(**target).verify() == 20
+    with pytest.raises(DurableError, match="exists" if where == "file" else "already"):
+        arms.copy_to(**target)
+
+
+def test_a_dump_of_version_1(database):
+    """Tables and rows as the first version of the schema had them, restored from a dump."""
+    dump = Path(__file__).parents[1] / "data" / "durable_version_1.sql"
+    with psycopg.connect(database.url()) as connection:
+        connection.execute(dump.read_text())
+    for name, probability in (("turns", 0.27320430699785864), ("relaxed", 0.5944795269699356)):
+        options = {"name": name, "schema": "version1"}
+        if name == "turns":
+            with pytest.raises(DurableError, match="version 1"):
+                Durable(database.url(), **options, read_only=True)
+        arms = Durable(database.url(), **options, staleness=4 * (name == "relaxed"))
+        assert arms.status().probabilities[0] == probability
+        assert arms.verify() == 11
+        assert Durable(database.url(), **options, read_only=True).status() == arms.status()
+        waiting = arms.ask(key="k4")
+        assert [arms.tell(waiting, 0.5), arms.tell(arms.ask(), 1.5)] == [True, True]
+        assert arms.log()["loss"].to_list()[4:] == [0.5, arms.log()["loss"][5], 1.5]
+        assert arms.expire(timedelta(0)) == 0
+
+
+def synced(primary, replica):
+    """Wait until the replica has everything."""
+    with (
+        psycopg.connect(primary.url()) as first,
+        psycopg.connect(replica.url(), autocommit=True) as second,
+    ):
+        (end,) = first.execute("SELECT pg_current_wal_lsn()").fetchone()
+        until = time.monotonic() + 60.0
+        while second.execute("SELECT pg_last_wal_replay_lsn() < %s", (end,)).fetchone()[0]:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+
+def test_failover_to_a_replica():
+    with server() as primary, server(copy_of=primary) as replica:
+        hosts = f"{primary.directory},{replica.directory}"
+        url = f"postgresql://postgres@/postgres?host={hosts}&target_session_attrs=read-write"
+        arms = Durable(url, CostSCB(2, seed=0), name="x")
+        relaxed = Durable(url, name="x", staleness=4)
+        kept = [arms.ask(key=f"kept {k}") for k in range(5)]
+        arms.tell(kept[0], 1.0)
+        synced(primary, replica)
+        looks = Durable(replica.url(), name="x", read_only=True)  # monitoring
+        assert looks.status() == arms.status()
+        with pytest.raises(DurableError, match="replica"):
+            Durable(replica.url(), name="x").ask()
+        # What is acknowledged with "full" is on the replica.
+        primary.change(synchronous_standby_names="*")
+        full = Durable(url, name="x", synchronous="full")
+        assert full.tell(kept[1], 1.0)
+        assert looks.status() == full.status()
+        # The control: by default it is not; the replica receives nothing from here on.
+        primary.change(synchronous_standby_names="")
+        replica.change(primary_conninfo="")
+        with psycopg.connect(primary.url(), autocommit=True) as connection:
+            while connection.execute("SELECT 1 FROM pg_stat_replication").fetchone():
+                time.sleep(0.01)
+        late = [arms.ask(key="late 0"), relaxed.ask(key="late 1")]
+        assert arms.tell(late[0], 1.0)
+        assert relaxed.tell(kept[2], 1.0)
+        assert looks.status().rounds == 2
+        primary.stop("immediate")
+        with psycopg.connect(replica.url(), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote()")
+        for client in (arms, relaxed):  # the same objects go on there
+            assert client.status().rounds == 2
+            assert client.status().outstanding == 3
+            with pytest.raises(ValueError, match="was asked after the backup is lost"):
+                client.tell(late[0].id, 1.0)
+        again = arms.ask(key="late 0")
+        assert again.id not in {choice.id for choice in late}
+        assert [relaxed.tell(choice.id, 2.0) for choice in (again, kept[2])] == [True, True]
+        assert relaxed.status() == arms.status() == Durable(url, name="x").status()
+        assert arms.verify() == 6 + 4
+        assert looks.status().rounds == 4
+
+
+def _may_mount():
+    status = Path("/proc/self/status")
+    found = status.read_text().partition("CapEff:")[2].split() if status.exists() else ["0"]
+    return int(found[0], 16) >> 21 & 1 == 1
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not _may_mount(), reason="a small disk is mounted")
+def test_a_disk_that_is_full(tmp_path):
+    """The log of the server is on it too: it stops, and must be started again."""
+    disk = Path("/tmp") / f"small{os.getpid()}"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=120m,mode=755", "tmpfs", str(disk)]
+    subprocess.run(mount, check=True)
+    try:
+        with server(root=str(disk), min_wal_size="2MB", max_wal_size="4MB") as small:
+            arms = Durable(small.url(), CostSCB(2, seed=0), arms=["a" * 500, "b"], name="x")
+            acknowledged, said = [], []
+            for turn in range(2):
+                room = os.statvfs(disk)
+                filler = disk / "filler"
+                filler.write_bytes(b"\0" * (room.f_bavail * room.f_frsize - 1_000_000))
+                for k in range(20_000):
+                    key = f"{turn} {k}"
+                    try:
+                        arms.tell(arms.ask(key=key), 1.0)
+                    except DurableError as error:
+                        said.append(str(error))
+                        break
+                    acknowledged.append(key)
+                filler.unlink()
+                small.stop("immediate")
+                small.start()
+                choice = arms.ask(key=key)
+                arms.tell(choice, 1.0, repeated="ignore")
+                acknowledged.append(key)
+            assert len(said) == 2
+            assert all("disk is full" in one or "cannot be reached" in one for one in said), said
+            assert lost(arms, acknowledged) == []
+            assert arms.status().rounds == len(acknowledged) > 100
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+        disk.rmdir()
