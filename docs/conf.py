@@ -21,7 +21,7 @@ project_copyright = author
 version = release = version_of("unbounded")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
@@ -30,6 +30,10 @@ myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 4  # the anchors that GitHub gives to headings
 myst_dmath_double_inline = True
 exclude_patterns = ["_*"]
+nb_execution_in_temp = True  # docs/notebooks are run when the site is built
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300  # a cell that compiles
+nb_output_stderr = "remove"  # what is compiled depends on what is cached
 
 autosummary_context = {  # for _templates/autosummary: a page for each class
     "with_inherited": ["unbounded.Learner", "unbounded.MDPLearner"],
@@ -63,6 +67,7 @@ ACCESSIBLE = {
     '<aside class="toc-drawer': '<aside aria-label="This page" class="toc-drawer',
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper ': '<div tabindex="0" class="table-wrapper ',
+    '<div class="output text_html">': '<div tabindex="0" class="output text_html">',
     '<div class="pseudocode">': '<div tabindex="0" class="pseudocode">',
     '<th class="head"><p></p></th>': "<td></td>",
 }

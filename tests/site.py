@@ -14,7 +14,8 @@ from browser_helpers import started
 
 PAGES = (
     "index.html", "faq.html", "guide/concepts.html", "guide/which-learner.html",
-    "guide/production.html", "theory/algorithms.html", "theory/notation.html", "theory/index.html",
+    "guide/production.html", "notebooks/mdp.html", "notebooks/rewards.html",
+    "theory/algorithms.html", "theory/notation.html", "theory/index.html",
     "theory/one-sided.html", "theory/range-clipping.html", "theory/forgetting.html",
     "results/index.html", "results/benchmarks.html", "reference/index.html",
     "reference/bandits.html", "reference/api/unbounded.SCB.html", "develop/index.html",

@@ -3,8 +3,8 @@
     python tests/snippets.py [PAGE ...]
 
 They are checked by mypy --strict and by pyright, as programs outside of the repository: the
-examples of a page are one module, a block without prompts is one of its own. As people do,
-examples may define functions without annotations.
+examples of a page or the cells of a notebook are one module, a block without prompts is one of its
+own. As people do, examples may define functions without annotations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/index.md", "docs/faq.md", "docs/guide/*.md"]
+PAGES = ["README.md", "docs/index.md", "docs/faq.md", "docs/guide/*.md", "docs/notebooks/*.md"]
+CELL = re.compile(r"^```\{code-cell\}\n(?:---\n.*?^---\n)?(.*?)^```$", re.M | re.S)
 STRICT = [
     "--strict", "--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-calls",
     "--allow-redefinition-new",
@@ -40,6 +41,9 @@ def modules(page: Path) -> Iterator[tuple[str, str]]:
             continue
         for k, line in enumerate(example.source.rstrip("\n").split("\n")):
             lines[example.lineno + k] = line
+    for cell in CELL.finditer(text):
+        for k, line in enumerate(cell[1].rstrip("\n").split("\n")):
+            lines[text.count("\n", 0, cell.start(1)) + k] = line
     if any(lines):
         yield name, "\n".join(lines) + "\n"
     for block in re.finditer(r"^```python\n(?!>>>)(.*?)^```$", text, re.M | re.S):
