@@ -108,10 +108,10 @@ def checked_function(name: str, function: Callable[..., Any], *takes: str) -> No
         pass
 
 
-def checked_whole(name: str, value: SupportsIndex) -> int:
+def checked_whole(name: str, value: SupportsIndex | Sequence[str]) -> int:
     """Return ``value`` as an int, or a clear error."""
     try:
-        if isinstance(value, bool | np.bool_):
+        if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
             raise TypeError
         return index(value)
     except TypeError:
@@ -119,7 +119,7 @@ def checked_whole(name: str, value: SupportsIndex) -> int:
 
 
 def checked_count(
-    name: str, value: SupportsIndex, least: int = 1, *, below: int | None = 2**53
+    name: str, value: SupportsIndex | Sequence[str], least: int = 1, *, below: int | None = 2**53
 ) -> int:
     """Return ``value`` as an int of at least ``least``, or a clear error.
 

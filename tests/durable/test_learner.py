@@ -20,7 +20,7 @@ from unbounded import (
     UniformPolicy,
 )
 from unbounded.durable import Durable, DurableError, session, store
-from unbounded.durable.checks import distinct
+from unbounded.learners.available import distinct
 from unbounded.durable.replica import Replica
 
 LOSSES = [3.0, 1.0, 2.0]
@@ -471,7 +471,7 @@ class Name(str):
 
 def test_names_are_not_compared_each_with_each():
     names = [Name(f"arm {k}") for k in range(3000)]
-    assert distinct(names) == names
+    assert distinct(names) == tuple(names)
     with pytest.raises(ValueError, match="two arms 'arm 7'"):
         distinct([*names, Name("arm 7")])
     assert Name.compared < 30_000

@@ -34,7 +34,7 @@ from unbounded.core.ceiling import (
 )
 from unbounded.core.discounting import checked_half_life
 from unbounded.jit.kernel import assign, kernel
-from unbounded.learners.bandit import BanditSpec, Seed
+from unbounded.learners.bandit import BanditSpec, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count
 
 
@@ -165,7 +165,7 @@ class CostExp4(AdvisedLearner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         n_experts: SupportsIndex,
         *,
         lower: float | None = None,

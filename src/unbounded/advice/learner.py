@@ -226,11 +226,6 @@ def _checked_laws(given: NDArray[Any], available: NDArray[np.bool_] | None) -> V
     return law
 
 
-def _mask(available: ArrayLike | None, n_arms: int) -> NDArray[np.bool_] | None:
-    """Return which arms can be played, or None if all can."""
-    return None if available is None else mask_of(available, n_arms) > 0.0
-
-
 class AdvisedLearner(Learner):
     """Base of the learners with advice: `ask` takes what each expert recommends.
 
@@ -287,7 +282,7 @@ class AdvisedLearner(Learner):
             It goes back with the loss. The learner remembers the advice until then: a number per
             expert and outstanding ticket.
         """
-        mask = _mask(available, self.n_arms)
+        mask = self._mask(available)
         given = self._checked_advice(advice, context, mask)
         with self._lock:
             self._draw_words()
@@ -308,8 +303,14 @@ class AdvisedLearner(Learner):
             )
         return checked_advice(advice, context, self.n_experts, self.n_arms, mask)
 
+    def _mask(self, available: ArrayLike | None) -> NDArray[np.bool_] | None:
+        """Return which arms can be played, or None if all can."""
+        if available is None:
+            return None
+        return mask_of(available, self.n_arms, self._arm_names) > 0.0
+
     def _side(self, available: ArrayLike) -> Vector | None:
-        mask = mask_of(available, self.n_arms)
+        mask = mask_of(available, self.n_arms, self._arm_names)
         return None if mask.all() else mask
 
     def _breadth(self, given: Advice) -> int:
@@ -325,7 +326,7 @@ class AdvisedLearner(Learner):
             found = given.tolist()
             if given.dtype.kind == "O":
                 found = [None if one == SILENT else one for one in found]
-        self._checked_advice(found, None, _mask(available, self.n_arms))
+        self._checked_advice(found, None, self._mask(available))
         return list(found)
 
     def _mixture(self, given: Advice, mask: NDArray[np.bool_] | None, breadth: int) -> Vector:
@@ -391,11 +392,16 @@ class AdvisedLearner(Learner):
         *,
         context: object = None,
         available: ArrayLike | None = None,
-    ) -> Vector:
-        """Return the distribution that `ask` with these arguments samples from."""
-        mask = _mask(available, self.n_arms)
+        named: bool = False,
+    ) -> Any:
+        """Return the distribution that `ask` with these arguments samples from.
+
+        With ``named``, a dict from the names of the arms.
+        """
+        mask = self._mask(available)
         given = self._checked_advice(advice, context, mask)
-        return self._mixture(given, mask, self._breadth(given))
+        q = self._mixture(given, mask, self._breadth(given))
+        return dict(zip(self.arm_names, q.tolist(), strict=True)) if named else q
 
     # ------------------------------------------------------------------ keeping
 

@@ -36,6 +36,7 @@ from unbounded.learners import persistence as documents
 from unbounded.learners.bandit import Choice, Learner
 from unbounded.learners.seeds import Seed, bit_generator
 from unbounded.learners.spec import SideAsk
+from unbounded.learners.tickets import Issuer
 from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_loss, shown, warn
 
 _ANY_PROBABILITY = (AdaINF, CostSCB, CostSCBIX, SCB, SCBIX)  # divide by what the ask remembers
@@ -189,7 +190,7 @@ class PerContext:
         self._rng = Generator(self._bits)
         self._records: dict[int, tuple[Any, ...]] = {}  # arm, q_k, cells with tickets, p_{.,k}, w
         self._asked = 0
-        self._identity = secrets.token_hex(8)
+        self._identity = Issuer.of(secrets.token_hex(8), learner._arm_names)
         self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
         self._heard: list[tuple[str, type[Warning]]] = []  # warnings of learners
         self._said: set[type[Warning]] = set()
@@ -295,7 +296,8 @@ class PerContext:
         if cell is None:
             template = self._template
             seed = int(self._rng.integers(2**63))
-            cell = self._cells[split, kind] = type(template)(**template.settings, seed=seed)
+            given = {**template.get_params(), "seed": seed}
+            cell = self._cells[split, kind] = type(template)(**given)
             cell._heard = self._heard
             self._mixture.kinds[split] += 1.0
         return cell

@@ -26,7 +26,7 @@ from unbounded.core import clipping
 from unbounded.core.arrays import Count, Round, Scratch, Sizes, Values, Vector, require
 from unbounded.core.clipping import EMPTY, RANGE, Window, clip_to_range, unit_factor
 from unbounded.jit.kernel import assign, kernel
-from unbounded.learners.bandit import BanditSpec, Seed
+from unbounded.learners.bandit import BanditSpec, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -125,7 +125,7 @@ class SCBExp4(AdvisedLearner):
     )
 
     def __init__(
-        self, n_arms: SupportsIndex, n_experts: SupportsIndex, *, seed: Seed = None
+        self, n_arms: NumberOrNames, n_experts: SupportsIndex, *, seed: Seed = None
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         self._start(Params(n_arms, checked_count("n_experts", n_experts)), seed)

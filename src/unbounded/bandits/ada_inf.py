@@ -27,7 +27,7 @@ from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.learners.spec import SideAsk
 from unbounded.validation import (
     ArgumentValueError,
@@ -299,7 +299,7 @@ class AdaINF(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         exploration: float | None = None,
         robust: bool = True,

@@ -30,7 +30,7 @@ from unbounded.core.simplex import sleeping, tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.interpreter import interpreted, quietly
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.learners.spec import SideAsk
 from unbounded.validation import (
     ArgumentTypeError,
@@ -295,7 +295,7 @@ class CostSCB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         lower: float | None = None,
         best_reward: float | None = None,

@@ -26,7 +26,7 @@ from unbounded.core.discounting import rounds_or_time
 from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_constant, checked_count
 
@@ -186,7 +186,7 @@ class CostSCBIX(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         lower: float | None = None,
         best_reward: float | None = None,

@@ -10,7 +10,7 @@ Theorem 1, which work better. `act` is line 4; `update` is lines 5 to 8 of round
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple
 
 from unbounded.core import clipping
 from unbounded.core.arrays import Count, Round
@@ -18,7 +18,7 @@ from unbounded.core.clipping import EMPTY, NONE, Window, clip, unit_factor
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count, checked_option
 
 
@@ -166,7 +166,7 @@ class SCB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         profile: Literal["practical", "paper"] = "practical",
         clip: Literal["range", "scale", "none"] | None = None,

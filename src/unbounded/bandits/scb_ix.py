@@ -12,7 +12,7 @@ lines 2 and 3 of round t + 1.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple
 
 from unbounded.core import clipping
 from unbounded.core.arrays import Count, Round
@@ -20,7 +20,7 @@ from unbounded.core.clipping import EMPTY, NONE, Window, clip, unit_factor
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count, checked_option, checked_part
 
 
@@ -158,7 +158,7 @@ class SCBIX(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         profile: Literal["practical", "paper"] = "practical",
         clip: Literal["range", "scale", "none"] | None = None,

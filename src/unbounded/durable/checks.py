@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, SupportsIndex
@@ -13,13 +12,13 @@ import numpy as np
 
 from unbounded.durable.replica import Choice, Replica, id_of, number_of
 from unbounded.durable.rows import ASK, Storage, row_of
+from unbounded.learners.available import UNFIT, distinct
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
 from unbounded.validation import ArgumentTypeError, ArgumentValueError, shown
 
 LONGEST_KEY = 500
-UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what no database can keep, or no text can have
 
 
 def check_key(key: str) -> None:
@@ -89,21 +88,11 @@ def checked_names(learner: AskTell[Any] | None, arms: Sequence[str] | None) -> l
         if arms is not None:
             raise TypeError(f"{learner.spec.name} has no arms to name")
         return []
-    names = [str(k) for k in range(learner.n_arms)] if arms is None else distinct(list(arms))
+    names = list(learner.arm_names if arms is None else distinct(arms))
+    if learner._arm_names is not None and names != list(learner._arm_names):
+        raise ValueError(f"arms are {names}, and those of the learner {list(learner.arm_names)}")
     if len(names) != learner.n_arms:
         raise ValueError(f"arms must name {learner.n_arms} arms, got {len(names)}")
-    return names
-
-
-def distinct(names: list[str]) -> list[str]:
-    """Return names of arms, if they can be that."""
-    seen: set[str] = set()
-    for name in names:
-        if not isinstance(name, str) or not name or UNFIT.search(name):
-            raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
-        if name in seen:
-            raise ValueError(f"there are two arms {name!r}: give each a name of its own")
-        seen.add(name)
     return names
 
 

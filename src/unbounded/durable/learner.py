@@ -34,6 +34,7 @@ from unbounded.durable.rows import ASK, EXPIRE, TELL, Row, Storage, row_of
 from unbounded.durable.rows import Context as StoredContext
 from unbounded.durable.session import Session, Worker, copied, verified, versions
 from unbounded.durable.store import Store
+from unbounded.learners.available import distinct
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
 from unbounded.validation import (
@@ -120,7 +121,7 @@ class Durable(Generic[C]):
         exists, its settings must match those stored. Without it, the file must exist and have a
         learner of this package.
     arms : sequence of str, optional
-        Names of the arms; "0", "1", ... by default.
+        Names of the arms; those of the learner, or "0", "1", ... by default.
     synchronous : {"normal", "full"}
         With "normal", acknowledged calls survive a crash of the process; with "full" also a power
         failure, at the cost of a disk sync per call.
@@ -207,7 +208,8 @@ class Durable(Generic[C]):
             if self._staleness > 0:
                 checks.check_relaxed(replica.learner)
             if learner is not None:
-                checks.check_agrees(store, replica, learner, names if arms is not None else None)
+                named = arms is not None or getattr(learner, "_arm_names", None) is not None
+                checks.check_agrees(store, replica, learner, names if named else None)
         except BaseException:
             store.close()
             raise
@@ -570,7 +572,7 @@ class Durable(Generic[C]):
         the scale that was learned (`unbounded.durable.replica.next_learner`): what is outstanding
         can still be told and is written down, and nothing is learned from it.
         """
-        self._change_arms(lambda names: checks.distinct([*names, name]), name, retired=False)
+        self._change_arms(lambda names: distinct([*names, name]), name, retired=False)
 
     def retire_arm(self, name: str) -> None:
         """Begin an epoch without an arm; see `add_arm`."""
@@ -609,9 +611,7 @@ class Durable(Generic[C]):
     def learner(self: Durable[Plan]) -> MDPLearner: ...
     def learner(self: Durable[Any]) -> Any:
         """Return a copy of the learner, which lives on its own."""
-        return self._session.read(
-            lambda replica: type(replica.learner).load(replica.learner.save())
-        )
+        return self._session.read(lambda replica: replica.copied())
 
     def log(self) -> pl.DataFrame:
         """Return every ask that is still in the journal, with its loss, as a frame of polars.

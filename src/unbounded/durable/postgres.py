@@ -16,9 +16,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from unbounded.durable import checks, forks
+from unbounded.durable import forks
 from unbounded.durable.errors import BusyError, DurableError, damaged
 from unbounded.durable.rows import ASK, MOST, Context, Row, Snapshot
+from unbounded.learners.available import UNFIT
 from unbounded.validation import ArgumentValueError, shown
 
 try:
@@ -169,7 +170,7 @@ class PostgresStore:
         read_only: bool,
     ) -> None:
         for what, text, most in (("name", name, _LONGEST), ("schema", schema, _LONGEST_SCHEMA)):
-            fits = isinstance(text, str) and not checks.UNFIT.search(text)
+            fits = isinstance(text, str) and not UNFIT.search(text)
             if not fits or not 0 < len(text.encode()) <= most:
                 raise ArgumentValueError(
                     what, f"must be a text of 1 to {most} bytes, got {shown(text)}"

@@ -380,6 +380,13 @@ class Replica:
             recent=tuple(self.counters.recent),
         )
 
+    def copied(self) -> Any:
+        """Return a copy of the learner, with the names of its arms if they have any."""
+        copy = type(self.learner).load(self.learner.save())
+        if isinstance(copy, Learner) and tuple(self.names) != copy.arm_names:
+            copy._name_arms(self.names)
+        return copy
+
     # ------------------------------------------------------------------ tickets
 
     def ticket(self, row: Row) -> Choice | Plan:

@@ -55,7 +55,10 @@ class Session:
 
         def beginning() -> Any:
             assert learner is not None
-            return Replica(learner, names, 0, b"").snapshot(versions())
+            unnamed: Any = type(learner).load(learner.save())
+            if isinstance(unnamed, Learner):
+                unnamed._name_arms(None)  # a replica has names that come and go
+            return Replica(unnamed, names, 0, b"").snapshot(versions())
 
         self._turn(lambda: self.store.prepare(None if learner is None else beginning))
         self.kind = self.look(lambda: _kind(self.store)) if learner is None else type(learner)

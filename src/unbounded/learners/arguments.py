@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache, wraps
@@ -14,6 +14,9 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
+
+from unbounded.learners.available import distinct
+from unbounded.learners.tickets import Issuer
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
@@ -69,6 +72,24 @@ class Repeatable(ABC):
         return self.clone()
 
 
+def with_number(learner: Any, takes: Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Let a learner know the names that are given as ``n_arms``, and return the arguments with
+    their number instead.
+    """
+    if list(takes.parameters)[1:2] != ["n_arms"]:
+        return args, kwargs
+    given = args[0] if args else kwargs.get("n_arms")
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        given = given.tolist()
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        return args, kwargs
+    names = distinct(given)
+    learner._identity = Issuer.of("", names)
+    if args:
+        return (len(names), *args[1:]), kwargs
+    return args, {**kwargs, "n_arms": len(names)}
+
+
 def note_arguments(learner: Any, init: Signature, args: Any, kwargs: Any) -> None:
     """Let a learner know the arguments of its constructor, and which differ from their defaults."""
     bound = init.bind(learner, *args, **kwargs)
@@ -114,6 +135,7 @@ def noting(init: Any) -> Any:
             for name in kwargs.keys() - takes.parameters.keys():
                 if (here := _ARGUMENTS.get(name)) in takes.parameters:
                     raise TypeError(f"{type(self).__name__}() takes {here}=, not {name}=")
+            args, kwargs = with_number(self, takes, args, kwargs)
             with suppress(TypeError):  # which Python says better
                 note_arguments(self, takes, args, kwargs)
         init(self, *args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,26 @@ import numpy as np
 from unbounded.core.arrays import Vector
 from unbounded.learners.spec import SideAsk
 from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_count, shown
+
+UNFIT = re.compile("[\\0\\ud800-\\udfff]")  # what no database can keep, or no text can have
+
+
+def distinct(names: Sequence[Any]) -> tuple[str, ...]:
+    """Return names of arms, if they can be that.
+
+    Examples
+    --------
+    >>> distinct(["eu-1", "eu-2"])
+    ('eu-1', 'eu-2')
+    """
+    seen: dict[str, None] = {}
+    for name in names:
+        if not isinstance(name, str) or not name or UNFIT.search(name):
+            raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
+        if name in seen:
+            raise ValueError(f"there are two arms {name!r}: give each a name of its own")
+        seen[str(name)] = None
+    return tuple(seen)
 
 
 def mask_of(available: Any, n: int, names: Sequence[str] | None = None) -> Vector:
@@ -68,13 +89,23 @@ def _indices(given: list[str], names: Sequence[str] | None) -> list[int]:
     return [places[name] for name in given]
 
 
-def checked_arms(arms: Any, n: int) -> Vector:
-    """Return the arms of a new learner as the indices that they had, -1 for new ones."""
+def checked_arms(
+    arms: Any, n: int, names: Sequence[str] | None = None
+) -> tuple[Vector, tuple[str, ...] | None]:
+    """Return the arms of a new learner as the indices that they had, -1 for new ones; and their
+    names, if those of before have any.
+    """
     if isinstance(arms, str) or not hasattr(arms, "__iter__"):
         raise ArgumentTypeError(
             "arms", f"must have the index of an arm, or None, for each, got {shown(arms)}"
         )
     given = list(arms)
+    if names is not None:
+        given = [one if isinstance(one, str) or one is None else _name(one, names) for one in given]
+        if None in given:
+            raise ArgumentValueError("arms", f"must have a name for each, got {shown(given)}")
+        after = distinct(given)
+        given = [names.index(one) if one in names else None for one in after]
     keep = [-1 if one is None else checked_count("arms", one, least=0) for one in given]
     old = [k for k in keep if k >= 0]
     if not old:
@@ -83,7 +114,14 @@ def checked_arms(arms: Any, n: int) -> Vector:
         raise ArgumentValueError(
             "arms", f"must have indices in 0 .. {n - 1}, each at most once, got {shown(given)}"
         )
-    return np.array(keep, dtype=np.float64)
+    return np.array(keep, dtype=np.float64), None if names is None else after
+
+
+def _name(arm: Any, names: Sequence[str]) -> str:
+    number = checked_count("arms", arm, least=0)
+    if number >= len(names):
+        raise ArgumentValueError("arms", f"must have arms among {shown(list(names))}, got {number}")
+    return names[number]
 
 
 def moved_record(record: tuple[Any, ...], keep: Vector, n: int) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any, ClassVar, Self, SupportsIndex
+from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 from numpy.random import PCG64
@@ -20,7 +20,7 @@ from unbounded.core.discounting import tick
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import Code, side_steps_of, steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.available import checked_arms, mask_of, moved_record
+from unbounded.learners.available import checked_arms, distinct, mask_of, moved_record
 from unbounded.learners.bandit_steps import entries, side_entries
 from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.seeds import Seed
@@ -34,7 +34,7 @@ from unbounded.learners.spec import (
     BanditSpec,
     SideAsk,
 )
-from unbounded.learners.tickets import Choice
+from unbounded.learners.tickets import Choice, Issuer, names_of
 from unbounded.validation import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -42,9 +42,13 @@ from unbounded.validation import (
     checked_loss,
     checked_losses,
     checked_within,
+    shown,
 )
 
-__all__ = ["BanditSpec", "Choice", "Learner", "ScaleWarning", "Seed"]
+__all__ = ["BanditSpec", "Choice", "Learner", "NumberOrNames", "ScaleWarning", "Seed"]
+
+NumberOrNames: TypeAlias = SupportsIndex | Sequence[str]
+"""The number of arms, or their names."""
 
 SETTLED = 1000  # rounds after which the scale of the losses should be known
 _PATIENCE = 1.0  # seconds in which another thread finishes an ask or a tell
@@ -93,7 +97,7 @@ class Learner(AskTell[Choice]):
     _counts = False  # whether asks change the state
     _example = "SCB"
     _shared: ClassVar[Mapping[str, str]] = {
-        "n_arms": "int\n    The number of arms.",
+        "n_arms": "int or sequence of str\n    The number of arms, or their names.",
         "seed": "int, SeedSequence or Generator, optional\n    For the choices.",
         "rounds": "int\n    How many rounds will be played.",
         "loss_range": "(float, float)\n"
@@ -127,6 +131,10 @@ class Learner(AskTell[Choice]):
         self._watching = not self._remedy  # for losses that spoil the scale; or no need to
         self._forgotten = 0  # asks = tells + forgotten + outstanding
         self._telling: tuple[Any, ...] | None = None  # the record whose tell began last
+
+    def _name_arms(self, names: Sequence[str] | None) -> None:
+        """Call the arms so, or by their numbers."""
+        self._identity = Issuer.of(self._identity, names)
 
     def _choose_steps(self) -> bool:
         """Use the compiled steps, if they are ready; else interpreted ones."""
@@ -230,7 +238,7 @@ class Learner(AskTell[Choice]):
         ----------
         available : array_like, optional
             The arms that can be chosen now: a boolean mask, or indices; all of them by default
-            (docs/guide/arms.md).
+            (docs/guide/arms.md). Or names, if the arms have any.
         """
         if available is not None:
             side = self._side(available)
@@ -264,7 +272,7 @@ class Learner(AskTell[Choice]):
                 f"is for learners with a rule for arms that sleep, as CostSCB, CostSCBIX and "
                 f"AdaINF have one: none is known for {self.spec.name} with these settings",
             )
-        mask = mask_of(available, self.n_arms)
+        mask = mask_of(available, self.n_arms, self._arm_names)
         return None if mask.all() else mask
 
     @property
@@ -422,9 +430,10 @@ class Learner(AskTell[Choice]):
 
         Parameters
         ----------
-        arm : int or frame
-            The arm that was played; or a frame of polars or pandas, or a dict of arrays, with a
-            row for each round in their order: ``arm``, ``probability``, and ``loss`` or ``reward``.
+        arm : int, str or frame
+            The arm that was played, perhaps by its name; or a frame of polars or pandas, or a dict
+            of arrays, with a row for each round in their order: ``arm``, ``probability``, and
+            ``loss`` or ``reward``.
         probability : float
             That with which it was chosen *then*, in (0, 1].
         loss, reward : float
@@ -443,7 +452,7 @@ class Learner(AskTell[Choice]):
             raise TypeError(f"{self.spec.name} learns from the losses of all arms: use tell()")
         if self.spec.advised:
             raise TypeError(f"{self.spec.name} learns from the advice of each round: use tell()")
-        if isinstance(arm, np.ndarray) or not isinstance(arm, SupportsIndex):  # a table
+        if isinstance(arm, np.ndarray) or not isinstance(arm, SupportsIndex | str):  # a table
             if any(given is not None for given in (probability, loss, reward)):
                 raise TypeError("a log has its probabilities and losses as columns")
             for one in self._logged(arm):
@@ -467,7 +476,13 @@ class Learner(AskTell[Choice]):
             raise ValueError("the columns of a log must be of one length")
         return list(zip(arms, p, losses, strict=True))
 
-    def _checked_arm(self, arm: SupportsIndex) -> int:
+    def _checked_arm(self, arm: SupportsIndex | str) -> int:
+        if isinstance(arm, str):
+            if arm not in (self._arm_names or ()):
+                raise ArgumentValueError(
+                    "arm", f"must be among {shown(self.arm_names)}, got {arm!r}"
+                )
+            return self.arm_names.index(arm)
         number = checked_count("arm", arm, least=0)
         if number >= self.n_arms:
             raise ArgumentValueError("arm", f"must be in 0..{self.n_arms - 1}, got {number}")
@@ -575,10 +590,40 @@ class Learner(AskTell[Choice]):
         """The number of arms."""
         return int(self._params.n)
 
-    def probabilities(self, *, available: ArrayLike | None = None) -> Vector:
+    @property
+    def _arm_names(self) -> tuple[str, ...] | None:
+        return names_of(self._identity)
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The names of the arms: their numbers, if no names were given."""
+        return self._arm_names or tuple(map(str, range(self.n_arms)))
+
+    @overload
+    def probabilities(
+        self, *, available: ArrayLike | None = None, named: Literal[False] = False
+    ) -> Vector: ...
+    @overload
+    def probabilities(
+        self, *, available: ArrayLike | None = None, named: Literal[True]
+    ) -> dict[str, float]: ...
+    def probabilities(
+        self, *, available: ArrayLike | None = None, named: bool = False
+    ) -> Vector | dict[str, float]:
         """Return the distribution that the next `ask` samples from, an array of shape (n_arms,).
 
-        With ``available``, the one that it samples from if that is given.
+        Parameters
+        ----------
+        available : array_like, optional
+            That from which it samples if this is given.
+        named : bool
+            Return a dict from the names of the arms instead.
+
+        Examples
+        --------
+        >>> from unbounded import CostSCB
+        >>> CostSCB(["eu-1", "eu-2"], seed=0).probabilities(named=True)
+        {'eu-1': 0.5, 'eu-2': 0.5}
         """
         q = np.empty(self.n_arms)
         side = None if available is None else self._side(available)
@@ -587,7 +632,7 @@ class Learner(AskTell[Choice]):
         else:
             steps = self._with_side
             (steps.compiled if steps.ready else steps.interpreted).look(self._buffer, side, q)
-        return q
+        return dict(zip(self.arm_names, q.tolist(), strict=True)) if named else q
 
     @property
     def rounds(self) -> int:
@@ -605,7 +650,7 @@ class Learner(AskTell[Choice]):
     def _keeps_arms(self) -> bool:
         return self.spec.with_arms is not None and not self._counts
 
-    def with_arms(self, arms: Sequence[int | None]) -> Self:
+    def with_arms(self, arms: Sequence[int | str | None]) -> Self:
         """Return a learner of other arms that knows what this one knows.
 
         It keeps the estimates of the arms that stay, and the scale; new arms begin with about an
@@ -616,6 +661,8 @@ class Learner(AskTell[Choice]):
         ----------
         arms : sequence
             The arms of the new learner: for each the index that it has here, or None for a new one.
+            If the arms have names, the names of the new learner's: those that are not known here
+            are new.
 
         Examples
         --------
@@ -628,7 +675,7 @@ class Learner(AskTell[Choice]):
         >>> int(learner.probabilities().argmax()), learner.rounds, learner.scale
         (0, 1000, 3.0)
         """
-        keep = checked_arms(arms, self.n_arms)
+        keep, names = checked_arms(arms, self.n_arms, self._arm_names)
         moved = self.spec.with_arms
         if moved is None or not self._keeps_arms:
             raise TypeError(
@@ -644,6 +691,7 @@ class Learner(AskTell[Choice]):
             fresh[: TOLD + RING] = buffer[: TOLD + RING]
             new._buffer = fresh
             new._bits.state = self._bits.state
+            new._name_arms(names)
             new._seed, new._spawned, new._named = None, self._spawned, self._named
             new._forgotten = self._forgotten
             for number, record in records.items():
@@ -662,7 +710,27 @@ class Learner(AskTell[Choice]):
 
     def _ticket(self, number: int, record: tuple[Any, ...], issuer: str) -> Choice:
         arm, probability, _, _ = record
-        return Choice(arm, probability, number, issuer)
+        return Choice(arm, probability, number, Issuer.of(issuer, self._arm_names))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        given = super().get_params(deep)
+        return given if self._arm_names is None else {**given, "n_arms": list(self._arm_names)}
+
+    def _shown_settings(self) -> list[str]:
+        given = self.get_params()
+        return [f"{name}={shown(given[name])}" for name in self._named]
+
+    def _more(self) -> dict[str, Any]:
+        more = super()._more()
+        return more if self._arm_names is None else {**more, "names": list(self._arm_names)}
+
+    def _take_more(self, fields: Mapping[str, Any]) -> None:
+        if "names" in fields:
+            names = distinct(fields["names"])
+            if type(fields["names"]) is not list or len(names) != self.n_arms:
+                raise ValueError(f"it has {self.n_arms} arms and names {len(names)}")
+            self._name_arms(names)
+        super()._take_more(fields)
 
     def _snapshot(self) -> tuple[Vector, dict[int, tuple[Any, ...]]]:
         """Asks and tells take no lock, so that a copy may show one of them half done. What is then

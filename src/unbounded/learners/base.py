@@ -34,7 +34,7 @@ from unbounded.learners.arguments import (
     with_sections,
 )
 from unbounded.learners.seeds import Seed, bit_generator, root_of
-from unbounded.learners.tickets import Outstanding, T
+from unbounded.learners.tickets import Issuer, Outstanding, T, names_of
 from unbounded.validation import check_settings, checked_count, shown, warn
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ class AskTell(Repeatable, Generic[T]):
         self._spawned = 0
         self._records = {}
         self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
-        self._identity = secrets.token_hex(8)
+        names = names_of(getattr(self, "_identity", None))  # vars() makes all attributes slower
+        self._identity = Issuer.of(secrets.token_hex(8), names)
         self._lock = threading.RLock()  # an interrupt may leave it locked, by the same thread
         self._forked = False
         self._heard: list[tuple[str, type[Warning]]] | None = None  # where warnings go instead

@@ -67,7 +67,7 @@ class ByArm:
         return choice
 
     def tell(
-        self, arm: SupportsIndex, loss: float | None = None, *, reward: float | None = None
+        self, arm: SupportsIndex | str, loss: float | None = None, *, reward: float | None = None
     ) -> bool:
         """Report the loss, or the reward, of an arm.
 
@@ -76,16 +76,20 @@ class ByArm:
         bool
             Whether a choice of the arm was waiting for it: else nothing is learned.
         """
-        waiting = self._waiting.get(checked_count("arm", arm, least=0))
+        waiting = self._waiting.get(self._number(arm))
         if not waiting:
             return False
         self.learner.tell(waiting[-1 if self._newest else 0], loss, reward=reward)
         waiting.pop() if self._newest else waiting.popleft()  # now, as tell may raise
         return True
 
-    def waiting(self, arm: SupportsIndex) -> int:
+    def waiting(self, arm: SupportsIndex | str) -> int:
         """Return how many choices of an arm wait for their losses."""
-        return len(self._waiting.get(checked_count("arm", arm, least=0), ()))
+        return len(self._waiting.get(self._number(arm), ()))
+
+    def _number(self, arm: SupportsIndex | str) -> int:
+        named = isinstance(arm, str)
+        return self.learner._checked_arm(arm) if named else checked_count("arm", arm, least=0)
 
     def forget_all(self) -> int:
         """Forget all that wait, and learn nothing from them; how many there were."""

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from unbounded.learners.base import AskTell
+
+
+class Issuer(str):
+    """The identity of a learner whose arms have names: tickets of others need not know of names."""
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, identity: str, names: Sequence[str] | None) -> str:
+        """Return the identity, with the names if there are any."""
+        found = str(identity) if names is None else cls(identity)
+        if isinstance(found, Issuer) and names is not None:
+            found.names = tuple(names)
+        return found
+
+
+def names_of(identity: object) -> tuple[str, ...] | None:
+    """Return the names of the arms of a learner, if they have any."""
+    return identity.names if isinstance(identity, Issuer) else None
 
 
 class Ticket:
@@ -50,11 +69,20 @@ class Choice(Ticket):
         self.id = number
         self._learner = learner
 
+    @property
+    def name(self) -> str:
+        """The name of the arm, which is its number if the learner has no names."""
+        names = names_of(self._learner)
+        if names is None:
+            return str(self.arm)
+        return names[self.arm] if self.arm >= 0 else ""  # of an arm that has gone
+
     def __index__(self) -> int:
         return self.arm
 
     def __repr__(self) -> str:
-        return f"Choice(arm={self.arm}, probability={self.probability:.4g}, id={self.id})"
+        name = "" if names_of(self._learner) is None else f", name={self.name!r}"
+        return f"Choice(arm={self.arm}{name}, probability={self.probability:.4g}, id={self.id})"
 
 
 T = TypeVar("T", bound=Ticket)

@@ -26,8 +26,9 @@ def html(learner: Any) -> str:
             q = learner.probabilities()
         except TypeError:  # one that needs advice
             q = np.empty(0)
+        names = learner.arm_names
         likeliest = np.argsort(-q, kind="stable")[:_MOST]
-        rows = "".join(_row(str(arm), f"{q[arm]:.4f}", q[arm]) for arm in likeliest.tolist())
+        rows = "".join(_row(names[arm], f"{q[arm]:.4f}", q[arm]) for arm in likeliest.tolist())
         if q.size > _MOST:
             rest = float(q.sum() - q[likeliest].sum())
             rows += _row(f"{q.size - _MOST:,} others", f"{max(rest, 0.0):.4f}", max(rest, 0.0))
@@ -56,10 +57,11 @@ def drawn(learner: Any, ax: Any) -> Any:
     parts = np.array_split(np.arange(rounds), max(min(_WINDOWS, rounds // 10), 1))
     ends = [int(part[-1]) + 1 for part in parts if part.size]
     if isinstance(learner, Learner):
+        names = learner._arm_names or [f"arm {k}" for k in range(learner.n_arms)]
         counts = np.bincount(history["arm"], minlength=learner.n_arms)
         for k, arm in enumerate(np.argsort(-counts, kind="stable")[: min(7, learner.n_arms)]):
             shares = [float((history["arm"][part] == arm).mean()) for part in parts if part.size]
-            ax.plot(ends, shares, label=f"arm {arm}", **line(k))
+            ax.plot(ends, shares, label=names[arm], **line(k))
         ax.set(xlabel="round", ylabel="share of the rounds", ylim=(0.0, 1.0))
         ax.legend(frameon=False)
     else:

@@ -9,13 +9,13 @@ against the paper's text; the bound is derived here.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import hedge, mixability_gap
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count
 
 
@@ -85,7 +85,7 @@ class AdaFTRL(Learner):
         bound=bound,
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, strength: float = 1.0, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, strength: float = 1.0, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         strength = checked_constant("strength", strength)
         self._start(Params(n_arms, strength), seed)

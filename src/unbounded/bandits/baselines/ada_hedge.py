@@ -7,13 +7,13 @@ read in the paper (JMLR 15).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.hedge import ada_hedge
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -64,6 +64,6 @@ class AdaHedge(Learner):
         bound=bound,
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         self._start(Params(n_arms), seed)

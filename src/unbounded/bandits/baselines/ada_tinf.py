@@ -17,7 +17,7 @@ from unbounded.core.arrays import Count, Round, Size, Values, Vector, require
 from unbounded.core.simplex.ftrl import power_entropy
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 _THETA = 1.0 - 2.0 ** (-1.0 / 3.0)
@@ -86,6 +86,6 @@ class AdaTINF(Learner):
         examples=({"rounds": 2000},),
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, rounds: SupportsIndex, seed: Seed = None) -> None:
         n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         self._start(Params(n_arms, math.sqrt(n_arms * (rounds + 1.0))), seed)

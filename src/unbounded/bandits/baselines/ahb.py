@@ -10,7 +10,7 @@ which departs from it (docs/results/peers.md).
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from unbounded.core.scaled import capped
 from unbounded.core.simplex.ftrl import shannon
 from unbounded.core.simplex.sampling import Law, blend, new_law, put_all_on
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count
 
 _MOST = 2.0**200  # of estimates in units of 2^e
@@ -154,7 +154,7 @@ class AHB(Learner):
     )
 
     def __init__(
-        self, n_arms: SupportsIndex, *, exploration: float = 2.5, seed: Seed = None
+        self, n_arms: NumberOrNames, *, exploration: float = 2.5, seed: Seed = None
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         exploration = checked_constant("exploration", exploration)

@@ -21,7 +21,7 @@ from unbounded.core.arrays import Count, Round, Size, Values, Vector, close, req
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -97,7 +97,7 @@ class Banker(Learner):
         examples=({"rounds": 2000},),
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, rounds: SupportsIndex, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, rounds: SupportsIndex, seed: Seed = None) -> None:
         n_arms, rounds = checked_count("n_arms", n_arms), checked_count("rounds", rounds)
         n_log_T = n_arms * math.log(max(rounds, 2))  # T = 1 has no logarithm to divide by
         self._start(Params(n_arms, n_log_T), seed)

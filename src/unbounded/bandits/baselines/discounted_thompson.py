@@ -31,7 +31,7 @@ from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Values
 from unbounded.core.discounting import checked_half_life
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -128,7 +128,7 @@ class DiscountedThompson(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         half_life: SupportsIndex,
         stream: SupportsIndex = 0,

@@ -19,7 +19,7 @@ from unbounded.core.arrays import Arm, Count, Round, Sizes, require
 from unbounded.core.clipping import to_unit
 from unbounded.core.discounting import checked_half_life
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count, checked_range
 
 
@@ -84,7 +84,7 @@ class DiscountedUCB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         half_life: SupportsIndex,
         width: float = 1.0,

@@ -8,7 +8,7 @@ which does the same without restarts.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from unbounded.core.simplex import ftrl
 from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.sampling import Law, make_uniform, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 _MOST = 2.0**200  # of estimates of losses in [0, 1]
@@ -91,6 +91,6 @@ class DoublingTsallisINF(Learner):
         scale_free=True,
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         self._start(Params(n_arms), seed)

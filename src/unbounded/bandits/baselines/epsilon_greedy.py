@@ -8,12 +8,12 @@ With ``step``, means are exponential averages: the last loss of an arm has at le
 
 from __future__ import annotations
 
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from unbounded.core.arrays import Count, CountsBelowT, Round, Vector
 from unbounded.core.simplex.sampling import Law, blend
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_part
 
 
@@ -82,7 +82,7 @@ class EpsilonGreedy(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         epsilon: float | None = None,
         step: float | None = None,

@@ -17,7 +17,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_range
 
 
@@ -71,7 +71,7 @@ class Exp3(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex | None = None,
         loss_range: tuple[float, float] = (0.0, 1.0),

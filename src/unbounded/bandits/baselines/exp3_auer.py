@@ -16,7 +16,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_part, checked_range
 
 
@@ -70,7 +70,7 @@ class Exp3Auer(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex | None = None,
         gamma: float | None = None,

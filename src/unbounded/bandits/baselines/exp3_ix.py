@@ -23,7 +23,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import shannon_arms
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import ArgumentTypeError, checked_constant, checked_count, checked_range
 
 
@@ -84,7 +84,7 @@ class Exp3IX(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex | None = None,
         delta: float | None = None,

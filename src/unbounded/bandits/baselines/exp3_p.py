@@ -21,7 +21,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_constant, checked_count, checked_option, checked_range
 
 _FORMS = ("auer", "bubeck", "audibert")
@@ -104,7 +104,7 @@ class Exp3P(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex,
         delta: float = 0.05,

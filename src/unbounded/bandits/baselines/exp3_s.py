@@ -18,7 +18,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend
 from unbounded.jit.kernel import assign, kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_range
 
 
@@ -81,7 +81,7 @@ class Exp3S(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex,
         switches: SupportsIndex = 0,

@@ -32,7 +32,7 @@ from unbounded.core.scaled import capped
 from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import ArgumentValueError, checked_constant, checked_count
 
 
@@ -152,7 +152,7 @@ class FixedShare(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         window: SupportsIndex,
         lower: float | None = None,

@@ -9,13 +9,13 @@ secondary sources, not checked against the paper's text.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple, SupportsIndex
+from typing import Annotated, NamedTuple
 
 from unbounded.core.arrays import Count, Round, Values, Vector
 from unbounded.core.simplex.ftrl import power, power_entropy
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_within
 
 
@@ -83,7 +83,7 @@ class HTINF(Learner):
     )
 
     def __init__(
-        self, n_arms: SupportsIndex, *, sigma: float = 1.0, order: float = 2.0, seed: Seed = None
+        self, n_arms: NumberOrNames, *, sigma: float = 1.0, order: float = 2.0, seed: Seed = None
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         sigma = checked_within("sigma", sigma, 1e-150, 1e150)

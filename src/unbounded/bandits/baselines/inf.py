@@ -19,7 +19,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_range
 
 
@@ -79,7 +79,7 @@ class INF(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex,
         loss_range: tuple[float, float] = (0.0, 1.0),

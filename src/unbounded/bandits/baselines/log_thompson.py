@@ -24,7 +24,7 @@ import numpy as np
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector, require
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 MOST_BITS = 2200.0  # between the logarithms of two losses
@@ -132,7 +132,7 @@ class LogThompson(Learner):
     )
 
     def __init__(
-        self, n_arms: SupportsIndex, *, stream: SupportsIndex = 0, seed: Seed = None
+        self, n_arms: NumberOrNames, *, stream: SupportsIndex = 0, seed: Seed = None
     ) -> None:
         n_arms = checked_count("n_arms", n_arms)
         stream = checked_count("stream", stream, least=0)

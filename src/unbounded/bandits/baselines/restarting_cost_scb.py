@@ -30,7 +30,7 @@ from unbounded.core.simplex.ftrl import NO_ANCHOR
 from unbounded.core.simplex.sampling import fill, make_uniform
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import (
     ArgumentTypeError,
     checked_constant,
@@ -214,7 +214,7 @@ class RestartingCostSCB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         every: SupportsIndex | None = None,
         detect: Literal["page-hinkley", "cusum"] | None = None,

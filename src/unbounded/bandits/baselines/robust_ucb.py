@@ -18,7 +18,7 @@ import numpy as np
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Scratch, Vector
 from unbounded.core.simplex.ftrl import power
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_within
 
 
@@ -113,7 +113,7 @@ class RobustUCB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         rounds: SupportsIndex,
         moment: float,

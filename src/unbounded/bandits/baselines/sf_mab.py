@@ -9,7 +9,7 @@ the scale of the losses. Formulas as read in the paper (PMLR 167).
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from unbounded.core.arrays import Count, Distribution, Round, Scratch, Size, Vec
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_option
 
 FIXED, ADAPTIVE = 0, 1
@@ -130,7 +130,7 @@ class SFMAB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         exploration: Literal["fixed", "adaptive"] = "fixed",
         seed: Seed = None,

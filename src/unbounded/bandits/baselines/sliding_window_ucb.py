@@ -20,7 +20,7 @@ from unbounded.bandits.baselines.ucb1 import highest
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vector, require
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import (
     ArgumentValueError,
     checked_constant,
@@ -110,7 +110,7 @@ class SlidingWindowUCB(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         window: SupportsIndex,
         width: float = 1.0,

@@ -9,13 +9,13 @@ minimizes the theorem's leading term. Reconstructed, with the theorem, from seco
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -80,7 +80,7 @@ class SOLOFTRL(Learner):
         bound_unit="scale",
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         c = math.sqrt(2.75 / math.log(n_arms)) if n_arms > 1 else 1.0
         self._start(Params(n_arms, c), seed)

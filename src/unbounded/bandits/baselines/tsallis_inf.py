@@ -8,14 +8,14 @@ that SCB is compared with. Algorithm and bound as read in the paper (JMLR 22(28)
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from unbounded.core.arrays import Count, Round
 from unbounded.core.clipping import to_unit
 from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_range
 
 
@@ -62,7 +62,7 @@ class TsallisINF(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,

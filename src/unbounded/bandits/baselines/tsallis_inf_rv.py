@@ -8,7 +8,7 @@ paper (JMLR 22(28)); for its bound see docs/theory/errata.md, O3.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from unbounded.core.clipping import to_unit
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_range
 
 
@@ -83,7 +83,7 @@ class TsallisINFRV(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,

@@ -8,14 +8,14 @@ adversary its regret can be linear, and it is here to show that.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 
 from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Vector, require
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count, checked_range
 
 
@@ -74,7 +74,7 @@ class UCB1(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         loss_range: tuple[float, float] = (0.0, 1.0),
         seed: Seed = None,

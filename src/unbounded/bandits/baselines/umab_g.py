@@ -20,7 +20,7 @@ from unbounded.core.arrays import Arm, Count, Flags, Round, Size, Vector, requir
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import ArgumentTypeError, checked_count, checked_option, checked_positive
 
 _EXPLORATIONS = ("adaptive", "fixed", "capped")
@@ -134,7 +134,7 @@ class UMABG(Learner):
 
     def __init__(
         self,
-        n_arms: SupportsIndex,
+        n_arms: NumberOrNames,
         *,
         exploration: Literal["adaptive", "fixed", "capped"] = "adaptive",
         rounds: SupportsIndex | None = None,

@@ -9,7 +9,7 @@ estimate the stability of a round is at most min(l, eta l^2 / 2).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from unbounded.core.arrays import Count, Round, Size, Vector
 from unbounded.core.simplex.ftrl import check_lambda, log_barrier_mixed
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -86,6 +86,6 @@ class UMABNN(Learner):
         largest_loss=1e290,
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         self._start(Params(n_arms), seed)

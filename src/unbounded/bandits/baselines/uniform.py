@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, SupportsIndex
+from typing import NamedTuple
 
 from unbounded.core.arrays import Count, Round
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.validation import checked_count
 
 
@@ -41,6 +41,6 @@ class Uniform(Learner):
         __name__, reference="none", guarantee="none", scale_free=True, translation_invariant=True
     )
 
-    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, seed: Seed = None) -> None:
         n_arms = checked_count("n_arms", n_arms)
         self._start(Params(n_arms), seed)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from unbounded.core.arrays import Vector
 from unbounded.core.simplex.sampling import LANES, Law, draw, new_law
 from unbounded.jit.interpreter import interpreted
-from unbounded.learners.bandit import BanditSpec, Learner, Seed
+from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
 from unbounded.learners.base import EMPTY
 from unbounded.learners.python.steps import InPython, begins, checked_table
 from unbounded.learners.spec import ASKED, DRAWN, FIRST_WORD, RING, TOLD, WORDS
@@ -109,7 +109,7 @@ class PythonLearner(InPython, Learner):
     _may_set = ("scale", "clipped")
 
     @begins
-    def __init__(self, n_arms: SupportsIndex, *, seed: Seed = None) -> None:
+    def __init__(self, n_arms: NumberOrNames, *, seed: Seed = None) -> None:
         n = checked_count("n_arms", n_arms)
         self._make(lambda: self._start(Params(n), seed, self._given), n_arms=n_arms)
 

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unbounded.core.arrays import Vector
-from unbounded.learners.arguments import note_arguments
+from unbounded.learners.arguments import note_arguments, with_number
 from unbounded.learners.persistence import from_json, to_json
 from unbounded.validation import checked_function, shown
 
-_NOTED = ("_given", "_arguments", "_named")  # before the constructor began
+_NOTED = ("_given", "_arguments", "_named", "_identity")  # before the constructor began
 ROUNDING = 1e-9  # what probabilities may lack of 1, or have below 0
 
 
@@ -218,10 +218,12 @@ class InPython:
             vars(whole).update(vars(self))
             whole._put_back(self._before[1])
         name = type(self).__name__
-        return {"state": to_json(whole._run("state"), f"{name}.state()")}
+        more: dict[str, Any] = super()._more()  # type: ignore[misc] # of the other base
+        return {**more, "state": to_json(whole._run("state"), f"{name}.state()")}
 
     def _take_more(self, fields: Mapping[str, Any]) -> None:
         """From a document; the buffer is that of the document already."""
+        super()._take_more(fields)  # type: ignore[misc] # of the other base
         played = self._buffer.copy()
         self._run("restore", from_json(fields["state"]))
         again = played.copy()
@@ -251,6 +253,7 @@ def begins(init: Any) -> Any:
         if type(self) is self._base or missing:
             needed = " and ".join(f"{method}()" for method in missing)
             raise TypeError(f"{name} must define {needed}: see docs/guide/own-algorithm.md")
+        args, kwargs = with_number(self, signature, args, kwargs)
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as error:
