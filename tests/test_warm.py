@@ -132,10 +132,18 @@ def test_every_learner_has_examples():
             assert type(_warm._example(cls, given)) is cls
 
 
-def test_all_variants_are_compiled():
-    """SCBRL has the default algorithm, the published one, and one with a half-life."""
+def test_all_variants_are_compiled(monkeypatch):
+    """SCBRL has the default algorithm, the published one, and one with a half-life; CostSCB has
+    one with a half-life too, and both take masks."""
+    monkeypatch.setattr(unbounded.settings, "jit", "never")
+    for cls in unbounded.bandits.algorithms().values():
+        assert _warm._codes_of(cls, simulate=True)()
     names = [code.name for code in _warm._codes_of(unbounded.SCBRL, simulate=False)()]
     assert len(names) == 3
+    codes = _warm._codes_of(unbounded.CostSCB, simulate=False)()
+    for settings in ({}, unbounded.recommend(lower=0.0, changing=True).settings):
+        learner = unbounded.CostSCB(3, **settings)
+        assert {learner._steps, learner._with_side} <= set(codes)
     for cls in unbounded.mdps.algorithms().values():
         specs = {_warm._example(cls, given).spec for given in cls.spec.examples}
         assert len(_warm._codes_of(cls, simulate=False)()) == len(specs)
@@ -152,8 +160,6 @@ def test_what_was_compiled_can_be_deleted(tmp_path, monkeypatch, capsys):
     assert cli.main(["warm", "--clear"]) == 0
     assert capsys.readouterr().out == "1 files of compiled code were deleted\n"
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    for cls in unbounded.bandits.algorithms().values():
-        assert _warm._codes_of(cls, simulate=True)()
 
 
 def test_adversaries_are_those_of_the_learners():

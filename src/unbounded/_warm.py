@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -86,8 +87,10 @@ def warm(
     if directory is None:
         raise RuntimeError(f"compiled code cannot be kept: {why_not_written()}")
     before, seconds = _count(directory), {}
-    for name in names or learners:
-        seconds[name] = _timed(name, _codes_of(learners[name], simulate), directory, progress)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "half_life=.* is below")  # nobody plays these
+        for name in names or learners:
+            seconds[name] = _timed(name, _codes_of(learners[name], simulate), directory, progress)
     if simulate:
         for name, code in _adversaries(names, learners):
             seconds[name] = _timed(name, partial(list, (code,)), directory, progress)
@@ -127,17 +130,20 @@ def _timed(
 def _codes_of(cls: Any, simulate: bool) -> Callable[[], list[Code]]:
     def codes() -> list[Code]:
         found: dict[Code, None] = {}  # each once
-        if cls.__name__ in bandits.algorithms():
-            learners = [cls(n, **cls.spec.examples[0], seed=0) for n in (_FEW, _MANY)]
-        else:
-            learners = [_example(cls, given) for given in cls.spec.examples]
-        for learner in learners:
-            found[learner._steps] = None
-            if simulate and cls.__name__ in bandits.algorithms():
-                found |= {bandit_loops.code_of(learner): None, bandit_loops.SUMS: None}
-            elif simulate:
-                for in_python in (False, True):
+        for given in cls.spec.examples:
+            if cls.__name__ not in bandits.algorithms():
+                learner = _example(cls, given)
+                found[learner._steps] = None
+                for in_python in (False, True) if simulate else ():
                     found[mdp_loops.code_of(learner, _MDP, in_python=in_python)] = None
+                continue
+            for n in (_FEW, _MANY):
+                learner = cls(n, **given, seed=0)
+                found[learner._steps] = None
+                if learner.spec.update_with is not None:  # masks
+                    found[learner._with_side] = None
+                if simulate and given is cls.spec.examples[0]:
+                    found |= {bandit_loops.code_of(learner): None, bandit_loops.SUMS: None}
         return list(found)
 
     return codes

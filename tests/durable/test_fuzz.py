@@ -11,7 +11,7 @@ import pytest
 
 SCRIPT = Path(__file__).with_name("fuzz.py")
 pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork") or importlib.util.find_spec("starlette") is None,
+    not hasattr(os, "fork") or importlib.util.find_spec("fastapi") is None,
     reason="needs a system with fork, and pip install 'unbounded[service]'",
 )
 

@@ -142,10 +142,11 @@ class Durable(Generic[C]):
     Examples
     --------
     >>> import tempfile
-    >>> from unbounded import SCB
+    >>> from unbounded import CostSCB
     >>> from unbounded.durable import Durable
     >>> directory = tempfile.TemporaryDirectory()
-    >>> servers = Durable(f"{directory.name}/arms.db", SCB(n_arms=2, seed=0), arms=["eu", "us"])
+    >>> learner = CostSCB(n_arms=2, half_life=1000, cap=100, seed=0)
+    >>> servers = Durable(f"{directory.name}/arms.db", learner, arms=["eu", "us"])
     >>> choice = servers.ask(key="request 1")
     >>> servers.ask(key="request 1") == choice
     True
