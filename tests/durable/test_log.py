@@ -1,6 +1,7 @@
 """The log as a table, and as other programs read it."""
 
 import json
+import random
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -8,10 +9,14 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from postgres_server import missing
 
 from unbounded import SCB, UniformPolicy
-from unbounded.durable import Durable, open_bandit_feedback, vw_lines
+from unbounded.durable import Durable, DurableError, open_bandit_feedback, vw_lines
+from unbounded.durable import learner as durable_learner
 from unbounded.durable.log import COLUMNS
+
+POSTGRES = pytest.mark.skipif(missing(), reason="there is no PostgreSQL")
 
 
 @pytest.fixture
@@ -109,3 +114,36 @@ def test_a_worker_needs_neither_polars_nor_mdps(tmp_path):
     command[-1] = command[-1].replace("\narms.tell", "\n    arms.tell")
     done = subprocess.run([*command, str(tmp_path / "a.db")], capture_output=True, text=True)
     assert json.loads(done.stdout) == [], done.stderr
+
+
+@pytest.mark.parametrize("where", ["file", pytest.param("database", marks=POSTGRES)])
+def test_an_archive_and_the_log_have_each_choice_once(request, tmp_path, where, monkeypatch):
+    monkeypatch.setattr(durable_learner, "_PART", 20)
+    place = {"path": tmp_path / "x.db"}
+    if where == "database":
+        place = {"path": request.getfixturevalue("database").url(), "name": "archived"}
+    control = Durable(tmp_path / "y.db", SCB(2, seed=0))
+    arms, rng, late = Durable(**place, learner=SCB(2, seed=0)), random.Random(5), []
+    for t in range(150):
+        context = {"t": t} if t % 3 == 0 else None
+        late.append([one.ask(key=str(t), context=context) for one in (arms, control)])
+        if rng.random() < 0.8:
+            choices = late.pop(rng.randrange(len(late)))
+            for one, choice in zip((arms, control), choices, strict=True):
+                one.tell(choice, float(t))
+        if t in (60, 120):
+            arms.archive(tmp_path / "log", timedelta(0))
+    for one in (arms, control):
+        one.expire(timedelta(0), loss=7.0)
+    assert arms.archive(tmp_path / "log", timedelta(days=1)) == 0
+    assert arms.archive(tmp_path / "log", timedelta(0)) > 100
+    files = sorted((tmp_path / "log").iterdir())
+    assert len(files) > 5
+    assert not any(file.name.endswith(".part") for file in files)
+    found = pl.concat([*map(pl.read_parquet, files), arms.log()])
+    right = control.log()
+    columns = [name for name in right.columns if name not in ("id", "time", "told")]
+    assert found.select(columns).equals(right.select(columns))
+    assert arms.status() == control.status()
+    with pytest.raises(DurableError, match="read_only"):  # what cannot be removed is not archived
+        Durable(**place, read_only=True).archive(tmp_path / "no", timedelta(0))

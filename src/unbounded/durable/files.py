@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import struct
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -145,6 +146,22 @@ class Files:
         self.end_turn = int
         if fd >= 0:
             os.close(fd)
+
+
+@contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Give a file its name when it is complete and on the disk; else remove it."""
+    part = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
+    try:
+        yield part
+        with open(part, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        for ending in ("", "-journal", "-wal", "-shm"):
+            with suppress(OSError):
+                os.unlink(part + ending)
+        raise
 
 
 def log_size(path: str) -> int:

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 from unbounded.durable import checks
 from unbounded.durable.errors import DurableError
 from unbounded.durable.feedback import checked_feedback
+from unbounded.durable.files import whole
 from unbounded.durable.replica import Choice, Replica, Status, number_of
 from unbounded.durable.rows import ASK, EXPIRE, TELL, Row, Storage, row_of
 from unbounded.durable.rows import Context as StoredContext
@@ -63,6 +64,7 @@ Context: TypeAlias = Mapping[str, str | float | bool | None]
 _SYNCHRONOUS = ("normal", "full")
 _REPEATED = ("raise", "ignore")
 _TRIES = 5  # to ask without a turn, before one is taken
+_PART = 100_000  # rows that are archived and removed in one transaction
 _AT_ONCE = 1000  # choices that are expired in one transaction
 
 
@@ -711,28 +713,91 @@ class Durable(Generic[C]):
     def prune(self, older_than: timedelta) -> int:
         """Remove the oldest rows of the journal, as far as nothing outstanding needs them.
 
-        Keys of removed asks are forgotten. `log` first, to keep the log elsewhere.
+        Keys of removed asks are forgotten. `archive` stores the log of what it removes.
 
         Returns
         -------
         int
-            How many rows were removed.
+            How many rows were removed. Each hundred thousand is a transaction.
         """
-        checks.check_age(older_than)
+        return self._removed(older_than, lambda *_: None)
 
-        def work(replica: Replica) -> int:
-            store, limit = self._session.store, checks.time_before(older_than, self._now())
-            snapshot = replica.snapshot(versions())
-            kept = min([number_of(ticket) for ticket in replica.waiting], default=replica.n)
-            first = store.first_since(limit)
-            last = min(kept, replica.n if first is None else first)
-            removed = store.remove_before(last)
+    def archive(self, directory: str | os.PathLike[str], older_than: timedelta) -> int:
+        """Write the log of the oldest rows to Parquet files, and then remove them like `prune`.
+
+        ``pl.read_parquet(f"{directory}/*.parquet")`` has what `log` had, each choice once; after a
+        call that was ended in the middle, or two at the same time, ``.unique("id")`` has.
+
+        Parameters
+        ----------
+        directory : path
+            It is made if it does not exist. Each learner needs its own.
+        older_than : timedelta
+            As for `prune`.
+
+        Returns
+        -------
+        int
+            How many rows were removed. Each hundred thousand is a file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from datetime import timedelta
+        >>> import polars as pl
+        >>> from unbounded import SCB
+        >>> from unbounded.durable import Durable
+        >>> directory = tempfile.TemporaryDirectory()
+        >>> arms = Durable(f"{directory.name}/arms.db", SCB(n_arms=2, seed=0))
+        >>> arms.tell_many(arms.ask(n=3), [0.31, 0.27, 0.33])
+        [True, True, True]
+        >>> arms.archive(f"{directory.name}/log", older_than=timedelta(0))
+        5
+        >>> pl.read_parquet(f"{directory.name}/log/*.parquet")["loss"].to_list()
+        [0.31, 0.27, 0.33]
+        >>> arms.close(); directory.cleanup()
+        """
+        from unbounded.durable.log import log
+
+        if self._session.store.read_only:
+            raise DurableError(f"{self._session.store.place} was opened with read_only=True")
+        os.makedirs(directory, exist_ok=True)
+        learner = self._session.read(lambda replica: replica.learner)
+
+        def write(first: int, end: int) -> None:
+            path = os.path.join(directory, f"log-{first:018}-{end:018}.parquet")
+            with self._session.another() as session, whole(path) as part:
+                log(session, learner, end).write_parquet(part)
+
+        return self._removed(older_than, write)
+
+    def _removed(self, older_than: timedelta, archive: Callable[[int, int], object]) -> int:
+        """Remove the oldest rows after they were archived; how many there were."""
+        checks.check_age(older_than)
+        store, limits = self._session.store, []
+
+        def removable(replica: Replica) -> tuple[int, int]:
+            """Return the number of the first row, and the one before which rows can be removed."""
+            limits.append(checks.time_before(older_than, self._now()))
+            first, since = store.snapshot("first").n + 1, store.first_since(limits[0])
+            kept = min(map(number_of, replica.waiting), default=replica.n)
+            return first, min(kept, since or replica.n, first + _PART)
+
+        def remove(end: int, replica: Replica) -> int:
+            removed = store.remove_before(end)
             if removed:
+                snapshot = replica.snapshot(versions())
                 store.keep("base", snapshot)
                 store.keep("latest", snapshot)
             return removed
 
-        return self._session.write(work)
+        total = 0
+        while True:
+            first, end = self._session.read(removable)
+            if end <= first:
+                return total
+            archive(first, end)
+            total += self._session.write(partial(remove, end))
 
     def verify(self) -> int:
         """Read the whole file, replay the journal, and reject what does not fit.

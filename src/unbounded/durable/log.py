@@ -56,17 +56,24 @@ EPISODES: dict[str, Any] = {
 """What the log of a learner for MDPs has besides."""
 
 
-def log(session: Session, learner: Any) -> pl.DataFrame:
+def log(session: Session, learner: Any, end: int | None = None) -> pl.DataFrame:
     """Return the log of a snapshot of the file; every row of the journal is checked.
 
-    ``learner`` is the one of the file, at any moment.
+    ``learner`` is the one of the file, at any moment. With an ``end``, only of the asks before that
+    row, none of which is outstanding.
     """
     rows: dict[int, dict[str, Any]] = {}
     plans: dict[int, bytes] = {}
     layers = None if isinstance(learner, Learner) else learner.layers
     first, last = session.look(lambda: (session.store.snapshot("first"), session.store.last))
-    contexts = {context.n: context.text for context in session.contexts(last)}
+    until = last if end is None else end - 1
+    contexts = {context.n: context.text for context in session.contexts(until)}
+    settled = 0
     for row in session.rows(first.n, first.chain, last):
+        if row.n > until and settled == len(rows):
+            break
+        if row.kind == ASK and row.n > until:
+            continue
         if row.kind == ASK:
             rows[id_of(row)] = _asked(row) | {"context": contexts.get(row.n)}
             if layers is not None and row.payload is not None:
@@ -74,6 +81,7 @@ def log(session: Session, learner: Any) -> pl.DataFrame:
             elif row.payload is not None:
                 rows[id_of(row)]["available"] = json.loads(row.payload).get("available")
         elif row.kind != ARMS and row.choice in rows:
+            settled += 1
             rows[row.choice].update(_settled(row))
             if layers is not None and row.payload is not None:
                 rows[row.choice].update(_episode(learner, plans[row.choice], row.payload))

@@ -534,9 +534,9 @@ class PostgresStore:
 
     def first_since(self, at: int) -> int | None:
         """Return the number of the first row that is not older than ``at``."""
-        query = "SELECT min(n) FROM {s}.journal WHERE learner = %s AND at >= %s"
-        found = self._query(query, (self._id, at))[0][0]
-        return None if found is None else int(found)
+        query = "SELECT n FROM {s}.journal WHERE learner = %s AND at >= %s ORDER BY n LIMIT 1"
+        found = self._query(query, (self._id, at))
+        return int(found[0][0]) if found else None
 
     def remove_before(self, n: int) -> int:
         """Remove the rows before number ``n``; how many there were."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from unbounded.durable import forks
 from unbounded.durable.database import VERSION, Database
 from unbounded.durable.errors import DurableError
-from unbounded.durable.files import OFD, log_size, network_file_system
+from unbounded.durable.files import OFD, log_size, network_file_system, whole
 from unbounded.durable.rows import MOST, Context, Row, Snapshot
 
 R = TypeVar("R")
@@ -70,7 +69,7 @@ class Store(Database):
         """Make the file, which gets its name when ``fill`` has written to it."""
         if os.path.exists(self.path):
             raise DurableError(f"{self.path} exists: give a new file")
-        with _part(self.path) as path, closing(self._like(path)) as part:
+        with whole(self.path) as path, closing(self._like(path)) as part:
             part.prepare(lambda: beginning)
             return part.write(lambda: fill(part))
 
@@ -219,7 +218,7 @@ class Store(Database):
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the file to another that gets its name when it is complete, in a transaction."""
         assert self._connection is not None
-        with _part(path) as part, closing(sqlite3.connect(part)) as target:
+        with whole(path) as part, closing(sqlite3.connect(part)) as target:
             self._connection.backup(target, pages=1000, progress=lambda *_: forks.check())
 
     def check_pages(self) -> None:
@@ -242,20 +241,6 @@ def _header(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     return header[:16] + header[18:20] + header[61:64] + header[68:72]
-
-
-@contextmanager
-def _part(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Give a file its name when it is complete; else remove it."""
-    part = f"{os.fspath(path)}.{secrets.token_hex(4)}.part"
-    try:
-        yield part
-        os.replace(part, path)
-    except BaseException:
-        for ending in ("", "-journal", "-wal", "-shm"):
-            with suppress(OSError):
-                os.unlink(part + ending)
-        raise
 
 
 def _keep(connection: sqlite3.Connection, name: str, snapshot: Snapshot) -> None:
