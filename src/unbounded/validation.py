@@ -41,6 +41,12 @@ def warn(text: str, category: type[Warning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
+def warn_all(heard: Iterable[tuple[str, type[Warning]]]) -> None:
+    """`warn` of each of them."""
+    for text, category in heard:
+        warn(text, category)
+
+
 class Nested(NamedTuple):
     """The depth of nested lists of one value, where the annotation does not say it."""
 

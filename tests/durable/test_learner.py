@@ -1,6 +1,8 @@
 """A durable learner: one order for all, each loss once, the same choice for the same key."""
 
+import asyncio
 import copy
+import linecache
 import os
 import threading
 import warnings
@@ -415,6 +417,25 @@ def test_who_opens_a_file_is_not_warned_of_what_others_told(path):
         plans.tell(plan, states=[0], actions=[plan.act(0, 0)], losses=[0.5])
     for file, one in ((path, costs), (path.with_name("plans.db"), plans)):
         assert Durable(file).verify() == one.verify() > 0
+
+
+def test_a_warning_names_the_line_that_tells_or_waits(path):
+    costs, others = Durable(path, CostSCB(2, seed=0)), Durable(f"{path}2", CostSCB(2, seed=0))
+
+    async def play():
+        choices = [await others.aask() for _ in range(3)]
+        await others.atell(choices[0], -1.0)
+        await others.atell(choices[1], -1.0)
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        costs.tell(costs.ask(), -1.0)
+        asyncio.run(play())
+    where = [(one.filename, linecache.getline(one.filename, one.lineno).strip()) for one in said]
+    assert where == [
+        (__file__, "costs.tell(costs.ask(), -1.0)"),
+        (__file__, "await others.atell(choices[0], -1.0)"),
+    ]
 
 
 def test_whoever_hears_a_warning_may_call_again(path):

@@ -45,6 +45,7 @@ from unbounded.validation import (
     checked_option,
     checked_positive,
     shown,
+    warn_all,
 )
 
 if TYPE_CHECKING:
@@ -305,14 +306,20 @@ class Durable(Generic[C]):
             store.attach(StoredContext.of(row.n, text))
         return ticket
 
-    def _made(self, calls: Sequence[_Call]) -> list[Any]:
+    def _made(
+        self, calls: Sequence[_Call], heard: list[tuple[str, type[Warning]]] | None = None
+    ) -> list[Any]:
         """Make calls in one transaction, or none of them; their results."""
         if self._staleness > 0 and calls:
             found = self._made_at_once(calls)
             if found is not None:
                 return found
         keys = [call.key for call in calls if call.key is not None]
-        return self._session.write(lambda replica: [call.turn(replica) for call in calls], keys)
+
+        def turns(replica: Replica) -> list[Any]:
+            return [call.turn(replica) for call in calls]
+
+        return self._session.write(turns, keys, heard)
 
     def _made_at_once(self, calls: Sequence[_Call]) -> list[Any] | None:
         """Append what calls say, for all to learn in the order of the journal; None if a turn is
@@ -550,15 +557,19 @@ class Durable(Generic[C]):
     async def _in_worker(self, call: _Call) -> Any:
         if self._worker is None or not self._worker.is_ours:
             self._worker = Worker()
-        return await asyncio.wrap_future(self._worker.submit(call, self._made_for_many))
+        found, heard = await asyncio.wrap_future(self._worker.submit(call, self._made_for_many))
+        warn_all(heard)  # of the line that waits: the thread has none of the user's
+        return found
 
     def _made_for_many(self, calls: list[_Call]) -> list[Any]:
         """Make calls of several callers in one transaction, where one that is rejected concerns
-        nobody else; their results, or errors.
+        nobody else; their results, the first with all warnings, or errors.
         """
+        heard: list[tuple[str, type[Warning]]] = []
         try:
-            return self._made(calls)
-        except (DurableError, Warning):  # of all of them
+            found = self._made(calls, heard)
+            return [(one, () if k else heard) for k, one in enumerate(found)]
+        except DurableError:  # of all of them
             raise
         except (TypeError, ValueError, RuntimeError) as error:  # rejected, and so nothing is stored
             return (

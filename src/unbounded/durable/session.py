@@ -20,7 +20,7 @@ from unbounded.durable.replica import Replica
 from unbounded.durable.rows import MOST, Context, Row, Storage, check
 from unbounded.learners.bandit import Learner
 from unbounded.learners.base import AskTell
-from unbounded.validation import warn
+from unbounded.validation import warn_all
 
 R = TypeVar("R")
 Together = Callable[[list[Any]], list[Any]]
@@ -65,12 +65,18 @@ class Session:
 
     # ------------------------------------------------------------------ turns
 
-    def write(self, work: Callable[[Replica], R], keys: Collection[str] = ()) -> R:
+    def write(
+        self,
+        work: Callable[[Replica], R],
+        keys: Collection[str] = (),
+        heard: list[tuple[str, type[Warning]]] | None = None,
+    ) -> R:
         """Let ``work`` add rows, after those of others: all of them, or none.
 
-        ``keys`` are those that it will look for.
+        ``keys`` are those that it will look for. Warnings are appended to ``heard``, or given here.
         """
-        heard: list[tuple[str, type[Warning]]] = []
+        given = heard is None
+        heard = [] if heard is None else heard
 
         def act() -> tuple[R, Replica]:
             replica = self._caught_up()
@@ -97,8 +103,8 @@ class Session:
             return result
 
         result = self._turn(transaction)
-        for text, category in heard:  # now, as who hears it may call again
-            warn(text, category)
+        if given:  # now, as who hears it may call again
+            warn_all(heard)
         return result
 
     def add(
