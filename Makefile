@@ -48,6 +48,7 @@ dist: .venv/.release  ## a release, tried in a new environment: docs/develop/ind
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/python tests/release.py dist
+	$(BIN)/python tests/commands.py dist/*.whl
 	PATH=$(BIN):$$PATH $(BIN)/python tests/dependencies.py dist/*.whl
 
 clean:

@@ -67,6 +67,7 @@ if __name__ == "__main__":  # workers import this file
         call = [sys.executable, "-m", "unbounded", *command.split()]
         done = subprocess.run(call, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+        assert "Warning" not in done.stderr, done.stderr
     print("ok")
 """
 
@@ -84,7 +85,11 @@ def main(wheel: str) -> None:
             python = f"{away}/new/bin/python"
             install = ["uv", "pip", "install", "-q", "--python", python, "--resolution", resolution]
             subprocess.run([*install, *floors, str(Path(wheel).resolve())], check=True)
-            subprocess.run([python, "program.py"], cwd=away, env=environment, check=True)
+            call = [python, "program.py"]
+            done = subprocess.run(call, cwd=away, env=environment, capture_output=True, text=True)
+            print(done.stdout, done.stderr, sep="")
+            assert done.returncode == 0
+            assert "Warning" not in done.stderr, "a dependency warns"
             print(f"{resolution}: passed")
 
 
