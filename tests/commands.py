@@ -7,6 +7,7 @@ needs the repository.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -67,6 +68,7 @@ def main(wheel: str) -> int:
     commands = [one for text in pages.values() for one in shown(text) if " " in one]
     ours = [one for one in commands if one.startswith("unbounded ")]
     ours = [one for one in ours if not any(word in one for word in ELSEWHERE)]
+    os.environ.pop("PYTHONPATH", None)  # what is tried is the wheel
     with tempfile.TemporaryDirectory() as away:
         subprocess.run([sys.executable, "-m", "venv", f"{away}/new"], check=True)
         programs = Path(away, "new", "bin")
@@ -79,7 +81,7 @@ def main(wheel: str) -> int:
             done = subprocess.run(call, cwd=away, capture_output=True, text=True)
             # `unbounded run` alone is the name of a command, which asks for its arguments
             asks = len(words) == 1 and "requires an argument" in done.stdout + done.stderr
-            print("asks  " if asks else f"{done.returncode:<6}", one)
+            print("asks  " if asks else f"{done.returncode:<6}", one, flush=True)
             if done.returncode and not asks:
                 failed.append(f"{one}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     print("\n".join(failed) or f"{len(dict.fromkeys(ours))} commands run from the wheel")

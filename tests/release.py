@@ -9,6 +9,7 @@ Then the code of the tutorial for those who do that, up to its figure.
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import resource
 import subprocess
@@ -90,6 +91,7 @@ def check(wheel: Path) -> None:
 
 
 def main(directory: Path) -> None:
+    os.environ.pop("PYTHONPATH", None)  # what is tried is the wheel
     [wheel], [sdist] = directory.glob("*.whl"), directory.glob("*.tar.gz")
     check(wheel)
     with tempfile.TemporaryDirectory() as temporary:

@@ -13,7 +13,8 @@ import pytest
 import unbounded
 from unbounded import bandits, mdps
 
-REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
 SUMMARIES = "".join((REFERENCE / name).read_text("utf-8") for name in ("bandits.rst", "mdps.rst"))
 
 
@@ -76,3 +77,20 @@ def test_the_citation_has_the_version() -> None:
     text = (Path(__file__).parents[1] / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {unbounded.__version__}\n" in text
     assert re.search(r"^date-released: \d{4}-\d{2}-\d{2}$", text, re.MULTILINE)
+
+
+def releases(changelog: str, citation: str) -> set[tuple[str, str]]:
+    """Return version and date of the newest release, as both files have them."""
+    newest = re.search(r"^## \[(\d.*)\] - (.*)$", changelog, re.M)
+    cited = re.search(r"^version: (.*)\ndate-released: (.*)$", citation, re.M)
+    assert newest is not None
+    assert cited is not None
+    return {(newest[1], newest[2]), (cited[1], cited[2])}
+
+
+def test_changelog_and_citation_have_the_version_and_one_date():
+    files = [(ROOT / name).read_text("utf-8") for name in ("CHANGELOG.md", "CITATION.cff")]
+    [(version, date)] = releases(*files)
+    assert version == unbounded.__version__
+    assert len(releases(files[0], files[1].replace(date, "2000-01-01"))) == 2
+    assert files[0].index("## [Unreleased]") < files[0].index(f"## [{version}]")

@@ -22,8 +22,8 @@ from unbounded import (
     UniformPolicy,
 )
 from unbounded.durable import Durable, DurableError, session, store
-from unbounded.learners.available import distinct
 from unbounded.durable.replica import Replica
+from unbounded.learners.available import distinct
 
 LOSSES = [3.0, 1.0, 2.0]
 
