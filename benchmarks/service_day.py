@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from result_tables import write_tables
 
-from unbounded import AdaINF, CostSCB, Learner, ScaleWarning, settings
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+from routing_policies import Averages, Ours, RoundRobin, SlidingWindow
+
+from unbounded import AdaINF, CostSCB, ScaleWarning, settings
 
 ROUNDS, DELAY, SIGMA, SEEDS, DAYS = 20_000, 17, 0.35, 20, 40
 FIRST_DAY = 7000  # the seed of the first random day
@@ -90,19 +94,6 @@ def random_day(seed: int) -> Day:
     return Day(medians, rates, present, float(10.0 ** rng.uniform(3.0, 5.0)), tuple(back))
 
 
-class Ours:
-    """A learner that is asked for a service among those present."""
-
-    def __init__(self, learner: Learner) -> None:
-        self.learner = learner
-
-    def ask(self, present: Sequence[bool]) -> Any:
-        return self.learner.ask(available=None if all(present) else present)
-
-    def tell(self, choice: Any, wait: float) -> None:
-        self.learner.tell(choice, wait)
-
-
 class AskAgain(Ours):
     """A choice of an absent service is forgotten; after 100 of them, chance decides."""
 
@@ -116,76 +107,9 @@ class AskAgain(Ours):
             self.learner.forget(choice)
         return int(self.rng.choice(np.flatnonzero(present)))
 
-    def tell(self, choice: Any, wait: float) -> None:
+    def tell(self, choice: Any, wait: float, answered: Any = None) -> None:
         if not isinstance(choice, int):
             self.learner.tell(choice, wait)
-
-
-class Averages:
-    """Discounted UCB, epsilon-greedy and power of two: averages of waits, which may be cut."""
-
-    def __init__(self, n: int, rng: np.random.Generator, half_life: float = math.inf,
-                 cut: float = math.inf, width: float = 0.0, explore: float = 0.0,
-                 two: bool = False) -> None:  # fmt: skip
-        self.gamma, self.cut, self.width = 2.0 ** (-1.0 / half_life), cut, width
-        self.explore, self.two, self.rng = explore, two, rng
-        self.weights, self.sums = [0.0] * n, [0.0] * n
-
-    def ask(self, present: Sequence[bool]) -> int:
-        there = [k for k, yes in enumerate(present) if yes]
-        if self.two:
-            there = [there[i] for i in self.rng.choice(len(there), 2, replace=False)]
-        for k in there:
-            if self.weights[k] < 1e-9:
-                return k
-        if self.explore and self.rng.random() < self.explore:
-            return int(self.rng.choice(there))
-        bonus = self.width * math.log(max(sum(self.weights), 2.0))
-        return min(
-            there,
-            key=lambda k: (
-                self.sums[k] / self.weights[k]
-                - (self.cut * math.sqrt(bonus / self.weights[k]) if bonus else 0.0)
-            ),
-        )
-
-    def tell(self, arm: int, wait: float) -> None:
-        for k in range(len(self.sums)):
-            self.weights[k] *= self.gamma
-            self.sums[k] *= self.gamma
-        self.weights[arm] += 1.0
-        self.sums[arm] += min(wait, self.cut)
-
-
-class SlidingWindow(Averages):
-    """UCB with the averages of the last plays."""
-
-    def __init__(self, n: int, rng: np.random.Generator, window: int, **given: float) -> None:
-        super().__init__(n, rng, **given)
-        self.last: deque[tuple[int, float]] = deque()
-        self.window = window
-
-    def tell(self, arm: int, wait: float) -> None:
-        super().tell(arm, wait)
-        self.last.append((arm, min(wait, self.cut)))
-        if len(self.last) > self.window:
-            arm, wait = self.last.popleft()
-            self.weights[arm] = round(self.weights[arm] - 1.0)
-            self.sums[arm] -= wait
-
-
-class RoundRobin:
-    def __init__(self) -> None:
-        self.t = 0
-
-    def ask(self, present: Sequence[bool]) -> int:
-        while True:
-            self.t += 1
-            if present[self.t % len(present)]:
-                return self.t % len(present)
-
-    def tell(self, arm: int, wait: float) -> None:
-        pass
 
 
 Policy = Callable[[int, int], Any]  # from the number of services and the seed

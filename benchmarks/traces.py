@@ -69,15 +69,15 @@ def euros() -> np.ndarray:
 
 
 async def _clients(ports: list[int], until: float, at_once: int) -> list[list[float]]:
-    from replica_servers import Client
+    from routing_servers import Client
 
     rows: list[list[float]] = []
 
     async def one() -> None:
-        client = Client(ports)
+        client = Client(ports, timeout=0.5)
         while time.monotonic() < until:
-            got = await asyncio.gather(*(client.get(k, 3) for k in range(len(ports))))
-            rows.append([1000.0 * seconds for seconds in got])
+            got = await asyncio.gather(*(client.get(k) for k in range(len(ports))))
+            rows.append([1000.0 * answer.seconds for answer in got if answer is not None])
         client.close()
 
     await asyncio.gather(*(one() for _ in range(at_once)))
@@ -85,11 +85,15 @@ async def _clients(ports: list[int], until: float, at_once: int) -> list[list[fl
 
 
 def record(seconds: float) -> None:
-    """Ask all servers of examples/replica_servers.py for the same, by five clients."""
+    """Ask four servers of examples/routing_servers.py for the same, by five clients."""
     sys.path.insert(0, str(ROOT / "examples"))
-    from replica_servers import Servers
+    from routing_servers import Servers, State
 
-    with Servers(seconds) as servers:
+    before, after = (
+        [State(median, hangs=0.003) for median in medians]
+        for medians in ((0.012, 0.016, 0.020, 0.028), (0.036, 0.016, 0.020, 0.028))
+    )
+    with Servers([(0.0, before), (0.6 * seconds, after)]) as servers:
         until = servers.began + seconds
         rows = asyncio.run(_clients(servers.ports, until, 5))
     with LOOPBACK.open("w", newline="", encoding="utf-8") as file:

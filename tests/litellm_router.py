@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -319,6 +320,65 @@ async def powers_of_two_choose_the_same() -> str:
     return "60 choices at 2^40"
 
 
+def the_replayed_trace() -> str:
+    """The trace of examples/routing.py: LiteLLM's own policies, and ours in every unit."""
+    import litellm
+    import routing_policies as policies
+    import routing_replay as routing
+    from routing_record import FAST
+
+    from unbounded.adapters.litellm import ScaleFreeRouting
+
+    draw = routing.replicate(routing.recorded(), seed=0, rounds=1000)
+
+    class Chosen(int):
+        info: Any
+
+    class Adapter(policies.LowestLatency):
+        def __init__(self, unit: float, more: float = 0.0) -> None:
+            super().__init__(routing.N, seed=0)
+            models = [deployment(str(k)) for k in range(routing.N)]
+
+            def loss(kwargs: Any, response: Any, start: Any, end: Any) -> float:
+                return unit * ((end - start).total_seconds() + more)
+
+            router = litellm.Router(model_list=models, disable_cooldowns=True)
+            failure = unit * (routing.FAILURE + more)
+            self.handler = ScaleFreeRouting(router, failure=failure, loss=loss, seed=0)
+
+        def ask(self, present: Any) -> int:
+            found = self.handler.async_get_available_deployment("chat", policies.MESSAGES)
+            info = policies.finish(found)["model_info"]
+            chosen = Chosen(info["id"])
+            chosen.info = info
+            return chosen
+
+        def tell(self, arm: Any, wait: float, answered: Any) -> None:
+            start = policies.MIDNIGHT + timedelta(seconds=answered.began)
+            end = start + timedelta(seconds=answered.seconds)
+            event = {"litellm_params": {"model_info": arm.info}}
+            if answered.ok:
+                self.handler.log_success_event(event, self.response, start, end)
+            else:
+                event["exception"] = self.failures[answered.timeout]
+                self.handler.log_failure_event(event, None, start, end)
+
+    def chosen(policy: Any) -> list[int]:
+        found: list[int] = routing.replay(policy, draw, draw.costs()).tolist()
+        return found
+
+    plain = chosen(Adapter(1.0))
+    assert chosen(Adapter(2.0**40)) == chosen(Adapter(2.0**-30)) == plain
+    assert chosen(Adapter(1.0, more=5.0)) != plain  # the control
+    said = [f"ours {Counter(plain)[FAST]} of 1,000 to the fast server"]
+    for name, make in routing.THEIRS.items():
+        first = chosen(make(0))
+        assert chosen(make(0)) == first, name
+        assert chosen(make(1)) != first, name
+        said.append(f"{name} {Counter(first)[FAST]}")
+    return ", ".join(said)
+
+
 async def workers_share_a_durable() -> str:
     from unbounded.durable import Durable
 
@@ -372,6 +432,7 @@ CHECKS = (
     kinds_have_learners_of_their_own,
     synchronous_calls,
     powers_of_two_choose_the_same,
+    the_replayed_trace,
     workers_share_a_durable,
     pages,
 )
@@ -385,6 +446,7 @@ def main() -> None:
     import litellm
 
     litellm.suppress_debug_info = True
+    sys.path.insert(0, str(ROOT / "examples"))
     print(f"LiteLLM {version('litellm')}")
     for check in CHECKS:
         litellm.callbacks.clear()

@@ -82,28 +82,99 @@ def test_everything_is_sold_and_only_what_is_possible_happens():
             assert tables[hour + 1].reshape(shape)[step]
 
 
-def test_answers_are_told_when_they_come():
-    import replica_selection as replicas
+class Watch:
+    """Sends request t to server t % 6, and notes when it is told of it, at which request."""
 
-    class Watch:
-        def __init__(self):
-            self.t, self.told_at = 0, []
+    def __init__(self):
+        self.t, self.told_at = 0, []
 
-        def choose(self):
-            self.t += 1
-            return self.t % 4, self.t - 1
+    def ask(self, present):
+        self.t += 1
+        return Ticket(self.t - 1)
 
-        def told(self, server, ticket, seconds):
-            due = ticket * replicas.BETWEEN + seconds
-            now = self.t * replicas.BETWEEN
-            assert due <= now < due + 1.1 * replicas.BETWEEN
-            self.told_at.append(ticket)
+    def tell(self, ticket, loss, answered):
+        self.told_at.append((ticket.t, self.t, loss, answered))
 
-    seconds = np.random.default_rng(0).exponential(0.02, size=(500, 4))
+
+class Ticket(int):
+    def __new__(cls, t):
+        ticket = super().__new__(cls, t % 6)
+        ticket.t = t
+        return ticket
+
+
+def test_what_a_request_cost_is_known_when_its_answer_comes():
+    import routing_replay as routing
+
+    draw = routing.replicate(routing.recorded(), seed=1, rounds=500)
     watch = Watch()
-    waited = replicas.replay(watch, seconds)
-    assert waited.tolist() == [seconds[t, (t + 1) % 4] for t in range(500)]
-    assert watch.told_at != sorted(watch.told_at)
+    arms = routing.replay(watch, draw, draw.costs(50.0))
+    assert arms.tolist() == [t % 6 for t in range(500)]
+    asked = [told[0] for told in watch.told_at]
+    assert asked != sorted(asked)  # answers overtake each other
+    for t, now, loss, answered in watch.told_at:
+        arm = t % 6
+        due = t + draw.seconds[t, arm] / routing.BETWEEN
+        assert due <= now < due + 1.0 + 1e-9
+        assert loss == draw.costs(50.0)[t, arm]
+        assert answered.ok == draw.ok[t, arm]
+
+
+def test_a_replicate_has_blocks_of_the_same_phase():
+    import routing_replay as routing
+
+    trace = routing.recorded()
+    draw = routing.replicate(trace, seed=3)
+    assert draw.phase.tolist() == trace.phase.tolist()
+    rows = [row.tobytes() for row in trace.seconds]
+    places = {key: t for t, key in enumerate(zip(trace.phase, rows, strict=True))}
+    drawn = zip(draw.phase, (row.tobytes() for row in draw.seconds), strict=True)
+    found = [places[key] for key in drawn]  # each is a request of the same phase
+    assert np.mean(np.diff(found) == 1) > 0.9  # blocks, not requests
+    assert not np.array_equal(draw.seconds, routing.replicate(trace, seed=4).seconds)
+    assert (~draw.present).sum() == 1000
+    assert draw.seconds.shape == (routing.ROUNDS, routing.N)
+
+
+def test_powers_of_two_route_the_same():
+    import routing_replay as routing
+
+    draw = routing.replicate(routing.recorded(), seed=0, rounds=3000)
+    for make in routing.OURS.values():
+        plain = routing.replay(make(0), draw, draw.costs())
+        for unit in (2.0**-30, 2.0**40):
+            assert routing.replay(make(0), draw, unit * draw.costs()).tolist() == plain.tolist()
+    make = routing.CAPPED["discounted UCB, cap 0.6 s"]["half-life 300, width 0.003"]
+    plain = routing.replay(make(0), draw, draw.costs())  # the control has a cap in seconds
+    assert routing.replay(make(0), draw, 2.0**40 * draw.costs()).tolist() != plain.tolist()
+
+
+def test_recovery_is_half_of_the_last_hundred_requests(monkeypatch):
+    import routing
+
+    monkeypatch.setattr(routing, "BACK", (1000,))
+    servers = np.full(3000, routing.FAST)
+    arms = np.where(np.arange(3000) < 1200, 0, routing.FAST)
+    assert routing.recoveries(arms, servers) == [250]
+    servers[1100:] = 0  # before it is played again, something else is best
+    assert routing.recoveries(arms, servers) == [100]
+
+
+def test_routing_in_short(tmp_path, capsys):
+    import routing
+
+    routing.main(["--quick", "--into", str(tmp_path), "--litellm", str(tmp_path / "none")])
+    said = capsys.readouterr().out
+    assert "LiteLLM's routers are left out" in said
+    waits = {
+        line.split("|")[1].strip(): float(line.split("|")[2].split()[0])
+        for line in said.partition("a dollar")[0].splitlines()[2:]
+        if "±" in line
+    }
+    assert set(waits) == {routing.ORACLE, *routing.OURS, *routing.FREE, *routing.CAPPED}
+    assert min(waits, key=waits.get) == routing.ORACLE
+    assert waits[routing.RECOMMENDED] < waits["round-robin"]
+    assert (tmp_path / "routing.svg").stat().st_size > 10_000
 
 
 def test_a_policy_that_breaks_has_infinite_error():
