@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is not seen by processes
+sys.dont_write_bytecode = False  # workers of pytest inherit it: each would compile all tests again
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 

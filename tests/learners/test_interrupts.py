@@ -14,6 +14,7 @@ import pytest
 from interrupt_helpers import CHECKED, PACKAGE, interrupted, no_callbacks
 from unbounded import AHB, SCB, IndependentSCB, Learner, PythonLearner, Uniform, settings
 from unbounded.learners import base
+from unbounded.learners import bandit as module
 
 
 def bandit(seed):
@@ -29,6 +30,12 @@ def player(seed):
 
 
 MADE = [bandit, alone, player]
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch):
+    """Workers of pytest have a second thread, for which `save` would wait at every interrupt."""
+    monkeypatch.setattr(module, "_PATIENCE", 0.0)
 
 
 class User:
