@@ -15,7 +15,6 @@ import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is not seen by processes
-sys.dont_write_bytecode = False  # workers of pytest inherit it: each would compile all tests again
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
@@ -24,6 +23,7 @@ from bandit_examples import EXAMPLES, Example
 from tiers import tiered
 from unbounded import settings
 
+sys.dont_write_bytecode = False  # workers of pytest inherit it: each would compile all tests again
 litellm_stub.install()
 
 

@@ -184,6 +184,7 @@ def run(cache, change="", **environment):
     return path.split(), messages, warned
 
 
+@pytest.mark.long
 def test_each_path_has_its_own_files_and_says_which_it_is(tmp_path):
     assert run(tmp_path) == (["accelerated", "0"], [], [])
     assert run(tmp_path) == (["accelerated", "1"], [], [])
@@ -293,6 +294,7 @@ def test_with_a_changed_private_name_it_plays_and_says_so_once(tmp_path, name):
     assert second_run(tmp_path, change) == expected
 
 
+@pytest.mark.long
 def test_where_the_self_test_fails_auto_mode_loads_what_is_cached(tmp_path):
     """By the reference path; the test runs only before something is compiled."""
     program = """

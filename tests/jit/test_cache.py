@@ -80,6 +80,7 @@ def test_an_edit_of_a_callee_in_another_file_is_seen(package, made):
     assert run(package)[:2] == ["30.0", "1"]  # as it was before
 
 
+@pytest.mark.long
 def test_a_subroutine_whose_code_is_gone_is_compiled_again(package):
     """Its callers call it by its name, which would lead nowhere."""
     write_callee(package, "x + 1.0", "subroutine")
@@ -126,6 +127,7 @@ def test_an_edit_under_a_running_process_does_not_mislead_the_next(package):
     assert run(package)[:2] == ["40.0", "0"]
 
 
+@pytest.mark.long
 def test_a_constant_that_is_replaced_is_seen(package):
     """Whoever changes a constant of a module changes what is compiled."""
     changed = "from unbounded.bandits_of_test import callee\ncallee.C = {}\n" + PROGRAM

@@ -59,6 +59,7 @@ def test_two_processes_compile_each_kernel_once(tmp_path):
     assert not list(tmp_path.glob("*.lock"))
 
 
+@pytest.mark.long
 def test_without_locks_they_race(tmp_path):
     """The control."""
     compiled = compiled_by_two(tmp_path, "unlocked")

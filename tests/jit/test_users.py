@@ -157,6 +157,7 @@ def test_an_edited_learner_runs_as_it_is_now(here):
     assert run(here, learner("1.0")) == ["1.0", "2"]
 
 
+@pytest.mark.long
 def test_an_edited_learner_in_a_simulation(here):
     """Steps that come from the disk and steps that are compiled meet in one loop, as one State."""
     simulated = """
@@ -180,6 +181,7 @@ def test_two_programs_with_learners_of_one_name(here):
     assert run(here, learner("loss * 5"), "two.py") == ["5.0", "2"]
 
 
+@pytest.mark.long
 def test_two_programs_with_adversaries_of_one_name(here):
     assert run(here, adversary("1.0"), "one.py") == ["1.0", "0"]
     assert run(here, adversary("2.0"), "two.py") == ["2.0", "0"]
@@ -211,6 +213,7 @@ def several(steps: dict[str, str], value: object = "") -> str:
     return "\n".join(parts)
 
 
+@pytest.mark.long
 def test_a_helper_in_another_module(here):
     """It is edited; the file that uses it is not."""
     imports = "from helpers import helper", "import helpers"
@@ -294,6 +297,7 @@ def outer(x):
 """
 
 
+@pytest.mark.long
 def test_two_kernels_of_one_name(here):
     """Machine code has names too, and Numba gives the same in two processes."""
     start = "import numpy as np\nfrom unbounded.jit.kernel import counting_kernel as kernel\n"
@@ -307,6 +311,7 @@ def test_two_kernels_of_one_name(here):
     assert run(here, program) == [different, same]
 
 
+@pytest.mark.long
 def test_two_classes_of_one_name(here):
     """One comes from the disk, the other is compiled."""
     assert run(here, adversary("1.0")) == ["1.0", "0"]
@@ -352,6 +357,7 @@ print(face(theirs.Theirs)[0])
     assert run(here, program) == ["2.0", "21.0"]
 
 
+@pytest.mark.long
 def test_a_constant_is_taken_when_code_is_compiled(here):
     """As Numba says: a later value is for what is defined later, and for the next process."""
     program = "C = {}\n" + ADVERSARY.format(step="C", imports="") + MEET + """

@@ -224,6 +224,7 @@ def test_of_processes_one_starts_another(tmp_path, auto, start):
     assert code._ready
 
 
+@pytest.mark.long
 def test_a_process_that_has_to_wait_starts_none(tmp_path):
     """Three that begin together: one compiles."""
     script = """

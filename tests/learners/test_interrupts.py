@@ -13,8 +13,8 @@ import pytest
 
 from interrupt_helpers import CHECKED, PACKAGE, interrupted, no_callbacks
 from unbounded import AHB, SCB, IndependentSCB, Learner, PythonLearner, Uniform, settings
-from unbounded.learners import base
 from unbounded.learners import bandit as module
+from unbounded.learners import base
 
 
 def bandit(seed):

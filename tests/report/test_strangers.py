@@ -1,5 +1,6 @@
 """Who looks at somebody's results imports and runs nothing that they name."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -56,6 +57,7 @@ learners = [{name = "mine:Still"}, {name = "UniformPolicy"}]
 adversaries = [{name = "Stochastic"}]
 worlds = [{name = "mine:two", n_actions = 2}]
 """
+INTERPRETED = os.environ | {"UNBOUNDED_JIT": "never"}  # what is compiled is tested elsewhere
 LOOK = """
 import sys
 from pathlib import Path
@@ -82,7 +84,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.toml").write_text(text)
         command = [sys.executable, "-m", "unbounded.cli.app", "run", f"{name}.toml"]
         command += ["--engine", "serial", "--out", name]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=INTERPRETED)
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -94,7 +96,9 @@ def copied(results: Path, folder: Path) -> None:
 
 def look(folder: Path, text: str = LOOK) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", text]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=300, env=INTERPRETED
+    )
 
 
 def test_nothing_is_imported_not_even_from_the_current_directory(
