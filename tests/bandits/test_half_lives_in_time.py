@@ -200,6 +200,13 @@ def test_arguments(cls):
     cls(3, half_life=timedelta.max, seed=0).set_time(2**80)
 
 
+@pytest.mark.parametrize("cls", [CostSCB, CostSCBIX])
+def test_auto_is_for_ada_inf(cls):
+    with pytest.raises(ValueError, match="half_life='auto' is for AdaINF"):
+        cls(3, half_life="auto")
+    AdaINF(3, half_life="auto")
+
+
 def test_growing_ranks_are_for_rounds():
     with pytest.raises(ValueError, match="outliers='sqrt' needs a half_life in rounds"):
         CostSCB(3, outliers="sqrt", half_life=timedelta(hours=1))

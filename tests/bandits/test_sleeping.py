@@ -10,11 +10,7 @@ from slow import twin_of
 from unbounded import SCB, AdaINF, CostSCB, CostSCBIX, Uniform
 
 SLEEPING = ["AdaINF", "CostSCB", "CostSCBIX"]
-ALL = [
-    one
-    for one in EXAMPLES
-    if one.values[0].spec.name in SLEEPING and one.values[0].settings.get("half_life") != "auto"
-]
+ALL = [one for one in EXAMPLES if one.values[0].spec.name in SLEEPING]
 
 
 def masks_of(rounds: int, n: int, seed: int = 3) -> np.ndarray:
@@ -176,9 +172,7 @@ def test_one_arm_alone_is_certain():
 WITHOUT = {"tune": "scale", "implicit": 0.0, "rate": 1.0, "delayed": "adaptive"}
 
 
-@pytest.mark.parametrize(
-    "learner", [SCB(3), Uniform(3), CostSCB(3, **WITHOUT), AdaINF(3, half_life="auto")]
-)
+@pytest.mark.parametrize("learner", [SCB(3), Uniform(3), CostSCB(3, **WITHOUT)])
 def test_learners_without_a_rule_say_so(learner):
     with pytest.raises(TypeError, match="available"):
         learner.ask(available=[0, 1])

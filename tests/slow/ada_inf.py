@@ -158,7 +158,8 @@ def auto(
             ((1.0 - 4.0 * phi) * chance + phi) * player[2]
             for chance, player in zip(chances, players, strict=True)
         )
-        arm, losses = yield q
+        arm, losses, *masks = yield q
+        asleep, q = restricted(q, masks)
         t = len(told) + 1
         told.append(losses[arm])
         v = 0.0
@@ -175,10 +176,11 @@ def auto(
             up.append(max(d, 0.0))
             down.append(max(-d, 0.0))
         x = v / q[arm]
+        changes = np.where(asleep, v, np.eye(n)[arm] * x)
         for own, (L, S, _) in zip(gaps, players, strict=True):
-            own.append(gap(L, S, arm, x))
-        estimates.append(x * np.eye(n)[arm])
-        y = np.array([player[2][arm] * x for player in players])
+            own.append(gap_of_all(L, S, changes) if masks else gap(L, S, arm, x))
+        estimates.append(changes)
+        y = np.array([player[2] @ changes for player in players])
         costs.append(gap_of_all(above, rate, y))
         ys.append(y)
         for clock in (shared, *clocks):

@@ -4,6 +4,8 @@ Each copy is `discounted_ada_inf` with a half-life of its own; thresholds and th
 of all. An arm is drawn from the mixture q = sum_j w_j q_j, and every copy learns from
 x = (v - B) / q_k. The weights w are FTRL over the copies, with a half-life: it learns from
 y_j = q_{j,k} x, an unbiased estimate of <q_j, v - B>, and its rate follows its own mixability gaps.
+Where arms sleep, q is the mixture on the others, and v - B is added to the estimates of those that
+do, in all copies, so that y_j has q_j of the sleepers times v - B as well: measured only.
 Symbols are those of docs/theory/forgetting.md, section 8, which has a sketch of a theorem.
 """
 
@@ -33,12 +35,12 @@ from unbounded.core.discounting import FIRST, HalfLife, Memory, checked_half_lif
 from unbounded.core.distances import NEVER, Distance, Largest, Reach
 from unbounded.core.random import uniform_at, word_at
 from unbounded.core.scaled import ldexp
-from unbounded.core.simplex import ftrl, sampling, signed_arms
+from unbounded.core.simplex import ftrl, sampling, signed_arms, sleeping
 from unbounded.core.simplex.ftrl import Anchor
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.bandit import BanditSpec
-from unbounded.learners.spec import Ask
+from unbounded.learners.spec import Ask, SideAsk
 
 HALF_LIVES = (100, 1000, 10_000, 2**30)  # h_j; the last one never forgets, to all ends
 K = len(HALF_LIVES)
@@ -184,13 +186,45 @@ def distribution(params: Params, state: State, q: Vector) -> None:
 
 
 @kernel
+def distribution_with(params: Params, state: State, side: Vector, q: Vector) -> None:
+    """Fill ``q`` with the mixture, restricted to the available arms."""
+    distribution(params, state, q)
+    sleeping.restrict(side, q)
+
+
+@kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw an available arm from the mixture; the ask_info is its probability among them."""
+    distribution(params, state, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    return arm, q_k, q_k
+
+
+@kernel
 def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> State:
     """Learn from the loss of ``arm``; ``ask`` has q_k and the clock of its ask."""
-    n, half_life, q_k = params.n, params.half_life, ask.info
+    return after_loss(params, state, arm, ask.info, ask.clock, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept, as in `ada_inf`."""
+    return after_loss(params, state, arm, ask.info, ask.clock, ask.note, loss)
+
+
+@kernel
+def after_loss(
+    params: Params, state: State, arm: int, q_k: float, asked: int, note: Any, loss: float
+) -> State:
+    """Return the state after a loss, ``asked`` for at that clock; without sleepers ``note`` is
+    None."""
+    n, half_life = params.n, params.half_life
     t, clock, clipped, memory, B, W, reach, up, down, first, mixture = state[:11]
     fast, middle, slow, never = state.fast, state.middle, state.slow, state.never
     after, ended = discounting.advanced(memory, half_life)
-    late, learns = clock - ask.clock, t > warm(params) and n > 1
+    late, learns = clock - asked, t > warm(params) and n > 1
     sign, v = 1.0, distances.NONE
     if t <= warm(params):
         first[t - 1] = loss
@@ -203,20 +237,21 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
         clipped += distances.exceeds(d, v)
         now = memory.g * discounting.decayed(half_life, late)
         reach, l, factor = distances.weighed(reach, v, now)
+        x, y = sign * l / q_k, sign * l  # of the arm, and of sleepers
         mixture = learned_weights(
-            rescaled(mixture, factor), sign * l / q_k,
-            signed_arms.probability(fast.arms, arm), signed_arms.probability(middle.arms, arm),
-            signed_arms.probability(slow.arms, arm), signed_arms.probability(never.arms, arm),
+            rescaled(mixture, factor),
+            estimate(fast.arms, arm, x, note, y), estimate(middle.arms, arm, x, note, y),
+            estimate(slow.arms, arm, x, note, y), estimate(never.arms, arm, x, note, y),
         )  # fmt: skip
         w = 1.0 / math.sqrt(q_k)
         W = params.fading * W + w
         B = center.moved(B, sign * u.size, u.e, w / W)
         insert(up, down, (size, e))
     a, far = params.a, Distance(sign * v.size, v.e)  # v - B
-    fast = learned(a, params.fast, fast, learns, arm, q_k, far, late)
-    middle = learned(a, params.middle, middle, learns, arm, q_k, far, late)
-    slow = learned(a, params.slow, slow, learns, arm, q_k, far, late)
-    never = learned(a, params.never, never, learns, arm, q_k, far, late)
+    fast = learned(a, params.fast, fast, learns, arm, q_k, far, late, note)
+    middle = learned(a, params.middle, middle, learns, arm, q_k, far, late, note)
+    slow = learned(a, params.slow, slow, learns, arm, q_k, far, late, note)
+    never = learned(a, params.never, never, learns, arm, q_k, far, late, note)
     if ended > 0 and t > warm(params):
         distances.turn(up)
         distances.turn(down)
@@ -235,7 +270,7 @@ def update(params: Params, state: State, arm: int, ask: Ask, loss: float) -> Sta
 @subroutine
 def learned(
     a: float, pace: HalfLife, copy: Copy, learns: bool, arm: int, q_k: float, far: Distance,
-    late: int,
+    late: int, note: Any,
 ) -> Copy:  # fmt: skip
     """Return a copy after this round; as `discounted_ada_inf.update`, without its center."""
     memory, reach, arms = copy
@@ -245,7 +280,11 @@ def learned(
         weight, v = memory.g * discounting.decayed(pace, late), Distance(abs(far.size), far.e)
         reach, l, factor = distances.weighed(reach, v, weight)
         arms = signed_arms.rescale(arms, factor)
-        arms, delta = signed_arms.add(arms, arm, math.copysign(l, far.size) / q_k)
+        y = math.copysign(l, far.size)
+        if note is None:
+            arms, delta = signed_arms.add(arms, arm, y / q_k)
+        else:
+            arms, delta = signed_arms.add_with(arms, arm, y / q_k, note, y)
         S = arms.S + delta / (4.0 * (math.sqrt(n) - 1.0))
         if S > 0.0:
             arms = signed_arms.solve(arms, S, exploration(n, a, after))
@@ -253,6 +292,18 @@ def learned(
     if power != 0:
         arms = signed_arms.rescale(arms, ldexp(1.0, power))
     return Copy(after, reach, arms)
+
+
+@kernel
+def estimate(arms: Arms, arm: int, x: float, note: Any, y: float) -> float:
+    """Return y_j, what a copy would pay: x for ``arm``, and y for sleepers."""
+    if note is None:
+        return signed_arms.probability(arms, arm) * x
+    total = signed_arms.probability(arms, arm) * x if arm >= 0 else 0.0
+    for k in range(arms.M.size):
+        if note[k] != 0.0:
+            total += signed_arms.probability(arms, k) * y
+    return total
 
 
 @kernel
@@ -272,18 +323,15 @@ def rescaled(mixture: Mixture, factor: float) -> Mixture:
 
 @subroutine
 def learned_weights(
-    mixture: Mixture, x: float, fast: float, middle: float, slow: float, never: float
+    mixture: Mixture, fast: float, middle: float, slow: float, never: float
 ) -> Mixture:
-    """Add y_j = q_{j,k} x to the estimates, and the mixability gap of that to S; solve for p.
-
-    The four last arguments are the q_{j,k}.
-    """
+    """Add the y_j to the estimates, and the mixability gap of that to S; solve for p."""
     S, L, p, m = mixture
     gap = 0.0  # <y, p> + Phi(L) - Phi(L + y)
-    L[0] += fast * x
-    L[1] += middle * x
-    L[2] += slow * x
-    L[3] += never * x
+    L[0] += fast
+    L[1] += middle
+    L[2] += slow
+    L[3] += never
     base = sampling.least(L)
     for j in range(K):
         L[j] -= base

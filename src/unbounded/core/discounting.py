@@ -106,6 +106,8 @@ _TEXT = re.compile(r"([0-9]{1,14}(?:\.[0-9]{1,6})?) s")  # of a half-life that i
 
 def in_time(name: str, value: object) -> str:
     """Return a half-life that is a time as text, "3600 s"; or raise a clear error."""
+    if value == "auto":
+        raise ArgumentValueError(name, "='auto' is for AdaINF; for costs, 1000 is a good first one")
     found = _TEXT.fullmatch(value) if isinstance(value, str) else None
     if isinstance(value, timedelta):
         microseconds = value // timedelta(microseconds=1)
