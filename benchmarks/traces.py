@@ -78,7 +78,7 @@ async def _clients(ports: list[int], until: float, at_once: int) -> list[list[fl
         while time.monotonic() < until:
             got = await asyncio.gather(*(client.get(k) for k in range(len(ports))))
             rows.append([1000.0 * answer.seconds for answer in got if answer is not None])
-        client.close()
+        await client.close()
 
     await asyncio.gather(*(one() for _ in range(at_once)))
     return rows

@@ -74,7 +74,7 @@ async def trace(servers: Servers) -> list[list[int]]:
         if t % 1000 == 0:
             print(f"{t:,} of {ROUNDS:,} requests", flush=True)
     await asyncio.gather(*asked)
-    client.close()
+    await client.close()
     return rows
 
 
@@ -109,7 +109,7 @@ async def live(servers: Servers) -> dict[str, list[tuple[int, int, Answer]]]:
             if t % 1000 == 0 and name == "round-robin":
                 print(f"{t:,} of {ROUNDS:,} requests", flush=True)
         await asyncio.gather(*asked)
-        client.close()
+        await client.close()
         return found
 
     playing = {name: make(0) for name, make in live_policies().items()}

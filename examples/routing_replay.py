@@ -149,6 +149,7 @@ THEIRS: dict[str, Make] = {
 }
 FREE: dict[str, Make] = {  # given no cap and no range
     "epsilon-greedy": _averaging(half_life=300, explore=0.05),
+    "epsilon-greedy, half-life 1000": _averaging(half_life=1000, explore=0.05),
     "discounted Thompson, logs": partial(Thompson, N, half_life=1000),
     "two choices, least average": _averaging(half_life=100, two=True),
     "two choices, least busy": partial(LeastBusyOfTwo, N),

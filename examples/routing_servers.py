@@ -125,18 +125,16 @@ class Client:
                     began = time.perf_counter()  # a new connection is no part of the wait
                 writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 head = await reader.readuntil(b"\r\n\r\n")
-        except TimeoutError:
+        except (OSError, asyncio.IncompleteReadError) as error:  # a TimeoutError is an OSError
             if writer is not None:
                 writer.close()
-            return Answer(self._timeout, 0, ok=False)
-        except (OSError, asyncio.IncompleteReadError):
-            return None
+            return Answer(self._timeout, 0, ok=False) if isinstance(error, TimeoutError) else None
         seconds = time.perf_counter() - began
         self._idle[server].append((reader, writer))
         price = int(head.partition(b"X-Price: ")[2].split(maxsplit=1)[0])
         return Answer(seconds, price, ok=head.startswith(b"HTTP/1.1 200"))
 
-    def close(self) -> None:
-        for connections in self._idle:
-            for _, writer in connections:
-                writer.close()
+    async def close(self) -> None:
+        for _, writer in (each for connections in self._idle for each in connections):
+            writer.close()
+            await writer.wait_closed()

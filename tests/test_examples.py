@@ -82,6 +82,29 @@ def test_everything_is_sold_and_only_what_is_possible_happens():
             assert tables[hour + 1].reshape(shape)[step]
 
 
+def test_servers_answer_by_their_script():
+    import asyncio
+
+    from routing_servers import Answer, Client, Servers, State
+
+    states = [State(0.001, price=7), State(60.0, price=8, fails=1.0), State(0.001, hangs=1.0)]
+
+    async def ask(ports):
+        patient, impatient = Client(ports, timeout=60.0), Client(ports, timeout=0.05)
+        answers = [await patient.get(server) for server in (0, 0, 1, 3)]
+        answers.append(await impatient.get(2))
+        await patient.close()
+        return answers
+
+    with Servers([(0.0, [*states, State(0.001, out=True)])]) as servers:
+        *usual, failed, out, late = asyncio.run(ask(servers.ports))
+    assert [(answer.price, answer.ok) for answer in usual] == [(7, True)] * 2
+    assert all(0.0 < answer.seconds < 60.0 for answer in usual)
+    assert (failed.price, failed.ok) == (8, False)
+    assert out is None
+    assert late == Answer(0.05, 0, ok=False)
+
+
 class Watch:
     """Sends request t to server t % 6, and notes when it is told of it, at which request."""
 
