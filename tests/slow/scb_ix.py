@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, mixed, softmax
+from slow.formulas import Player, mixed, restricted, softmax
 
 
 def play(
@@ -30,14 +30,16 @@ def play(
         eta = 2.0 / width * math.sqrt(iota / (n * t)) if width > 0.0 else 0.0
         q = mixed(softmax(-eta * L), mixing * min(cap, math.sqrt(n * iota / (n * iota + t))))
         gamma = 0.5 * math.sqrt(iota / (n * t))
-        arm, losses = yield q
+        arm, losses, *masks = yield q
+        asleep, q = restricted(q, masks)
         loss = losses[arm]
         if clip != "range":
             l_c = min(C, max(-C, loss)) if clip == "scale" else loss
-            L[arm] += (l_c + C) / (q[arm] + gamma)
+            L += np.where(asleep, l_c + C, np.eye(n)[arm] * (l_c + C) / (q[arm] + gamma))
             if abs(loss) > C or (threshold == "largest" and 2.0 * abs(loss) > C):
                 C = 2.0 * abs(loss)
         elif told:
-            L[arm] += (min(max(told), max(min(told), loss)) - min(told)) / (q[arm] + gamma)
+            l_plus = min(max(told), max(min(told), loss)) - min(told)
+            L += np.where(asleep, l_plus, np.eye(n)[arm] * l_plus / (q[arm] + gamma))
         told.append(loss)
         t += 1

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, tsallis, unit
+from slow.formulas import Player, restricted, tsallis, unit
 
 
 def play(n: int) -> Player:
@@ -14,8 +14,10 @@ def play(n: int) -> Player:
     while True:
         eta = 4.0 / math.sqrt(t)
         w = tsallis(L, eta)
-        arm, losses = yield w
+        arm, losses, *masks = yield w
+        asleep, q = restricted(w, masks)
         B = 0.5 * (w >= eta**2)
         played = np.eye(n)[arm]
-        L += played * (unit(losses[arm]) - B) / w + B
+        x = unit(losses[arm])
+        L += np.where(asleep, x, played * (x - B) / q[arm] + B)
         t += 1

@@ -12,15 +12,17 @@ lines 2 and 3 of round t + 1.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unbounded.core import clipping
-from unbounded.core.arrays import Count, Round
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import EMPTY, NONE, Window, clip, unit_factor
-from unbounded.core.simplex import shannon_arms
+from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
+from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_constant, checked_count, checked_option, checked_part
 
 
@@ -69,18 +71,63 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, q_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``q_k_gamma`` is q_{t,k} + gamma_t of its ask."""
+    return learned(params, state, arm, q_k_gamma, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those are charged what was paid, as in
+    docs/theory/sleeping.md (no regret bound is known)."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, q_k_gamma: float, note: Any, loss: float
+) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     n, t, arms = params.n, state.t + 1, state.arms  # t + 1 in the paper: of the next round
     # Lines 5 and 7: l_plus = l^c + C_t by the window of round t, then the window of round t + 1.
     l_plus, clipped, window = clip(state.window, params.clip, params.rule, loss)
-    shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6, in units of 2^e
+    if arm >= 0:  # else the arm was retired since
+        shannon_arms.add(arms, arm, l_plus / q_k_gamma)  # line 6, in units of 2^e
+    if note is not None:
+        shannon_arms.charge(arms, note, l_plus)
     if n > 1 and window.W > 0.0:  # until then q stays uniform: errata E4, E8
         shannon_arms.rescale(arms, unit_factor(state.window, window))  # to the new 2^e
-        # Line 8: 1 / C_{t+1} is 2 / W, in units of 2^-e; beta as printed, capped (erratum E9).
-        eta = 2.0 / window.W * math.sqrt(params.iota / (n * t))
-        beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
-        beta *= params.mixing
+        eta, beta = rates(params, t, window.W)
         shannon_arms.solve(arms, eta, beta)  # lines 2 and 3, for the next round
     return State(t, state.clipped + clipped, window, arms)
+
+
+@kernel
+def rates(params: Params, t: int, W: float) -> tuple[float, float]:
+    """Return eta_t and beta_t of line 8."""
+    n = params.n
+    # 1 / C_t is 2 / W, in units of 2^-e; beta as printed, capped (erratum E9).
+    eta = 2.0 / W * math.sqrt(params.iota / (n * t))
+    beta = min(params.beta_cap, math.sqrt(n * params.iota / (n * params.iota + t)))
+    return eta, beta * params.mixing
+
+
+@kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw k_t from q_t on the available arms; the ask_info is its probability + gamma_t."""
+    shannon_arms.fill(state.arms, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    return arm, q_k, q_k + 0.5 * math.sqrt(params.iota / (params.n * state.t))
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates and the scale when arms come or go."""
+    eta, beta = 0.0, 0.0
+    if params.n > 1 and state.window.W > 0.0:
+        eta, beta = interpreted(rates)(params, state.t, state.window.W)
+    growing = params.clip != NONE
+    arms = shannon_arms.with_arms(state.arms, keep, eta, beta, growing=growing)
+    return state._replace(arms=arms)
 
 
 @kernel

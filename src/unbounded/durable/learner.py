@@ -581,10 +581,11 @@ class Durable(Generic[C]):
     def add_arm(self, name: str) -> None:
         """Begin an epoch with one more arm.
 
-        `CostSCB`, `CostSCBIX` and `AdaINF` keep what they know of the other arms, and learn from
-        what is outstanding (`Learner.with_arms`). Other learners begin again, all arms equal, at
-        the scale that was learned (`unbounded.durable.replica.next_learner`): what is outstanding
-        can still be told and is written down, and nothing is learned from it.
+        Learners that have `Learner.with_arms` (all that `recommend` returns, but `AdaHedge`) keep
+        what they know of the other arms, and learn from what is outstanding. Other learners begin
+        again, all arms equal, at the scale that was learned
+        (`unbounded.durable.replica.next_learner`): what is outstanding can still be told and is
+        written down, and nothing is learned from it.
         """
         self._change_arms(lambda names: distinct([*names, name]), name, retired=False)
 

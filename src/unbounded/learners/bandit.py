@@ -269,8 +269,8 @@ class Learner(AskTell[Choice]):
         if self.spec.update_with is None:
             raise ArgumentTypeError(
                 "available",
-                f"is for learners with a rule for arms that sleep, as CostSCB, CostSCBIX and "
-                f"AdaINF have one: none is known for {self.spec.name} with these settings",
+                "is for learners with a rule for arms that sleep, as CostSCB, AdaINF and SCBIX "
+                f"have one: none is known for {self.spec.name} with these settings",
             )
         mask = mask_of(available, self.n_arms, self._arm_names)
         return None if mask.all() else mask
@@ -680,7 +680,7 @@ class Learner(AskTell[Choice]):
         if moved is None or not self._keeps_arms:
             raise TypeError(
                 f"{self.spec.name} with these settings cannot keep what it has learned when arms "
-                "come or go: CostSCB, CostSCBIX and AdaINF can"
+                "come or go: CostSCB, CostSCBIX, SCBIX, AdaINF and TsallisINF can"
             )
         with self._lock:
             buffer, records = self._snapshot()

@@ -8,16 +8,19 @@ paper (JMLR 22(28)); for its bound see docs/theory/errata.md, O3.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
+from unbounded.core.simplex import tsallis_arms
 from unbounded.core.simplex.ftrl import Anchor, check_start, tsallis_cold, tsallis_mixed
 from unbounded.core.simplex.sampling import Law, new_law
+from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count, checked_range
 
 
@@ -48,6 +51,19 @@ def init(params: Params) -> State:
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    return learned(params, state, arm, p_k, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those are charged what was paid, as in
+    docs/theory/sleeping.md (no regret bound is known)."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(params: Params, state: State, arm: int, p_k: float, note: Any, loss: float) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     loss_01, clipped = to_unit(loss, params.low, params.high)
     t, x, L_hat, p = state.t, state.x, state.L_hat, state.law.q
     if params.n > 1:
@@ -55,13 +71,28 @@ def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> S
         smallest = math.inf
         for i in range(params.n):
             B = 0.5 if p[i] >= likely else 0.0
-            L_hat[i] += (loss_01 - B) / p_k + B if i == arm else B  # B is added on every arm
+            if note is not None and note[i] != 0.0:
+                L_hat[i] += loss_01
+            else:
+                L_hat[i] += (loss_01 - B) / p_k + B if i == arm else B  # B is added on every arm
             smallest = min(smallest, L_hat[i])
         eta = 4.0 / math.sqrt(t + 1.0)
         # From x of round t, but below min L: no p_i exceeds 1, so x <= min L - 2 / eta.
         start = Anchor(min(x, smallest - 2.0 / eta), 0.0, 0.0, 0.0)
         x = tsallis_mixed(L_hat, eta, start, 0.0, state.law).x
     return State(t + 1, state.clipped + clipped, x, L_hat, state.law)
+
+
+def with_arms(old_params: Params, state: State, params: Params, keep: Vector) -> State:
+    """Keep the estimates when arms come or go."""
+    eta, law = 4.0 / math.sqrt(state.t), new_law(params.n)
+    L_hat = np.zeros(params.n)
+    x = tsallis_cold(L_hat, eta).x
+    if params.n > 1 and old_params.n > 1:
+        L_hat = tsallis_arms.losses_with(state.L_hat, keep, eta)
+        anchor = interpreted(tsallis_cold)(L_hat, eta)
+        x = interpreted(tsallis_mixed)(L_hat, eta, anchor, 0.0, law).x
+    return state._replace(x=x, L_hat=L_hat, law=law)
 
 
 def bound(n: int, T: int) -> float:

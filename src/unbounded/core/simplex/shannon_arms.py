@@ -134,13 +134,15 @@ def _solve(L: Vector, law: Law, picture: Any, table: Any, eta: float, beta: floa
         lazy_anchor(picture, table, eta, beta, L, law.q, law.room)
 
 
-def with_arms(arms: Arms, keep: Vector, eta: float) -> Arms:
+def with_arms(
+    arms: Arms, keep: Vector, eta: float, beta: float = 0.0, *, growing: bool = True
+) -> Arms:
     """Return the arms after some came or went, as in `tsallis_arms`.
 
     The probabilities of those that are kept keep their ratios; a new one has their mean.
     """
     old = keep >= 0
-    fresh = new_arms(keep.size)
+    fresh = new_arms(keep.size, growing=growing)
     if eta == 0.0 or keep.size == 1:
         return fresh
     L = arms.L if arms.table is None else arms.table[LOSS::RECORD]
@@ -154,7 +156,7 @@ def with_arms(arms: Arms, keep: Vector, eta: float) -> Arms:
         fresh.L[:] = losses
     else:
         fresh.table[LOSS::RECORD] = losses
-    quietly(solve)(fresh, eta, 0.0)
+    quietly(solve)(fresh, eta, beta)
     return fresh
 
 

@@ -148,11 +148,21 @@ def with_arms(arms: Arms, keep: Vector, eta: float, *, growing: bool = True) -> 
     1 / (m + 1), 1 / (m + 2), ..., m the number of arms that are kept (docs/theory/sleeping.md). An
     ``eta`` of 0 means that nothing was learned yet.
     """
-    old = keep >= 0
     fresh = new_arms(keep.size, growing=growing)
     if eta == 0.0 or keep.size == 1:
         return fresh
-    L = arms.L if arms.table is None else arms.table[LOSS::RECORD]
+    losses = losses_with(arms.L if arms.table is None else arms.table[LOSS::RECORD], keep, eta)
+    if fresh.table is None:
+        fresh.L[:] = losses
+    else:
+        fresh.table[LOSS::RECORD] = losses
+    solved: Arms = quietly(solve)(fresh, eta, 0.0)
+    return solved
+
+
+def losses_with(L: Vector, keep: Vector, eta: float) -> Vector:
+    """Return the estimates of the arms after some came or went."""
+    old = keep >= 0
     kept = L[keep[old].astype(np.int64)]
     kept = kept - kept.min()
     m = kept.size
@@ -164,12 +174,7 @@ def with_arms(arms: Arms, keep: Vector, eta: float, *, growing: bool = True) -> 
     losses = np.empty(keep.size)
     losses[old] = kept
     losses[~old] = x + (2.0 / eta) * np.sqrt(np.arange(m + 1.0, keep.size + 1.0))
-    if fresh.table is None:
-        fresh.L[:] = losses
-    else:
-        fresh.table[LOSS::RECORD] = losses
-    solved: Arms = quietly(solve)(fresh, eta, 0.0)
-    return solved
+    return losses
 
 
 REACH = 0.2  # the series then leaves out 5e-16 of the sum
