@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from unbounded import SCB, CostSCB, Exp3
 from unbounded.bandits import algorithms
 from unbounded.bounds import Losses, bound_of, discounted_bound_of
 
@@ -174,6 +175,18 @@ def test_settings_that_are_the_default_change_nothing():
     assert replay.over_range(4, 100, UNIT) == bound_of("Exp3P", {"rounds": 100}).over_range(
         4, 100, UNIT
     )
+
+
+def test_of_a_learner_itself():
+    paper = SCB(4, profile="paper")
+    for learner in (SCB(4), paper, Exp3(4, rounds=5000), CostSCB(4, half_life=99)):
+        settings = {name: one for name, one in learner.settings.items() if name != "n_arms"}
+        name, settled = type(learner).__name__, bound_of(learner)
+        expected = bound_of(name, settings)
+        assert (settled and settled._replace(of=None)) == (expected and expected._replace(of=None))
+    assert bound_of(SCB(4)).text != bound_of(paper).text
+    with pytest.raises(TypeError, match="settings=3000"):
+        bound_of(SCB(4), 3000)
 
 
 def test_only_where_proved():

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 from unbounded.bandits import ada_inf, algorithms, cost_scb, cost_scb_ix, scb, scb_ix
 from unbounded.bandits.baselines import exp3_s, fixed_share, restarting_cost_scb
+from unbounded.learners.bandit import Learner
 
 __all__ = ["DELTA", "Bound", "Losses", "bound_of", "discounted_bound_of"]
 
@@ -110,8 +111,15 @@ _Make = Callable[[dict[str, Any]], Bound | None]  # from the settings that are n
 _FORGETTING = "docs/theory/forgetting.md"
 
 
-def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
+def bound_of(learner: Learner | str, settings: Mapping[str, Any] | None = None) -> Bound | None:
     """Return the bound of a learner with these settings, if one with constants is known.
+
+    Parameters
+    ----------
+    learner : Learner or str
+        A learner, or the name of one with its ``settings``.
+    settings : mapping, optional
+        Those that differ from the defaults. A learner has its own.
 
     Examples
     --------
@@ -123,7 +131,19 @@ def bound_of(learner: str, settings: Mapping[str, Any]) -> Bound | None:
     1417.0
     >>> bound_of("SCB", {"profile": "paper", "rate": 3.0}) is None  # for the paper's rate only
     True
+    >>> from unbounded import SCB
+    >>> bound_of(SCB(n_arms=4)).text == bound.text
+    True
     """
+    if not isinstance(learner, str):
+        if settings is not None:
+            raise TypeError(
+                f"settings={settings!r} are for the name of a learner: a learner has its own, and "
+                "arms and rounds are arguments of the bound's of(n, T, delta)"
+            )
+        settings = {name: one for name, one in learner.settings.items() if name != "n_arms"}
+        learner = type(learner).__name__
+    settings = {} if settings is None else settings
     make, given = _BOUNDS.get(learner), _given(learner, settings)
     if make is None:
         return None

@@ -47,6 +47,8 @@ def test_so_do_arguments():
         SCB(2, random_state=1)
     with pytest.raises(TypeError, match="takes n_arms=, not k="):
         SCB(k=3)
+    with pytest.raises(TypeError, match="not arms=, which takes their names too"):
+        SCB(arms=["a", "b"])
     with pytest.raises(TypeError, match="unexpected keyword argument 'bananas'"):
         SCB(2, bananas=1)
 

@@ -72,8 +72,8 @@ class Estimate:
     >>> seen = Estimate(loss=2.0, low=1.5, high=2.5, effective=800.0, rounds=1000, missing=3)
     >>> seen.high < 3.0  # the policy costs less than 3 per round
     True
-    >>> seen.reward
-    -2.0
+    >>> seen.reward, seen.reward_interval
+    (-2.0, (-2.5, -1.5))
     """
 
     loss: float
@@ -85,8 +85,13 @@ class Estimate:
 
     @property
     def reward(self) -> float:
-        """The mean reward, which is between ``-high`` and ``-low``."""
+        """The mean reward."""
         return -self.loss
+
+    @property
+    def reward_interval(self) -> tuple[float, float]:
+        """The interval of the mean reward: ``(-high, -low)``."""
+        return -self.high, -self.low
 
 
 def estimate(

@@ -134,7 +134,9 @@ def noting(init: Any) -> Any:
         if own is not None and own.__init__ is __init__:
             for name in kwargs.keys() - takes.parameters.keys():
                 if (here := _ARGUMENTS.get(name)) in takes.parameters:
-                    raise TypeError(f"{type(self).__name__}() takes {here}=, not {name}=")
+                    also = ", which takes their names too" if name == "arms" else ""
+                    said = f"{type(self).__name__}() takes {here}=, not {name}={also}"
+                    raise TypeError(said)
             args, kwargs = with_number(self, takes, args, kwargs)
             with suppress(TypeError):  # which Python says better
                 note_arguments(self, takes, args, kwargs)

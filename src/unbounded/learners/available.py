@@ -26,7 +26,9 @@ def distinct(names: Sequence[Any]) -> tuple[str, ...]:
     seen: dict[str, None] = {}
     for name in names:
         if not isinstance(name, str) or not name or UNFIT.search(name):
-            raise ValueError(f"the name of an arm must be a text, got {shown(name)}")
+            raise ValueError(
+                f"the name of an arm must be a text, got {shown(name)}: give str() of it"
+            )
         if name in seen:
             raise ValueError(f"there are two arms {name!r}: give each a name of its own")
         seen[str(name)] = None
