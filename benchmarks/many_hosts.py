@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import socket
 import sys
 import tempfile
+import time
 from collections import deque
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "durable"))
 
+os.environ.setdefault("UNBOUNDED_JIT", "always")  # or it would compile meanwhile
 ROUND_TRIP = 0.005
+CLIENTS = 1, 4, 16, 64
+HALVES = 2
 STALENESS = [0, 1, 4, 16, 64, 256, 1024]
 
 
@@ -73,10 +78,59 @@ def optuna_stored(path: Path, url: str) -> Any:
     return durable.optuna_step(optuna.storages.RDBStorage(schema))
 
 
+def tasks(path: Path, url: str) -> Any:
+    """All clients are tasks of one event loop, and share a connection."""
+    from unbounded import SCB
+    from unbounded.durable import Durable
+
+    arms = Durable(url, SCB(n_arms=8), name=path.name, staleness=16, timeout=60.0)
+
+    async def step() -> None:
+        choice = await arms.aask()
+        await arms.atell(choice.id, loss=1.0 + choice.arm)
+
+    return step
+
+
+def measured_tasks(
+    path: Path, clients: int, seconds: float, make: Any
+) -> tuple[float, list[float]]:
+    """`durable.measured` for tasks, in a process of their own."""
+
+    async def client(step: Any, until: float) -> list[float]:
+        times = []
+        while (now := time.perf_counter()) < until:
+            await step()
+            times.append(time.perf_counter() - now)
+        return times
+
+    async def main() -> tuple[float, list[float]]:
+        step = make(path)
+        await asyncio.gather(*(step() for _ in range(clients)))
+        cpu, until = time.process_time(), time.perf_counter() + seconds
+        found = await asyncio.gather(*(client(step, until) for _ in range(clients)))
+        return (time.process_time() - cpu) / seconds, [one for times in found for one in times]
+
+    context = multiprocessing.get_context("fork")
+    results: Any = context.Queue()
+    worker = context.Process(target=lambda: results.put(asyncio.run(main())))
+    worker.start()
+    found: tuple[float, list[float]] = results.get()
+    worker.join()
+    return found
+
+
+def spent(process: int) -> float:
+    """CPU seconds of a process and of its children that have ended."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def rates(seconds: float) -> None:
     from postgres_server import server
 
     import durable
+    from unbounded.durable import postgres as _  # before the processes are forked
 
     with server() as found, tempfile.TemporaryDirectory() as root:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -88,27 +142,51 @@ def rates(seconds: float) -> None:
         near, far = found.url(), f"postgresql://postgres@127.0.0.1:{port}/postgres"
         ways: dict[str, Any] = {
             "SQLite, a file": partial(durable.durable, synchronous="normal"),
-            "PostgreSQL, turns": partial(stored, url=near, staleness=0),
-            "PostgreSQL, staleness 16": partial(stored, url=near, staleness=16),
-            "Optuna, PostgreSQL": partial(optuna_stored, url=near),
+            "Optuna": partial(optuna_stored, url=near),
+            "turns": partial(stored, url=near, staleness=0),
+            "staleness 16": partial(stored, url=near, staleness=16),
+            "staleness 16, tasks": partial(tasks, url=near),
+            "5 ms away: Optuna": partial(optuna_stored, url=far),
             "5 ms away: turns": partial(stored, url=far, staleness=0),
             "5 ms away: staleness 16": partial(stored, url=far, staleness=16),
             "5 ms away: staleness 64": partial(stored, url=far, staleness=64),
+            "5 ms away: staleness 16, tasks": partial(tasks, url=far),
         }
         durable.WAYS |= ways
-        print("| ask + tell | clients | per second | p50 | p99 |\n|---|---|---|---|---|")
-        for clients in (1, 4, 16, 64):
+        print(f"{os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}")
+        print("| clients | ask + tell | per second | beside Optuna | p50 | p99 | CPU (+ server) |")
+        print("|---|---|---|---|---|---|---|")
+        rate: dict[tuple[int, str], float] = {}
+        for clients in CLIENTS:
             times: dict[str, list[float]] = {way: [] for way in ways}
-            for _ in range(2):
-                for way in ways:
-                    times[way] += durable.measured(way, clients, seconds / 2, Path(root))[1]
+            used: dict[str, list[float]] = {way: [0.0, 0.0] for way in ways}
+            for _ in range(HALVES):
+                for way, make in ways.items():
+                    before = spent(found.process)
+                    if way.endswith("tasks"):
+                        path = Path(tempfile.mkdtemp(dir=root))
+                        cpu, each = measured_tasks(path, clients, seconds / HALVES, make)
+                    else:
+                        cpu, each = durable.measured(way, clients, seconds / HALVES, Path(root))
+                    times[way] += each
+                    used[way][0] += cpu / HALVES
+                    used[way][1] += (spent(found.process) - before) / seconds
             for way, each in times.items():
                 middle, late = 1e3 * np.quantile(each, [0.5, 0.99])
-                rate = len(each) / seconds
-                print(
-                    f"| {way} | {clients} | {rate:.0f} | {middle:.3g} ms | {late:.3g} ms |",
-                    flush=True,
+                rate[clients, way] = len(each) / seconds
+                place = way.rpartition(": ")[0]
+                factor = rate[clients, way] / rate.get(
+                    (clients, f"{place}: Optuna" if place else "Optuna"), np.nan
                 )
+                shown = [
+                    clients, way, f"{rate[clients, way]:.0f}", f"{factor:.1f}x", f"{middle:.3g} ms",
+                    f"{late:.3g} ms", "{:.2f} + {:.2f}".format(*used[way]),
+                ]  # fmt: skip
+                print("|", " | ".join(map(str, shown)), "|", flush=True)
+        for way in ("staleness 16", "staleness 64", "staleness 16, tasks"):
+            factor = rate[16, f"5 ms away: {way}"] / rate[16, "5 ms away: turns"]
+            print(f"5 ms away, 16 clients: {way} makes {factor:.1f} times the calls of turns")
+        print(f"load {os.getloadavg()[0]:.1f}")
         between.terminate()
 
 

@@ -123,12 +123,13 @@ def compare(
     return version, fast
 
 
-def environment_of(version: str, directory: Path) -> str:
+def environment_of(version: str, directory: Path, extras: str = "") -> str:
     """Make an environment with this version of Numba and the package."""
     subprocess.run([sys.executable, "-m", "venv", directory], check=True)
     python = str(directory / "bin" / "python")
     numba = f"numba=={version}" if version else "numba"
-    command = [python, "-m", "pip", "install", "--quiet", "--upgrade", numba, "-e", str(ROOT)]
+    package = f"{ROOT}[{extras}]" if extras else str(ROOT)
+    command = [python, "-m", "pip", "install", "--quiet", "--upgrade", numba, "-e", package]
     subprocess.run(command, check=True)
     return python
 

@@ -80,6 +80,11 @@ class Server:
     def data(self) -> Path:
         return self.directory / "data"
 
+    @property
+    def process(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         return f"postgresql://{user}@/{database}?host={self.directory}"
 

@@ -292,3 +292,33 @@ def test_a_disk_that_is_full(tmp_path):
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
         disk.rmdir()
+
+
+def test_the_backup_of_the_page_is_one(monkeypatch):
+    page = Path(__file__).parents[2].joinpath("docs/guide/many-hosts.md").read_text()
+    recipes = [part.partition("```")[0] for part in page.split("```sh\n")[1:]]
+    assert len(recipes) == 2
+    with server() as one:
+        monkeypatch.setenv("PATH", f"{one.programs}:{os.environ['PATH']}")
+        monkeypatch.setenv("DATABASE", one.url())
+        monkeypatch.setenv("OTHER_DATABASE", one.url("other"))
+        monkeypatch.chdir(one.directory)
+        with psycopg.connect(one.url(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE other")
+        arms = Durable(one.url(), CostSCB(2, seed=0), name="x")
+        relaxed = Durable(one.url(), CostSCB(2, seed=0), name="y", staleness=4)
+        for client in (arms, relaxed):
+            told(client, 10)
+        before = arms.status(), relaxed.status()
+        for recipe in recipes:
+            late = arms.ask()  # not in the backup that was made before, if it is that of the page
+            subprocess.run(["sh", "-ec", recipe], check=True, capture_output=True)
+        restored = [Durable(one.url("other"), name=name) for name in "xy"]
+        assert [client.verify() for client in restored] == [21, 20]
+        assert restored[1].status() == before[1]
+        assert restored[0].status().rounds == before[0].rounds
+        with pytest.raises(ValueError, match="was asked after the backup is lost"):
+            restored[0].tell(late.id, 1.0)
+        (first,) = restored[0].outstanding()
+        assert restored[0].tell(first, 1.0)
+        assert arms.tell(first, 1.0)

@@ -105,6 +105,7 @@ class Replica:
         self.counters = Counters()
         self.steps = 0  # that the learner took here
         self.versions = ""  # of the library and all, where it was kept
+        self.admitted = False  # whether it has taken asks that were drawn elsewhere
 
     # ------------------------------------------------------------------ keeping
 
@@ -228,6 +229,7 @@ class Replica:
         What the row says is what happened, whatever this learner would have drawn.
         """
         assert row.epoch is not None
+        self.admitted = True
         number = -1
         if row.epoch == self.epoch:  # else nothing will be learned from it
             if [row.arm, row.probability] != kept[:2]:
