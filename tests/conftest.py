@@ -18,12 +18,14 @@ os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is n
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
+import evolution_stub
 import litellm_stub
 from bandit_examples import EXAMPLES, Example
 from tiers import tiered
 from unbounded import settings
 
 sys.dont_write_bytecode = False  # workers of pytest inherit it: each would compile all tests again
+evolution_stub.install()
 litellm_stub.install()
 
 

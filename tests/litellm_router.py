@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,8 @@ from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from environments import run_in
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = "1.106.2"
@@ -29,16 +30,8 @@ MESSAGES = [{"role": "user", "content": "Hello"}]
 
 def in_its_environment() -> int:
     """Make the environment, and run this program there."""
-    folder = ROOT / ".venv" / "litellm"
-    mine = folder / "bin" / "python"
-    if not (folder / VERSION).exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        packages = [f"litellm=={VERSION}", "--editable", str(ROOT)]
-        subprocess.run([mine, "-m", "pip", "install", "--quiet", *packages], check=True)
-        (folder / VERSION).touch()
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it is fetched
-    return subprocess.run([mine, __file__, "--here"], env=environment, check=False).returncode
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it is fetched
+    return run_in("litellm", [f"litellm=={VERSION}"], [__file__, "--here"])
 
 
 def deployment(name: str, answer: str = "Hi", group: str = "chat", **params: Any) -> dict[str, Any]:
