@@ -45,7 +45,7 @@ autosummary_context = {  # for _templates/autosummary: a page for each class
     ],
 }  # fmt: skip
 autodoc_typehints = "none"  # the docstrings give types with shapes
-autodoc_mock_imports = ["litellm"]  # its pins exclude those of other packages
+autodoc_mock_imports = ["golem", "litellm", "shinka"]  # their pins exclude those of others
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 default_role = "py:obj"
