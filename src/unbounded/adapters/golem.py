@@ -36,11 +36,6 @@ class ScaleFreeAgent(OperatorAgent):
     enable_logging : bool
         Whether GOLEM's log has what is learned.
 
-    Attributes
-    ----------
-    learner : Learner
-        The learner itself.
-
     Notes
     -----
     GOLEM reports by the name of the mutation, after a generation, and only of individuals that were

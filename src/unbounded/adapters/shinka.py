@@ -39,11 +39,6 @@ class ScaleFreeModels(BanditBase):
     seed : int, optional
         For the choices.
 
-    Attributes
-    ----------
-    learner : Learner
-        The learner itself.
-
     Notes
     -----
     ShinkaEvolve reports late and by model, and nothing of proposals that failed: a report is for
