@@ -7,9 +7,11 @@ import pytest
 
 from bandit_examples import EXAMPLES
 from slow import twin_of
-from unbounded import SCB, AdaINF, CostSCB, CostSCBIX, Uniform
+from unbounded import SCB, AdaFTRL, AdaINF, CostSCB, CostSCBIX
 
-SLEEPING = ["AdaINF", "CostSCB", "CostSCBIX", "SCBIX", "TsallisINF", "TsallisINFRV"]
+SLEEPING = [
+    "AdaINF", "CostSCB", "CostSCBIX", "Exp3", "Exp3IX", "SCBIX", "TsallisINF", "TsallisINFRV",
+]  # fmt: skip
 ALL = [one for one in EXAMPLES if one.values[0].spec.name in SLEEPING]
 
 
@@ -176,7 +178,7 @@ def test_one_arm_alone_is_certain():
 WITHOUT = {"tune": "scale", "implicit": 0.0, "rate": 1.0, "delayed": "adaptive"}
 
 
-@pytest.mark.parametrize("learner", [SCB(3), Uniform(3), CostSCB(3, **WITHOUT)])
+@pytest.mark.parametrize("learner", [SCB(3), AdaFTRL(3), CostSCB(3, **WITHOUT)])
 def test_learners_without_a_rule_say_so(learner):
     with pytest.raises(TypeError, match="available"):
         learner.ask(available=[0, 1])

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, softmax, unit
+from slow.formulas import Player, restricted, softmax, unit
 
 
 def play(n: int, rounds: int | None = None) -> Player:
@@ -16,6 +16,8 @@ def play(n: int, rounds: int | None = None) -> Player:
             math.sqrt(2 * math.log(n) / (n * rounds)) if rounds else math.sqrt(math.log(n) / n / t)
         )
         p = softmax(-eta * L)
-        arm, losses = yield p
-        L[arm] += unit(losses[arm]) / p[arm]
+        arm, losses, *masks = yield p
+        asleep, q = restricted(p, masks)
+        x = unit(losses[arm])
+        L += np.where(asleep, x, np.eye(n)[arm] * x / q[arm])
         t += 1

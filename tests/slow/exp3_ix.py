@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slow.formulas import Player, softmax, unit
+from slow.formulas import Player, restricted, softmax, unit
 
 
 def play(n: int, rounds: int | None = None, delta: float | None = None) -> Player:
@@ -19,6 +19,8 @@ def play(n: int, rounds: int | None = None, delta: float | None = None) -> Playe
         else:
             eta = math.sqrt((math.log(n) + math.log((n + 1) / delta)) / (n * rounds))
         p = softmax(-eta * L)
-        arm, losses = yield p
-        L[arm] += unit(losses[arm]) / (p[arm] + eta / 2.0)
+        arm, losses, *masks = yield p
+        asleep, q = restricted(p, masks)
+        x = unit(losses[arm])
+        L += np.where(asleep, x, np.eye(n)[arm] * x / (q[arm] + eta / 2.0))
         t += 1

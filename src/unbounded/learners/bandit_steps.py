@@ -21,7 +21,7 @@ import numpy as np
 from unbounded.core.arrays import NotKept, Values, Vector
 from unbounded.core.scaled import LARGEST
 from unbounded.core.simplex.sampling import Law, draw, fill, new_law
-from unbounded.core.simplex.sleeping import draw_noted, restrict
+from unbounded.core.simplex.sleeping import draw_noted, note_best, restrict
 from unbounded.jit.kernel import borrowed, kernel, words
 from unbounded.learners.spec import (
     ASKED,
@@ -189,6 +189,8 @@ def default_steps(module: str, Params: Any, State: Any) -> dict[str, Callable[..
         steps |= {"distribution_with": _arms_distribution_with, "act_with": _arms_act_with}
     elif "best" in held:
         steps |= {"distribution": _best_distribution, "act": _best_act}
+        if "best_of" in vars(sys.modules[module]):
+            steps |= {"distribution_with": _best_distribution_with, "act_with": _best_act_with}
     found = {name: _own(step, name, module) for name, step in steps.items()}
     init = None if "init" in vars(sys.modules[module]) else _usual_init(module, State)
     return found if init is None else found | {"init": init}
@@ -230,6 +232,8 @@ def _own(step: Any, name: str, module: str) -> Callable[..., Any]:
     if "arms" in step.__name__:  # `fill` and `draw` are those of the arms that the file imports
         arms = vars(sys.modules[vars(sys.modules[module])["Arms"].__module__])
         found = found | {name: arms[name] for name in ("fill", "draw")}
+    if step in (_best_distribution_with, _best_act_with):
+        found = found | {"best_of": vars(sys.modules[module])["best_of"]}
     copy = FunctionType(step.__code__, found, name)
     copy.__module__, copy.__doc__ = module, step.__doc__
     return kernel(copy)
@@ -296,6 +300,21 @@ def _best_distribution(params: Any, state: Any, q: Vector) -> None:
 def _best_act(params: Any, state: Any, word: int) -> tuple[int, float, float]:
     """Play the best arm."""
     return state.best, 1.0, 1.0
+
+
+def _best_distribution_with(params: Any, state: Any, side: Vector, q: Vector) -> None:
+    """Put all probability on the best one of the available arms."""
+    q[:] = 0.0
+    q[best_of(params, state, side)] = 1.0  # type: ignore[name-defined] # noqa: F821 - the module's
+
+
+def _best_act_with(
+    params: Any, state: Any, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Play the best one of the available arms."""
+    arm = best_of(params, state, side)  # type: ignore[name-defined] # noqa: F821 - the module's
+    arm, q_k = note_best(side, note, arm)
+    return arm, q_k, q_k
 
 
 def _given_range(params: Any, state: Any) -> float:

@@ -16,7 +16,7 @@ Draws, and losses of at most 0, are treated as in `log_thompson`.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple, SupportsIndex
+from typing import Annotated, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from unbounded.core.discounting import checked_half_life
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count
 
 
@@ -79,10 +80,28 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     change = y - means[arm]
     means[arm] += change / weights[arm]
     squares[arm] = max(0.0, squares[arm] + change * (y - means[arm]))
+    best = drawn(params, t, plays, weights, means, squares, None)
+    clipped = state.clipped + (loss <= 0.0)
+    return State(t, clipped, best, first, e, least, plays, weights, means, squares)
+
+
+@kernel
+def drawn(
+    params: Params,
+    t: int,
+    plays: Vector,
+    weights: Vector,
+    means: Vector,
+    squares: Vector,
+    side: Any,
+) -> int:
+    """Return the arm whose mean is drawn as the least, as in `log_thompson`."""
     best = 0
     lowest = math.inf
     stream = stream_of(float(params.stream), t)
     for i in range(params.n):
+        if side is not None and side[i] == 0.0:
+            continue
         s = weights[i]
         if plays[i] < FIRST_PLAYS or s < 1.0:
             best = i
@@ -93,8 +112,19 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
         )
         if mu < lowest:
             best, lowest = i, mu
-    clipped = state.clipped + (loss <= 0.0)
-    return State(t, clipped, best, first, e, least, plays, weights, means, squares)
+    return best
+
+
+@kernel
+def best_of(params: Params, state: State, side: Vector) -> int:
+    """Return the available arm of the least draw."""
+    return drawn(params, state.t, state.plays, state.weights, state.means, state.squares, side)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
 
 
 class DiscountedThompson(Learner):

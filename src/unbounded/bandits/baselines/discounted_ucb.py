@@ -15,11 +15,12 @@ from typing import NamedTuple, SupportsIndex
 import numpy as np
 
 from unbounded.bandits.baselines.ucb1 import highest
-from unbounded.core.arrays import Arm, Count, Round, Sizes, require
+from unbounded.core.arrays import Arm, Count, Round, Sizes, Vector, require
 from unbounded.core.clipping import to_unit
 from unbounded.core.discounting import checked_half_life
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_constant, checked_count, checked_range
 
 
@@ -56,8 +57,24 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
             gains[i] += 1.0 - x
         total += weights[i]
     # (2 B)^2 xi ln n_t; n_t >= 1, the weight of this play. New are arms forgotten to the last bit.
-    best = highest(weights, gains, 1.0, params.width, 2.0 * math.log(total))
+    best = highest(weights, gains, 1.0, params.width, 2.0 * math.log(total), None)
     return State(state.t + 1, state.clipped + clipped, best, weights, gains)
+
+
+@kernel
+def best_of(params: Params, state: State, side: Vector) -> int:
+    """Return the available arm of the largest index."""
+    total = 0.0
+    for i in range(params.n):
+        total += state.weights[i]
+    numerator = 2.0 * math.log(max(1.0, total))
+    return highest(state.weights, state.gains, 1.0, params.width, numerator, side)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
 
 
 class DiscountedUCB(Learner):

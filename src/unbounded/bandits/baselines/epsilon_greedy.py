@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from unbounded.core.arrays import Count, CountsBelowT, Round, Vector
 from unbounded.core.simplex.sampling import Law, blend
+from unbounded.core.simplex.sleeping import draw_noted
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count, checked_part
 
 
@@ -55,6 +57,43 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
         q[best] = 1.0
         blend(state.law, 1.0 - epsilon, epsilon / n)
     return State(t, 0, pulls, means, state.law)
+
+
+@kernel
+def distribution_with(params: Params, state: State, side: Vector, q: Vector) -> None:
+    """Fill ``q``: the least mean of the available arms, and exploration of these."""
+    n, pulls, means = params.n, state.pulls, state.means
+    best, some, unpulled = -1, 0, 0
+    for k in range(n):
+        if side[k] != 0.0:
+            some += 1
+            if pulls[k] == 0.0:
+                unpulled += 1
+            elif best < 0 or means[k] < means[best]:
+                best = k
+    epsilon = params.epsilon if params.epsilon > 0.0 else min(1.0, (n / state.t) ** (1.0 / 3.0))
+    for k in range(n):
+        q[k] = 0.0
+        if side[k] != 0.0 and unpulled > 0:  # every arm once
+            q[k] = 1.0 / unpulled if pulls[k] == 0.0 else 0.0
+        elif side[k] != 0.0:
+            q[k] = epsilon / some + (1.0 - epsilon if k == best else 0.0)
+
+
+@kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw an available arm; the ask_info is its probability."""
+    distribution_with(params, state, side, note[: params.n])
+    arm, q_k = draw_noted(side, note, word)
+    return arm, q_k, q_k
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
 
 
 class EpsilonGreedy(Learner):

@@ -10,7 +10,7 @@ re-derived, and not checked against the survey's text.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
 from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
@@ -18,6 +18,7 @@ from unbounded.core.simplex.ftrl import shannon_mixed
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count, checked_range
 
 
@@ -38,9 +39,25 @@ class State(NamedTuple):
 @kernel
 def update(params: Params, state: State, arm: int, p_k: float, loss: float) -> State:
     """Learn from the loss of ``arm``, which was drawn with probability ``p_k``."""
+    return learned(params, state, arm, p_k, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those are charged what was paid, as in
+    docs/theory/sleeping.md."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(params: Params, state: State, arm: int, p_k: float, note: Any, loss: float) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     n, t, L_hat = params.n, state.t + 1, state.L_hat
     x, clipped = to_unit(loss, params.low, params.high)
     L_hat[arm] += x / p_k
+    if note is not None:
+        for i in range(n):
+            L_hat[i] += x * note[i]
     eta = params.eta if params.eta > 0.0 else math.sqrt(math.log(n) / (n * t))
     shannon_mixed(L_hat, eta, 0.0, state.law)
     return State(t, state.clipped + clipped, L_hat, state.law)

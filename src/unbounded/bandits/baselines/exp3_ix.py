@@ -16,14 +16,15 @@ leading terms, and half of those in ln(2 / delta).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, SupportsIndex
 
-from unbounded.core.arrays import Count, Round
+from unbounded.core.arrays import Count, Round, Vector
 from unbounded.core.clipping import to_unit
-from unbounded.core.simplex import shannon_arms
+from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import ArgumentTypeError, checked_constant, checked_count, checked_range
 
 
@@ -55,11 +56,38 @@ def act(params: Params, state: State, word: int) -> tuple[int, float, float]:
 @kernel
 def update(params: Params, state: State, arm: int, p_k_gamma: float, loss: float) -> State:
     """Learn from the loss of ``arm``; ``p_k_gamma`` is p_{t,k} + gamma_t of its ask."""
+    return learned(params, state, arm, p_k_gamma, None, loss)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those are charged what was paid, as in
+    docs/theory/sleeping.md."""
+    return learned(params, state, arm, ask.info, ask.note, loss)
+
+
+@kernel
+def learned(
+    params: Params, state: State, arm: int, p_k_gamma: float, note: Any, loss: float
+) -> State:
+    """Return the state after a loss; without sleepers ``note`` is None."""
     t, arms = state.t + 1, state.arms
     x, clipped = to_unit(loss, params.low, params.high)
     shannon_arms.add(arms, arm, x / p_k_gamma)
+    if note is not None:
+        shannon_arms.charge(arms, note, x)
     shannon_arms.solve(arms, _eta(params, t), 0.0)
     return State(t, state.clipped + clipped, arms)
+
+
+@kernel
+def act_with(
+    params: Params, state: State, word: int, side: Vector, note: Vector
+) -> tuple[int, float, float]:
+    """Draw from p_t on the available arms; the ask_info is its probability + gamma_t."""
+    shannon_arms.fill(state.arms, note[: params.n])
+    arm, q_k = sleeping.draw_noted(side, note, word)
+    return arm, q_k, q_k + 0.5 * _eta(params, state.t)
 
 
 class Exp3IX(Learner):

@@ -17,7 +17,7 @@ far; before there is one, as equal to the first positive loss to come.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple, SupportsIndex
+from typing import Annotated, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vecto
 from unbounded.core.random import stream_of, uniform_at
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count
 
 MOST_BITS = 2200.0  # between the logarithms of two losses
@@ -69,10 +70,22 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     change = y - means[arm]
     means[arm] += change / plays[arm]
     squares[arm] += change * (y - means[arm])
+    best = drawn(params, t, plays, means, squares, None)
+    return State(t, state.clipped + (loss <= 0.0), best, first, e, least, plays, means, squares)
+
+
+@kernel
+def drawn(params: Params, t: int, plays: Vector, means: Vector, squares: Vector, side: Any) -> int:
+    """Return the arm whose mean is drawn as the least in round t, or one to be played first.
+
+    Where ``side`` is no None, of the arms for which it is 1.
+    """
     best = 0
     lowest = math.inf
     stream = stream_of(float(params.stream), t)
     for i in range(params.n):
+        if side is not None and side[i] == 0.0:
+            continue
         if plays[i] < FIRST_PLAYS:
             best = i
             break
@@ -83,7 +96,19 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
         )
         if mu < lowest:
             best, lowest = i, mu
-    return State(t, state.clipped + (loss <= 0.0), best, first, e, least, plays, means, squares)
+    return best
+
+
+@kernel
+def best_of(params: Params, state: State, side: Vector) -> int:
+    """Return the available arm of the least draw."""
+    return drawn(params, state.t, state.plays, state.means, state.squares, side)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
 
 
 @kernel

@@ -21,6 +21,7 @@ from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Values, Vecto
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import (
     ArgumentValueError,
     checked_constant,
@@ -82,8 +83,21 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     plays[arm] += 1.0
     gains[arm] += rewards[at]
     numerator = 0.5 * math.log(min(state.t, params.window))  # state.t plays, this one included
-    best = highest(plays, gains, UNIT, params.width, numerator)
+    best = highest(plays, gains, UNIT, params.width, numerator, None)
     return State(state.t + 1, state.clipped + clipped, best, plays, gains, recent, rewards)
+
+
+@kernel
+def best_of(params: Params, state: State, side: Vector) -> int:
+    """Return the available arm of the largest index."""
+    numerator = 0.5 * math.log(min(max(1, state.t - 1), params.window))
+    return highest(state.plays, state.gains, UNIT, params.width, numerator, side)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
 
 
 class SlidingWindowUCB(Learner):

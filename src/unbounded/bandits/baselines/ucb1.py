@@ -8,7 +8,7 @@ adversary its regret can be linear, and it is here to show that.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from unbounded.core.arrays import Arm, Count, CountsBelowT, Round, Sizes, Vector
 from unbounded.core.clipping import to_unit
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count, checked_range
 
 
@@ -44,16 +45,36 @@ def update(params: Params, state: State, arm: int, ask_info: float, loss: float)
     plays[arm] += 1.0
     gains[arm] += 1.0 - x
     # state.t plays so far, this one included
-    best = highest(plays, gains, 1.0, 1.0, 2.0 * math.log(state.t))
+    best = highest(plays, gains, 1.0, 1.0, 2.0 * math.log(state.t), None)
     return State(state.t + 1, state.clipped + clipped, best, plays, gains)
 
 
 @kernel
-def highest(plays: Vector, gains: Vector, unit: float, width: float, numerator: float) -> int:
-    """Return the arm of largest mean gain plus ``width sqrt(numerator / plays)``, or a new one."""
+def best_of(params: Params, state: State, side: Vector) -> int:
+    """Return the available arm of the largest index (Kleinberg, Niculescu-Mizil & Sharma 2010)."""
+    numerator = 2.0 * math.log(max(1, state.t - 1))
+    return highest(state.plays, state.gains, 1.0, 1.0, numerator, side)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
+
+
+@kernel
+def highest(
+    plays: Vector, gains: Vector, unit: float, width: float, numerator: float, side: Any
+) -> int:
+    """Return the arm of largest mean gain plus ``width sqrt(numerator / plays)``, or a new one.
+
+    Where ``side`` is no None, of the arms for which it is 1.
+    """
     best = 0
     largest = -math.inf
     for i in range(plays.size):
+        if side is not None and side[i] == 0.0:
+            continue
         if plays[i] == 0.0:
             return i
         index = gains[i] / unit / plays[i] + width * math.sqrt(numerator / plays[i])

@@ -8,6 +8,7 @@ from unbounded.core.arrays import Count, Round
 from unbounded.core.simplex.sampling import Law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_count
 
 
@@ -25,6 +26,12 @@ class State(NamedTuple):
 def update(params: Params, state: State, arm: int, ask_info: float, loss: float) -> State:
     """Count the round."""
     return State(state.t + 1, 0, state.law)
+
+
+@kernel
+def update_with(params: Params, state: State, arm: int, ask: SideAsk, loss: float) -> State:
+    """Learn from the loss of ``arm`` while others slept: those stay as they are."""
+    return update(params, state, arm, ask.info, loss)
 
 
 class Uniform(Learner):

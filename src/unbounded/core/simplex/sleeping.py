@@ -58,6 +58,16 @@ def draw_noted(side: Vector, note: Vector, word: int) -> tuple[int, float]:
 
 
 @kernel
+def note_best(side: Vector, note: Vector, arm: int) -> tuple[int, float]:
+    """Take the note of an ask that plays ``arm``, and return that and its probability, 1."""
+    n = note.size - 2
+    for k in range(n):
+        note[k] = 1.0 - side[k]
+    note[n], note[n + 1] = 1.0, 0.0
+    return arm, 1.0
+
+
+@kernel
 def square(l: float, n: int, p_k_gamma: float, note: Any) -> float:
     """Return Z_t of tuning B, at least sum_i p_i^(3/2) x_i^2 / sqrt(n) for the estimates x.
 
