@@ -26,7 +26,7 @@ STRICT = [
 ]  # fmt: skip
 CONTROL = "control.py"  # both must find its error
 WRONG = "import unbounded\n\nunbounded.recommend().learner(n_arms=2).ask().act(0, 0)\n"
-ABSENT = ("golem", "litellm", "shinka")  # in environments of their own: anything may be imported from them
+ABSENT = ("golem", "litellm", "shinka")  # in environments of their own: anything goes
 ANYTHING = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
 UNTYPED = ("alns", "joblib", "pandas", "sklearn")  # packages without types
 
