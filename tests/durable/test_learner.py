@@ -231,7 +231,7 @@ def test_settings_and_names_must_agree(path):
     ]:
         with pytest.raises(ValueError, match=match):
             Durable(path, learner, arms=arms)
-    with pytest.raises(DurableError, match=r"does not have a AdaHedge|it holds a SCB"):
+    with pytest.raises(DurableError, match=r"cannot be opened with AdaHedge: .*it holds a SCB"):
         Durable(path, AdaHedge(n_arms=3))
     assert Durable(path, SCB(n_arms=3, profile="paper", seed=5)).status().arms == ("a", "b", "c")
 
@@ -539,3 +539,22 @@ def test_a_backup_has_its_name_when_it_is_complete(path, tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.glob("backup.db*")] == ["backup.db"]
     with Durable(backup) as copy:
         assert copy.verify() == 2
+
+
+@pytest.mark.parametrize("name", ["probabilities", "rounds", "predict", "update"])
+def test_what_a_learner_has_or_other_libraries_say_is_told(tmp_path, name):
+    with Durable(tmp_path / "arms.db", SCB(2, seed=0)) as arms:
+        with pytest.raises(AttributeError, match=rf"'{name}': .*(status|ask)\(\)"):
+            getattr(arms, name)
+        with pytest.raises(AttributeError, match=r"no attribute 'xyz'$"):  # the control
+            arms.xyz  # noqa: B018
+        assert arms.outstanding() == []
+
+
+def test_more_arms_than_the_file_has_are_added(tmp_path):
+    path = tmp_path / "arms.db"
+    Durable(path, SCB(2, seed=0)).close()
+    with pytest.raises(ValueError, match=r"n_arms=2, and not 3: .*add_arm"):
+        Durable(path, SCB(3, seed=0))
+    with pytest.raises(ValueError, match=r"mixing=.*: say what it has"):  # the control
+        Durable(path, SCB(2, seed=0, mixing=0.25))

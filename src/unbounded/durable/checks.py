@@ -103,9 +103,11 @@ def check_agrees(
     for name, value in replica.learner.settings.items():
         given = json.loads(json.dumps(learner.settings[name]))
         if given != value:
+            remedy = "say what it has, open it without a learner, or give another file"
+            if name == "n_arms":
+                remedy = "open it with Durable(path), and change its arms with add_arm, retire_arm"
             raise ValueError(
-                f"{store.place} has a learner with {name}={value!r}, and not {given!r}: say what "
-                "it has, open it without a learner, or give another file"
+                f"{store.place} has a learner with {name}={value!r}, and not {given!r}: {remedy}"
             )
     if names is not None and names != replica.names:
         raise ValueError(

@@ -415,7 +415,7 @@ def restored(store: Storage, name: str, kind: type[AskTell[Any]]) -> Replica:
         return Replica.of(snapshot, kind)
     except (ValueError, LookupError, TypeError) as error:
         raise DurableError(
-            f"{store.place} does not have a {kind.__name__} that can be used here: {error}"
+            f"{store.place} cannot be opened with {kind.__name__}: {error}"
         ) from error
 
 

@@ -43,11 +43,11 @@ _ARGUMENTS = {
 class Elsewhere:
     """The name of a method of other libraries, which is not there and says what to call instead."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
 
     def __get__(self, instance: object, owner: type) -> Any:
-        said = f"{owner.__name__!r} object has no attribute {self._name!r}: {METHODS[self._name]}"
+        said = f"{owner.__name__!r} object has no attribute {self._name!r}: {self._instead}"
         raise AttributeError(said, name=self._name, obj=instance)
 
 

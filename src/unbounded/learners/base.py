@@ -489,8 +489,8 @@ class AskTell(Repeatable, Generic[T]):
         self._forked = True
 
 
-for _name in METHODS:  # a `__getattr__` would make every access to an attribute slower
-    setattr(AskTell, _name, Elsewhere(_name))
+for _name, _instead in METHODS.items():  # `__getattr__` would make every access slower
+    setattr(AskTell, _name, Elsewhere(_name, _instead))
 
 
 # Without callbacks: an interrupt that comes while Python code runs for an object that dies is lost.
