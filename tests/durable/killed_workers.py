@@ -3,7 +3,8 @@
     python tests/durable/killed_workers.py FILE KILLS SEED [STALENESS RESTARTS]
 
 With the two last, the learner is in a PostgreSQL server of the program's own, which is restarted
-now and then.
+now and then, cuts connections in the middle of transactions, and raises errors of its own
+(`TRIGGER`). The clocks of the workers' hosts are then years apart.
 Each worker asks with keys and tells, and writes what was acknowledged into a file of its own: a
 write that has returned survives `kill -9`. Whoever takes the place of a dead worker does first what
 that one had begun. Half of the workers open the file themselves, half inherit it by the fork.
@@ -17,8 +18,10 @@ import random
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,6 +36,25 @@ ARMS = ["a", "b", "c", "d"]
 
 SERVER: Server | None = None
 STALENESS = 0
+ERRORS = {
+    "53100": "disk is full",
+    "40001": "in use by others",  # serialization failure
+    "40P01": "in use by others",  # deadlock
+    "57P01": "cannot be reached",  # the server is shut down
+    "sleep": "in use by others",  # until the statement's time is over
+}
+"""What the server raises by `TRIGGER`, and what is then said."""
+TRIGGER = """
+CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE codes text[] := '{{{codes}}}'; code text := codes[1 + floor(random() * {of})::int];
+BEGIN
+    IF code = 'sleep' THEN PERFORM pg_sleep(60); END IF;
+    IF code IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = code; END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER fail BEFORE INSERT ON {schema}.journal
+FOR EACH ROW EXECUTE FUNCTION {schema}.fail();
+"""
 
 
 def opened(path: Path) -> Durable:
@@ -41,19 +63,21 @@ def opened(path: Path) -> Durable:
         return Durable(path, learner, arms=ARMS, timeout=60.0)
     while True:
         try:
-            url = SERVER.url()
+            url = SERVER.url() + "&options=-c%20statement_timeout%3D500"
             return Durable(
                 url, learner, arms=ARMS, timeout=60.0, name="killed", staleness=STALENESS
             )
         except DurableError as error:
-            after_restart(error)
+            wait_after(error)
 
 
-def after_restart(error: DurableError) -> None:
-    """Wait, if the server was restarted just now."""
-    if "cannot be reached" not in str(error):
+def wait_after(error: DurableError) -> str:
+    """Wait, if it is an error that passes; what it said."""
+    found = next((said for said in ERRORS.values() if said in str(error)), None)
+    if SERVER is None or found is None:
         raise error
     time.sleep(0.05)
+    return found
 
 
 def notes(path: Path, worker: int) -> Path:
@@ -67,6 +91,9 @@ def noted(path: Path, worker: int) -> list[list[Any]]:
 
 
 def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
+    if SERVER is not None:
+        real, wrong = time.time_ns, (worker - 4) * 3 * 365 * 86400 * 10**9
+        time.time_ns = lambda: real() + wrong
     arms = inherited or opened(path)
     lines = noted(path, worker)
     done = {key for kind, key, *_ in lines if kind == "told"}
@@ -91,7 +118,7 @@ def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
             note("asked", key, choice.id, choice.arm, choice.probability)
             arms.tell(choice.id, loss=loss_of(key), repeated=repeated)
         except DurableError as error:
-            after_restart(error)
+            note("failed", key, wait_after(error))
             continue
         note("told", key)
         again = None
@@ -111,6 +138,8 @@ def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
     rng = random.Random(seed)
     arms = opened(path)
     arms.status()  # so that there is something to inherit
+    if SERVER is not None:
+        query(TRIGGER.format(schema="unbounded", codes=",".join(ERRORS), of=300))
 
     def start(worker: int) -> int:
         own = rng.random() < 0.5
@@ -135,6 +164,8 @@ def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
         while written(path) < enough and time.monotonic() < give_up:
             time.sleep(0.002)
         time.sleep(rng.expovariate(1.0 / 0.01))
+        if SERVER is not None:
+            query(CUT)
         worker = rng.randrange(WORKERS)
         os.kill(running[worker], signal.SIGKILL)
         os.waitpid(running[worker], 0)
@@ -142,6 +173,20 @@ def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
     for child in running.values():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+CUT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'unbounded' AND backend_xid IS NOT NULL LIMIT 1
+"""
+
+
+def query(text: str) -> None:
+    import psycopg
+
+    assert SERVER is not None
+    with psycopg.connect(SERVER.url(), autocommit=True) as connection:
+        connection.execute(text)
 
 
 def written(path: Path) -> int:
@@ -154,7 +199,7 @@ def acknowledged(path: Path) -> Iterator[list[Any]]:
         yield from noted(path, worker)
 
 
-def check(path: Path) -> dict[str, int]:
+def check(path: Path) -> Counter[str]:
     """Whether everything that was acknowledged is in the file, once."""
     failed = [failure.read_text() for failure in path.parent.glob("failed-*.txt")]
     assert failed == []
@@ -165,13 +210,16 @@ def check(path: Path) -> dict[str, int]:
         assert len(rows) == log.height  # no key twice
         told = log["told_as"].drop_nulls()
         assert told.n_unique() == len(told)
-        counts = {"replayed": replayed, "asked": 0, "told": 0}
+        if SERVER is not None:  # its clock, and not those of the hosts
+            now = datetime.now(UTC)
+            assert now - timedelta(hours=1) < log["time"].min() <= log["time"].max() < now
+        counts = Counter({"replayed": replayed})
         for kind, key, *rest in acknowledged(path):
             if kind == "asked":
                 assert [rows[key]["id"], rows[key]["arm"], rows[key]["probability"]] == rest
             elif kind == "told":
                 assert rows[key]["status"] == "told"
-            counts[kind] = counts.get(kind, 0) + 1
+            counts[rest[0] if kind == "failed" else kind] += 1
         for key, row in rows.items():
             assert row["loss"] in (None, loss_of(key))
             some = available_at(key) or ARMS

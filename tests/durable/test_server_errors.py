@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from killed_workers import ERRORS, TRIGGER
 from postgres_server import missing, server
 
 from unbounded import SCB, CostSCB
@@ -17,24 +18,6 @@ from unbounded.durable import BusyError, Durable, DurableError
 from unbounded.durable.session import Session
 
 pytestmark = pytest.mark.skipif(missing(), reason="there is no PostgreSQL")
-CODES = {
-    "53100": "disk is full",
-    "40001": "in use by others",  # serialization failure
-    "40P01": "in use by others",  # deadlock
-    "57P01": "cannot be reached",  # the server is shut down
-    "sleep": "in use by others",  # until the statement's time is over
-}
-TRIGGER = """
-CREATE FUNCTION {schema}.fail() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE codes text[] := '{{{codes}}}'; code text := codes[1 + floor(random() * 15)::int];
-BEGIN
-    IF code = 'sleep' THEN PERFORM pg_sleep(60); END IF;
-    IF code IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = code; END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER fail BEFORE INSERT ON {schema}.journal
-FOR EACH ROW EXECUTE FUNCTION {schema}.fail();
-"""
 
 
 def told(arms, rounds=40):
@@ -66,11 +49,11 @@ def test_whatever_the_server_raises(database, tmp_path, staleness, monkeypatch):
     url = database.url() + "&options=-c%20statement_timeout%3D100"
     arms = Durable(url, CostSCB(3, seed=0), name="x", schema=schema, staleness=staleness)
     with psycopg.connect(database.url()) as connection:
-        connection.execute(TRIGGER.format(schema=schema, codes=",".join(CODES)))
+        connection.execute(TRIGGER.format(schema=schema, codes=",".join(ERRORS), of=15))
         connection.execute("SELECT setseed(0.5)")
     acknowledged, said = told(arms)
     assert len(acknowledged) == 40  # in the end, each
-    for reason in CODES.values():
+    for reason in ERRORS.values():
         assert any(reason in one for one in said), reason
     assert lost(arms, acknowledged) == []
     if staleness == 0:  # and it was played as if nothing had been

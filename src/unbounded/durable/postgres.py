@@ -186,6 +186,8 @@ class PostgresStore:
             raise ValueError("the address must be postgresql://user@host:port/database")
         self._options = given.get("options") or ""
         host, database = given.get("host") or "localhost", given.get("dbname") or ""
+        if "@" in f"{host}{database}":  # a part of a password, which must not be shown
+            raise ValueError("in the address, write %40 for an @, %2F for a / of the password")
         self.place = f"learner {name!r} in postgresql://{host}/{database}"
         self._connection: psycopg.Connection[Any] | None = None
         self._id: int | None = None
@@ -196,7 +198,7 @@ class PostgresStore:
         self._attached: list[Context] = []
         self._known: dict[str, int | None] = {}  # numbers by keys, in this transaction
         self._next = 0  # where the next call of `rows` will probably begin
-        self._skew = 0  # of the server's clock against our monotonic one, in microseconds
+        self._skew: int | None = None  # of the server's clock against our monotonic one, in us
 
     # ------------------------------------------------------------------ transactions
 
@@ -310,6 +312,7 @@ class PostgresStore:
             "synchronous_commit": level,
             "client_encoding": "utf8",
             "default_transaction_isolation": r"read\ committed",
+            "unbounded.client": "yes",
         }
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         connection = psycopg.connect(
@@ -320,10 +323,22 @@ class PostgresStore:
             application_name="unbounded",
         )
         before = time.monotonic_ns() // 1000
-        clock = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        clock = (
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
+            "current_setting('unbounded.client', true)"
+        )
         server = connection.execute(clock).fetchone()
         assert server is not None
         self._skew = int(server[0]) - (before + time.monotonic_ns() // 1000) // 2
+        encoding = connection.info.parameter_status("server_encoding")
+        wrong = ""
+        if server[1] != "yes":
+            wrong = "is behind a pooler that drops settings: give the address of the server itself"
+        elif encoding != "UTF8":
+            wrong = f"has the encoding {encoding}: make a database with ENCODING 'UTF8'"
+        if wrong:
+            connection.close()
+            raise DurableError(f"{self.place} {wrong}")
         self._connection = connection
         return connection
 
@@ -364,8 +379,9 @@ class PostgresStore:
 
     def now(self) -> int:
         """Return microseconds since 1970, by the server's clock as of when it was connected."""
-        self._opened()
-        return time.monotonic_ns() // 1000 + self._skew
+        if self._skew is None:  # never in a transaction, which another connection would not have
+            self._opened()
+        return time.monotonic_ns() // 1000 + (self._skew or 0)
 
     # ------------------------------------------------------------------ making
 
@@ -651,8 +667,10 @@ def _described(error: psycopg.Error) -> tuple[type[DurableError], str]:
     said = error.diag.message_primary
     if said is None and isinstance(error, psycopg.OperationalError):
         text = str(error)
-        rejected = "password authentication" in text or "no password supplied" in text
-        return DurableError, _PASSWORD if rejected else _UNREACHABLE
+        if "password authentication" in text or "no password supplied" in text:
+            return DurableError, _PASSWORD
+        reason = next(iter(text.partition("FATAL:")[2].strip().splitlines()), "")
+        return DurableError, _UNREACHABLE.replace(":", f" ({reason}):" if reason else ":", 1)
     if isinstance(error, _BROKEN):
         return DurableError, f"has tables that are damaged: restore them from a backup ({said})"
     return DurableError, f"cannot be used: {said or type(error).__name__}"
