@@ -23,9 +23,9 @@ Examples
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -641,6 +641,24 @@ class _Storage:
         storage.append(row)
         return row
 
+    def beginning(self) -> None:
+        """Check that nothing is there at first, also after a creation that has failed."""
+
+        def fail(target: Storage) -> None:
+            self._append(target)
+            raise ZeroDivisionError
+
+        for create in (False, True):
+            with suppress(ZeroDivisionError):
+                if create:
+                    self._opened().create(_SNAPSHOT, fail)
+            found = True
+            try:
+                self._opened().prepare(None)
+            except Exception:
+                found = False
+            _require(not found, "a learner that nobody made", "Create all of it, or nothing")
+
     def values(self) -> None:
         """Check that rows read as they were written."""
         storage, other = self._begun(), self._begun()
@@ -661,6 +679,15 @@ class _Storage:
         _require(keys == right, f"rows {keys} for {right}", "Find rows by their keys")
         since = other.read(lambda: other.first_since(written[1].at))
         _require(since == written[1].n, f"row {since} is the first since", "Find rows by time")
+        some = other.read(lambda: other.rows(written[1].n, 2))
+        _require(some == written[1:3], f"{some}", "Return so many rows, in their order")
+
+    def clock(self) -> None:
+        """Check that all connections have one clock, of microseconds since 1970."""
+        times = [storage.now() for storage in (self._begun(), self._begun()) for _ in range(2)]
+        late = max(times) - min(times)
+        _require(times[0] > 10**15, f"{times[0]} microseconds since 1970", "Count microseconds")
+        _require(late < 10**8, f"clocks {late} us apart", "Give all processes one clock")
 
     def atomicity(self) -> None:
         """Check that a write which fails leaves nothing."""
@@ -677,6 +704,36 @@ class _Storage:
         _require(after == (before, None), f"{after} after {before}", "Undo a write that fails")
         storage.write(lambda: self._append(storage))
 
+    def durability(self) -> None:
+        """Check that what was written survives the end of the process."""
+        if not hasattr(os, "fork"):
+            return
+
+        def write() -> Storage:
+            storage = self._begun()
+            storage.write(lambda: self._append(storage, key="survives"))
+            return storage
+
+        _in_child(write)
+        storage = self._begun()
+        found = storage.read(lambda: storage.number_of("survives"))
+        _require(found is not None, "a row is lost", "Store it before `write` returns")
+
+    def ownership(self) -> None:
+        """Check that a child of a fork leaves the connection to the parent."""
+        if not hasattr(os, "fork"):
+            return
+        storage, other = self._begun(), self._begun()
+
+        def write() -> Row:
+            row = self._append(storage)
+            _in_child(storage.inherit)
+            return row
+
+        row = storage.write(write)
+        found = other.read(lambda: other.rows(row.n, 1))
+        _require(found == [row], f"{found}", "Let `inherit` send nothing and close nothing")
+
     def keys(self) -> None:
         """Check that no key is given twice."""
         storage = self._begun()
@@ -690,7 +747,15 @@ class _Storage:
     def isolation(self) -> None:
         """Check that writes take turns, and that a read sees one state."""
         storages = [self._begun() for _ in range(4)]
-        reader = storages[0]
+        reader, writer = storages[:2]
+
+        def look() -> tuple[int, int]:
+            before = reader.last
+            writer.write(lambda: self._append(writer))
+            return before, reader.last
+
+        before, after = reader.read(look)
+        _require(before == after, f"rows {before}, then {after}", "Let a read see one state")
         first = reader.read(lambda: reader.last)
         failed: list[BaseException] = []
 
@@ -703,18 +768,11 @@ class _Storage:
 
         threads = [threading.Thread(target=work, args=(storage,)) for storage in storages[1:]]
 
-        def look() -> tuple[int, int]:
-            before = reader.last
-            for thread in threads:
-                thread.start()
-            time.sleep(0.02)
-            return before, reader.last
-
-        before, after = reader.read(look)
+        for thread in threads:
+            thread.start()
         for thread in threads:
             thread.join()
         _require(not failed, f"{failed}", "Let a write wait for the others")
-        _require(before == after, f"rows {before}, then {after}", "Let a read see one state")
         rows = reader.read(lambda: reader.rows(first + 1))
         numbers = [row.n for row in rows]
         right = list(range(first + 1, first + 76))
@@ -777,6 +835,17 @@ class _Storage:
         _require(before == after, f"{after} rows for {before}", "Open it again when it is used")
         storage.close()
         storage.close()
+
+
+def _in_child(work: Callable[[], object]) -> None:
+    """Let a child do this, and wait until it has ended without any cleaning up."""
+    child, kept = os.fork(), []
+    if child == 0:
+        try:
+            kept.append(work())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
 
 
 def _require_distributions(
