@@ -57,13 +57,16 @@ FOR EACH ROW EXECUTE FUNCTION {schema}.fail();
 """
 
 
-def opened(path: Path) -> Durable:
+HURRY = "&options=-c%20statement_timeout%3D500"
+
+
+def opened(path: Path, options: str = "") -> Durable:
     learner = CostSCB(n_arms=4, seed=0)
     if SERVER is None:
         return Durable(path, learner, arms=ARMS, timeout=60.0)
     while True:
         try:
-            url = SERVER.url() + "&options=-c%20statement_timeout%3D500"
+            url = SERVER.url() + options
             return Durable(
                 url, learner, arms=ARMS, timeout=60.0, name="killed", staleness=STALENESS
             )
@@ -94,7 +97,7 @@ def work(path: Path, worker: int, inherited: Durable | None) -> NoReturn:
     if SERVER is not None:
         real, wrong = time.time_ns, (worker - 4) * 3 * 365 * 86400 * 10**9
         time.time_ns = lambda: real() + wrong
-    arms = inherited or opened(path)
+    arms = inherited or opened(path, HURRY)
     lines = noted(path, worker)
     done = {key for kind, key, *_ in lines if kind == "told"}
     begun = [key for kind, key, *_ in lines if kind == "asks"]
@@ -136,7 +139,7 @@ def available_at(key: str) -> list[str] | None:
 
 def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
     rng = random.Random(seed)
-    arms = opened(path)
+    arms = opened(path, HURRY)
     arms.status()  # so that there is something to inherit
     if SERVER is not None:
         query(TRIGGER.format(schema="unbounded", codes=",".join(ERRORS), of=300))
@@ -173,6 +176,8 @@ def kill(path: Path, kills: int, seed: int, restarts: int = 0) -> None:
     for child in running.values():
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+    if SERVER is not None:
+        query("DROP TRIGGER fail ON unbounded.journal")
 
 
 CUT = """

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -15,6 +17,9 @@ from postgres_server import missing, server
 
 from unbounded import SCB, CostSCB
 from unbounded.durable import BusyError, Durable, DurableError
+from unbounded.durable.postgres import PostgresStore
+from unbounded.durable.replica import Replica, id_of
+from unbounded.durable.rows import ASK, TELL, Row, Snapshot
 from unbounded.durable.session import Session
 
 pytestmark = pytest.mark.skipif(missing(), reason="there is no PostgreSQL")
@@ -305,3 +310,133 @@ def test_the_backup_of_the_page_is_one(monkeypatch):
         (first,) = restored[0].outstanding()
         assert restored[0].tell(first, 1.0)
         assert arms.tell(first, 1.0)
+
+
+def test_an_encoding_that_lacks_letters_is_rejected_at_once(database):
+    for encoding in ("LATIN1", "SQL_ASCII"):
+        with psycopg.connect(database.url(), autocommit=True) as connection:
+            made = f"ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'"
+            connection.execute(f"CREATE DATABASE {encoding.lower()} {made}")
+        with pytest.raises(DurableError, match=f"has the encoding {encoding}"):
+            Durable(database.url(encoding.lower()), SCB(2, seed=0), name="x")
+    arms = Durable(database.url(), SCB(2, seed=0), name="☃", arms=["é", "☃"], staleness=4)
+    choice = arms.ask(key="☃ é", context={"☃": "é"})  # the control
+    assert arms.tell(choice, 1.0)
+    assert arms.ask(key="☃ é") == choice
+    assert arms.verify() == 2
+
+
+def test_an_address_that_shows_a_part_of_its_password_is_not_shown():
+    for address in ("me:hun@ter2@host/db", "me:hun/ter2@host/db", "me:hun%zzter2@host/db"):
+        with pytest.raises(ValueError, match="address") as caught:
+            Durable(f"postgresql://{address}", SCB(2, seed=0), name="x")
+        assert "ter2" not in repr([caught.value, caught.value.__context__])
+
+
+def test_why_a_connection_is_rejected_is_said(database):
+    for url, reason in (
+        (database.url("nowhere"), 'database "nowhere" does not exist'),
+        (database.url(user="nobody here"), 'role "nobody here" does not exist'),
+    ):
+        with pytest.raises(DurableError, match=f"cannot be reached .{reason}"):
+            Durable(url.replace(" ", "%20"), SCB(2, seed=0), name="x")
+
+
+LOSSES_OF_RIGHTS = {
+    "REVOKE INSERT ON rights.journal FROM losing": "grants",
+    "REVOKE USAGE ON SCHEMA rights FROM losing": "grants",
+    "REVOKE UPDATE ON rights.learners FROM losing": "grants",
+    "ALTER ROLE losing NOLOGIN": "not permitted to log in",
+}
+
+
+@pytest.mark.parametrize("staleness", [0, 8])
+def test_a_role_that_loses_its_rights(database, staleness):
+    owner = Durable(database.url(), SCB(2, seed=0), name=f"x{staleness}", schema="rights")
+    with psycopg.connect(database.url(), autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS losing")
+        connection.execute("CREATE ROLE losing LOGIN")
+        give = "GRANT {} ON ALL {} IN SCHEMA rights TO losing"
+        for lose, reason in LOSSES_OF_RIGHTS.items():
+            connection.execute("ALTER ROLE losing LOGIN")
+            connection.execute("GRANT USAGE ON SCHEMA rights TO losing")
+            connection.execute(give.format("ALL", "TABLES"))
+            connection.execute(give.format("EXECUTE", "FUNCTIONS"))
+            options = {"name": f"x{staleness}", "schema": "rights", "staleness": staleness}
+            arms = Durable(database.url(user="losing"), **options)
+            choice = arms.ask()
+            connection.execute(lose)
+            if reason != "grants":  # who is connected goes on
+                assert arms.tell(choice, 1.0)
+                arms._session.store.close()
+            else:
+                rows = owner.status().rows
+                with pytest.raises(DurableError, match=reason):
+                    arms.tell(choice, 1.0)
+                assert owner.status().rows == rows
+                assert owner.tell(choice.id, 1.0)
+            with pytest.raises(DurableError, match=reason):
+                arms.ask()
+        connection.execute("DROP OWNED BY losing")
+    assert owner.status().rounds == len(LOSSES_OF_RIGHTS)
+    assert owner.verify() == 2 * len(LOSSES_OF_RIGHTS)
+
+
+@pytest.mark.parametrize("staleness", [0, 8])
+def test_numbers_beyond_32_bits(database, tmp_path, staleness):
+    """A learner that has had three billion rows, all of which but a few were removed."""
+    name, last = f"long {staleness}", 3 * 10**9
+    first = Snapshot(last - 2, b"0123456789abcdef", "")
+    asked = Row(last - 1, ASK, None, 0, "old", 0, 0, "0", 0.5)
+    asked = asked._replace(digest=asked.digest_after(first.chain))
+    told = Row(last, TELL, id_of(asked), 0, loss=1.0)
+    told = told._replace(digest=told.digest_after(asked.digest))
+    before = Replica(CostSCB(2, seed=0), ["0", "1"], last, told.digest).snapshot("")
+
+    def fill(store):
+        store.append(asked)
+        store.append(told)
+        store.keep("base", before)
+        store.keep("latest", before)
+
+    options = {"synchronous": "normal", "timeout": 20.0, "read_only": False}
+    PostgresStore(database.url(), name, **options).create(first, fill)
+    arms = Durable(database.url(), name=name, staleness=staleness)
+    choices = arms.ask(["a", "b", "c"], n=3)
+    assert choices[0].id >> 20 == last + 1
+    assert arms.tell_many(choices, [1.0, 2.0, 3.0]) == [True] * 3
+    assert arms.ask(key="b") == choices[1]
+    assert arms.verify() == 6
+    assert arms.log()["asked_as"].to_list() == [last - 1, last + 1, last + 2, last + 3]
+    assert arms.copy_to(tmp_path / "x.db") == 8
+    assert Durable(tmp_path / "x.db").status() == arms.status()
+
+
+@pytest.mark.skipif(shutil.which("pgbouncer") is None, reason="there is no PgBouncer")
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_pooler_that_would_lose_the_settings_is_rejected(database, drops):
+    """Without time-outs a client that stops would stop all; "full" would not be full."""
+    directory = Path(tempfile.mkdtemp(prefix="bounce", dir="/tmp"))
+    directory.chmod(0o777)
+    ignored = "ignore_startup_parameters = options" if drops else ""
+    (directory / "ini").write_text(
+        f"[databases]\n* = host={database.directory} user=postgres\n[pgbouncer]\n"
+        f"listen_addr =\nlisten_port = 6543\nunix_socket_dir = {directory}\nauth_type = any\n"
+        f"pool_mode = transaction\n{ignored}\n"
+    )
+    command = ["pgbouncer", str(directory / "ini")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, **database.user) as pooler:
+        try:
+            until = time.monotonic() + 30.0
+            while not (directory / ".s.PGSQL.6543").exists():
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            url = f"postgresql://postgres@/postgres?host={directory}&port=6543"
+            with pytest.raises(DurableError, match="pooler" if drops else "startup parameter"):
+                Durable(url, SCB(2, seed=0), name="pooled")
+            if drops:  # the control: it passes calls on
+                with psycopg.connect(url) as connection:
+                    assert connection.execute("SHOW lock_timeout").fetchone() == ("0",)
+        finally:
+            pooler.terminate()
+    shutil.rmtree(directory)
