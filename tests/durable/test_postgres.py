@@ -279,7 +279,7 @@ def test_what_was_acknowledged_survives(tmp_path, kills, restarts, staleness):
     assert done.returncode == 0, done.stderr
     counts = json.loads(done.stdout)
     assert counts["told"] > kills
-    assert all(counts[said] > 0 for said in set(ERRORS.values())) or kills < 100
+    assert kills < 100 or set(ERRORS.values()) <= set(counts)
 
 
 def test_learners_move_between_files_and_databases(database, tmp_path, name):
