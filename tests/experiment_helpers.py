@@ -100,7 +100,7 @@ ENVIRONMENT = os.environ | {
 """For processes that import the package under test from another directory."""
 
 
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 300.0) -> Any:
     """Wait for something to become true, and fail if it does not."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

@@ -17,6 +17,7 @@ import numpy as np
 
 from unbounded.learners.available import distinct
 from unbounded.learners.tickets import Issuer
+from unbounded.validation import ArgumentTypeError, shown
 
 if TYPE_CHECKING:
     from unbounded.core.occupancy.mdp import LayeredMDP
@@ -83,6 +84,9 @@ def with_number(learner: Any, takes: Signature, args: Any, kwargs: Any) -> tuple
         given = given.tolist()
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         return args, kwargs
+    if given and not any(isinstance(name, str) for name in given):
+        said = f"must be a number of arms, or names of arms (text), not {shown(given)}"
+        raise ArgumentTypeError("n_arms", said)
     names = distinct(given)
     learner._identity = Issuer.of("", names)
     if args:
