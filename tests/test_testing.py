@@ -231,6 +231,17 @@ def test_a_planted_bug_of_an_mdp_learner_is_found(cls, name):
         check_mdp_learner(cls)
 
 
+class Bounded(Overflows):
+    largest_loss = 1e100
+
+
+def test_an_overflow_names_its_losses_and_the_remedy():
+    with pytest.raises(AssertionError, match=r"losses of 1\.\S*e\+308.* largest_loss = 1e100"):
+        check_learner(Overflows)
+    [check] = [one for one in learner_checks(Bounded) if one.name == "any_finite_loss"]
+    check()
+
+
 class Unwritten(Adversary):
     def fill(params, state, t, last_arm, q, out):
         out[: out.size // 2] = 1.0

@@ -64,7 +64,8 @@ _KERNELS = (
     "before you read it"
 )
 _OVERFLOW = (
-    "Divide before you multiply and subtract the largest exponent; or declare `largest_loss`"
+    "Divide before you multiply and subtract the largest exponent; or declare a largest_loss in "
+    "the class, as in largest_loss = 1e100"
 )
 _KEY = "Draw random numbers from the key only: `unbounded.extend.uniform_at`"
 _FILL = "`fill` must write every entry of `out`"
@@ -306,7 +307,11 @@ class _Bandit(_Learner):
         learner = self._make(n=4)
         for size in (0.0, 5e-324, 1e-310, 1e-200, 1.0, 1e100, largest, 1.0, 0.0):
             for row in np.outer([1, 1, -1, -1], [1.0, 0.5, -1.0, 0.0]) * min(size, largest):
-                self._tell(learner, learner.ask(), row, 0)
+                try:
+                    self._tell(learner, learner.ask(), row, 0)
+                except (ValueError, ArithmeticError) as error:
+                    seen = f"told losses of {min(size, largest):g}, it raises: {error}"
+                    raise _FailedError(f"{seen}. {_OVERFLOW}") from error
                 seen = f"after losses of {size:g} it plays"
                 _require_distributions(self._tables(learner), seen, _OVERFLOW)
 
