@@ -187,7 +187,7 @@ def arguments_for(
             raise TypeError(
                 f"{cls.__name__} takes no {name}=, and cannot play where episodes end early or "
                 "where some actions are not allowed: choose one that takes allowed= and ends=, "
-                "as CostSCBRL does"
+                "as CostSCBRL does; a class of yours takes both and passes them on"
             )
     if episodes is not None and "episodes" in taken:
         given["episodes"] = episodes

@@ -10,7 +10,7 @@ import pytest
 
 import unbounded.settings
 from saved_helpers import fields_of
-from unbounded import PythonMDPLearner, UniformPolicy, simulate_mdp, worlds
+from unbounded import LayeredMDP, PythonMDPLearner, UniformPolicy, simulate_mdp, worlds
 from unbounded.adversaries.mdps import Punish, Stochastic
 from unbounded.core.occupancy.layout import Layers
 from unbounded.durable import Durable
@@ -243,3 +243,44 @@ def test_full_information(mdp):
     compiled = simulate_mdp(Hindsight(SHAPE, 2), mdp, Stochastic(), 200, 1, seed=1)
     control = simulate_mdp(Even(SHAPE, 2), mdp, Stochastic(), 200, 1, seed=1)
     assert compiled.pseudo_regret[0, -1] < control.pseudo_regret[0, -1]
+
+
+class Allowed(PythonMDPLearner):
+    """Plays all actions that are allowed alike, or with ``stray`` all."""
+
+    def __init__(self, layers, n_actions, *, stray=0.0, allowed=None, ends=False, seed=None):
+        super().__init__(layers, n_actions, allowed=allowed, ends=ends, seed=seed)
+        self.stray = stray
+        self.visited = []
+
+    def policy(self):
+        tables = [legal / legal.sum(axis=1, keepdims=True) for legal in self.layers.allowed]
+        return [(1 - self.stray) * table + self.stray / self.layers.n_actions for table in tables]
+
+    def update(self, states, actions, losses):
+        self.visited.append([states.tolist(), actions.tolist()])
+
+
+@pytest.fixture
+def narrow():
+    """Three steps; action 0 is not allowed in state 1, and action 1 may end the episode."""
+    P = [[[0.5, 0.5], [0.2, 0.3]], [[0.0, 1.0], [0.5, 0.0]]]
+    allowed, ends = [[True, True], [False, True]], [[0.0, 0.5], [0.0, 0.5]]
+    return LayeredMDP.from_arrays(P, [1.0, 0.0], horizon=3, allowed=allowed, ends=ends)
+
+
+def test_actions_that_are_not_allowed_and_early_ends(narrow) -> None:
+    result = simulate_mdp(Allowed.for_mdp(narrow), narrow, Stochastic(), 200, 2, seed=1)
+    even = simulate_mdp(UniformPolicy.for_mdp(narrow), narrow, Stochastic(), 200, 2, seed=1)
+    assert np.allclose(result.pseudo_regret, even.pseudo_regret)
+    learner = Allowed.for_mdp(narrow, seed=0)
+    plan = learner.ask()
+    assert plan.policy[1].tolist() == [[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]]
+    learner.tell(plan, [0], [plan.act(0, 0)], [1.0])  # it ended
+    assert len(learner.visited[0][0]) == 3
+    again = Allowed.load(learner.save())
+    assert (again.layers, again.visited) == (narrow.layers, learner.visited)
+    with pytest.raises(ValueError, match=r"policy\(\)\[0\] gives action 0 in state 1 .*allowed"):
+        Allowed.for_mdp(narrow, stray=0.1)
+    with pytest.raises(TypeError, match=r"Hindsight takes no allowed=.*of yours takes both"):
+        Hindsight.for_mdp(narrow)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, SupportsIndex
 
+import numpy as np
+import numpy.typing as npt
+
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import Markov
@@ -41,7 +44,10 @@ class PythonMDPLearner(InPython, MDPLearner):
 
     A class with settings of its own has a constructor ``__init__(self, layers, n_actions, *, ...,
     seed=None)`` that calls ``super().__init__(layers, n_actions, seed=seed)``. One that has a
-    setting ``episodes`` is told in experiments how many there will be.
+    setting ``episodes`` is told in experiments how many there will be. One that plays where some
+    actions are not allowed or episodes end early takes ``allowed=None`` and ``ends=False`` too, and
+    passes them on: ``self.layers.allowed`` has then a boolean table per layer, and `policy` must
+    give no other action a probability.
 
     Attributes
     ----------
@@ -91,13 +97,15 @@ class PythonMDPLearner(InPython, MDPLearner):
 
     @begins
     def __init__(
-        self, layers: Sequence[int], n_actions: SupportsIndex, *, seed: Seed = None
-    ) -> None:
-        shape = checked_layers(layers, n_actions)
+        self, layers: Sequence[int], n_actions: SupportsIndex, *,
+        allowed: Sequence[npt.ArrayLike] | None = None, ends: bool = False, seed: Seed = None,
+    ) -> None:  # fmt: skip
+        shape = checked_layers(layers, n_actions, allowed, ends)
+        passed = {"layers": list(layers), "n_actions": n_actions, "allowed": allowed, "ends": ends}
         self._make(
             lambda: self._begin(shape, Params(shape.n_actions), seed, self._given),
-            layers=list(layers), n_actions=n_actions,
-        )  # fmt: skip
+            **{name: value for name, value in passed.items() if name in self._given},
+        )
 
     @classmethod
     def _declared(cls) -> MDPSpec:
@@ -164,6 +172,14 @@ class PythonMDPLearner(InPython, MDPLearner):
             checked_table(f"{who}[{h}]", table, (n, A))
             for h, (n, table) in enumerate(zip(sizes, tables, strict=True))
         ]
+        allowed = self.layers.allowed if self.layers.forbidden else []
+        for h, (table, legal) in enumerate(zip(checked, allowed, strict=False)):
+            if (table[~legal] > 0.0).any():
+                s, a = np.argwhere((table > 0.0) & ~legal)[0]
+                raise ValueError(
+                    f"{who}[{h}] gives action {a} in state {s} the probability {table[s, a]:g}, "
+                    "and it is not allowed: self.layers.allowed says what is"
+                )
         buffer[self._pi_at] = self.layers.pack_pairs(checked, first=1.0)
 
     def _check_state(self) -> None:
