@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -15,6 +18,10 @@ import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is not seen by processes
+MEMORY = "/dev/shm"  # a file system in memory, where nobody waits for a disk to sync
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**32:
+    os.environ.setdefault("TMPDIR", MEMORY)
+    tempfile.tempdir = None  # looked up again
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
@@ -41,11 +48,15 @@ def every_example(request: pytest.FixtureRequest) -> Example:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Compile nothing while tests are collected, as every worker would."""
+    """Compile nothing while tests are collected, as every worker would; and little of what is made
+    then is garbage."""
     jit, settings.jit = settings.jit, "never"
+    gc.disable()
     try:
         return (yield)
     finally:
+        gc.enable()
+        gc.freeze()
         settings.jit = jit
 
 

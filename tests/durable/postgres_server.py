@@ -64,6 +64,7 @@ class Server:
         self.settings = {
             "listen_addresses": "", "unix_socket_directories": str(self.directory),
             "shared_buffers": "16MB", "max_connections": "200", "log_min_messages": "fatal",
+            "fsync": "off",  # the machine does not lose power
         } | settings  # fmt: skip
         if copy_of is None:
             options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync"]
