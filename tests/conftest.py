@@ -56,7 +56,6 @@ def pytest_collection() -> Iterator[None]:
         return (yield)
     finally:
         gc.enable()
-        gc.freeze()
         settings.jit = jit
 
 

@@ -144,6 +144,22 @@ def test_failures_are_recorded_and_never_results(
     assert plain(repaired.frame).equals(reference)
 
 
+def test_cells_are_run_although_their_learner_could_not_be_warmed_up(
+    reference: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def warm(cells: Any) -> None:
+        asked.append(cells)
+        raise MemoryError
+
+    monkeypatch.setattr(task, "warm", warm)
+    result = run_cells(PLAN, 12, engine="serial")
+    assert asked
+    assert result.failures == []
+    assert plain(result.frame).equals(reference)
+
+
 @pytest.mark.long
 def test_a_task_that_kills_its_worker_fails_alone(
     reference: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
