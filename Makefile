@@ -59,6 +59,10 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
+.venv/.ci: pyproject.toml | .venv/bin/python  ## what .ci/run needs, by one run of pip
+	$(BIN)/python -m pip install --quiet --editable '.[lint,test,docs]'
+	touch .venv/.lint .venv/.test .venv/.docs $@
+
 .venv/.%: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@

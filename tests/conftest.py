@@ -18,10 +18,6 @@ import pytest
 
 os.environ.setdefault("UNBOUNDED_JIT", "always")  # what is tested is the compiled code
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # else an edit within a second is not seen by processes
-MEMORY = "/dev/shm"  # a file system in memory, where nobody waits for a disk to sync
-if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**32:
-    os.environ.setdefault("TMPDIR", MEMORY)
-    tempfile.tempdir = None  # looked up again
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what is in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that are tested inherit it
 
@@ -44,6 +40,14 @@ def example(request: pytest.FixtureRequest) -> Example:
 @pytest.fixture(params=EXAMPLES)
 def every_example(request: pytest.FixtureRequest) -> Example:
     return request.param
+
+
+def pytest_configure() -> None:
+    """Temporary files are in memory where there is room: nobody waits for a disk to sync."""
+    memory = "/dev/shm"
+    if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**32:
+        os.environ.setdefault("TMPDIR", memory)
+        tempfile.tempdir = None  # looked up again
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,10 +84,11 @@ def learner_of(nodeid: str) -> str | None:
 SLOW = ("mdps", "experiments", "cli", "jit", "durable", "report", "learners", "adapters")
 
 
-def turn(nodeid: str) -> int:
-    """When a test is run by one of several workers: first what takes long."""
+def turn(nodeid: str) -> tuple[int, str]:
+    """When a test is run by one of several workers: first what takes long; the tests of a learner
+    after one another, so that mostly one worker loads its kernels."""
     package = nodeid.removeprefix("tests/").partition("/")[0]
-    return SLOW.index(package) if package in SLOW else len(SLOW)
+    return SLOW.index(package) if package in SLOW else len(SLOW), learner_of(nodeid) or ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -99,14 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)  # without xdist there is no such hook
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests of one learner on one worker, so that its kernels are compiled or loaded once; of
-    others, those of one file. What takes long is first, so that no worker waits for another."""
-    from xdist.scheduler import LoadScopeScheduling
+    """Each worker has half of the tests; whoever has done its own takes from the other."""
+    from xdist.scheduler import WorkStealingScheduling
 
-    class ByLearner(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return learner_of(nodeid) or nodeid.partition("::")[0]
-
-    config.option.loadscopereorder = False  # by the number of tests
-
-    return ByLearner(config, log)
+    return WorkStealingScheduling(config, log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -157,6 +158,7 @@ def play(losses: np.ndarray, seed: int = 0, **settings) -> Play:
     )
 
 
+@cache
 def plays() -> list[Play]:
     rng, found = np.random.default_rng(5), []
     for seed in range(12):
@@ -175,9 +177,6 @@ def plays() -> list[Play]:
     return found
 
 
-PLAYS = plays()
-
-
 def reach(play: Play) -> tuple[float, float]:
     """1 / eps_T and beta_T."""
     inverse = math.sqrt(play.n * play.T) / play.a + 2.0 * play.n
@@ -185,14 +184,14 @@ def reach(play: Play) -> tuple[float, float]:
 
 
 def test_step_b_regret_on_the_estimates_is_at_most_twice_the_gaps():
-    ratios = [play.along.max() / play.Delta for play in PLAYS]
+    ratios = [play.along.max() / play.Delta for play in plays()]
     assert max(ratios) <= 2.0 + 1e-6
     assert max(ratios) > 1.0  # the control: the gaps once are not enough
 
 
 def test_step_c_exploration_bounds_what_is_added():
     ratios = []
-    for play in PLAYS:
+    for play in plays():
         inverse, beta = reach(play)
         S = 0.5 * play.D * math.sqrt(inverse / (1.0 - beta))
         ratios.append(play.x_root.max() / S)
@@ -202,7 +201,7 @@ def test_step_c_exploration_bounds_what_is_added():
 
 def test_step_d_the_gaps_in_sum():
     control = 0
-    for play in PLAYS:
+    for play in plays():
         inverse, beta = reach(play)
         h, S = 4.0 * (math.sqrt(play.n) - 1.0), 0.5 * play.D * math.sqrt(inverse / (1.0 - beta))
         for kappa in (1.0, 2.0, 10.0):

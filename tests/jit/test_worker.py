@@ -257,15 +257,19 @@ def test_the_other_process_ends_with_its_parent(tmp_path, end):
         import os, signal, time
         from unbounded import Uniform
         from unbounded.jit import worker
+        reached = {str(tmp_path / "reached")!r}
         worker._PROGRAM = worker._PROGRAM.replace("main(", "import time; import threading\\n"
             "from unbounded.jit import worker\\n"
-            "worker.import_module = lambda _: time.sleep(60)\\nmain(", 1)
+            f"reached = {{reached!r}}\\n"
+            "worker.import_module = lambda _: open(reached, 'w').close() or time.sleep(60)\\n"
+            "main(", 1)
         learner = Uniform(3, seed=0)
         while not worker._children:
             learner.tell(learner.ask(), 1.0)
         [child] = worker._children.values()
         print(child.process.pid, flush=True)
-        time.sleep(3.0)
+        while not os.path.exists(reached):
+            time.sleep(0.01)
         {"os.kill(os.getpid(), signal.SIGKILL)" if end == "kill" else ""}
     """
     done = subprocess.run(
