@@ -7,7 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from unbounded.core.simplex.ftrl import (
@@ -83,6 +83,8 @@ def test_shannon_to_twelve_digits(n, L, eta):
     st.integers(0, 1000),
     st.floats(0.0, 1e7),
 )
+@example([0.0, 9e4, 9e4, 9e4], 57.0, 1.0, 0, 9e4)  # little stays of the anchor's sums
+@example([0.0, 93146.0, 93146.0, 93146.0], 57.0, 1.0, 0, 93146.0)
 def test_a_warm_start_finds_what_a_cold_start_finds(values, eta, decay, k, growth):
     L = np.array(values)
     _, anchor = solve_tsallis(L, eta)

@@ -19,6 +19,7 @@ _EXPANDED = 1e-5  # a step relative to min L - x below which its fourth power is
 _MOST_PASSES = 50
 _MOST_STEPS = 100
 _CLOSE = 1e-9  # relative: the step after it is rounding error
+_CANCELED = 1e-6  # of the part that goes: what stays of S4 has four digits, then fewer
 _GUIDES = 1e-3  # relative errors of the sums, which only guide the next step
 
 
@@ -63,9 +64,13 @@ def tsallis_moved(anchor: Anchor, L_before: float, L_after: float) -> Anchor:
     """Return the anchor after one arm's loss went up from ``L_before`` to ``L_after``."""
     old = 1.0 / (L_before - anchor.x)
     new = 1.0 / (L_after - anchor.x)
+    S2 = anchor.S2 + (new * new - old * old)
+    noise = _CANCELED * (old * old)
+    if noise > S2:
+        return Anchor(anchor.x, 0.0, 0.0, 0.0)  # the sums would be rounding errors
     return Anchor(
         anchor.x,
-        anchor.S2 + (new * new - old * old),
+        S2,
         anchor.S3 + (new * new * new - old * old * old),
         anchor.S4 + (new * new * new * new - old * old * old * old),
     )
