@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import os
 import sys
 import tempfile
@@ -75,10 +77,10 @@ class Watched:
     async def settled(self) -> int:
         """Return how many choices are still waiting, when LiteLLM has reported all it reports."""
         for _ in range(100):
-            if not self.routing._waiting:
+            if not self.routing.outstanding:
                 break
             await asyncio.sleep(0.02)
-        return len(self.routing._waiting)
+        return self.routing.outstanding
 
     def rounds(self, group: str = "chat") -> int:
         return self.routing.learners[group].rounds
@@ -181,12 +183,34 @@ async def dollars_are_those_of_the_price_map() -> str:
         await both.ask()
         await both.settled()
     assert abs(both.routing.learners["chat"].scale / (50.0 * largest) - 1.0) < 1e-9
-    unknown = Watched([deployment("a")], loss=lambda *event: float("nan"))
-    await unknown.ask()
-    assert await unknown.settled() == 0
-    assert unknown.rounds() == 0  # forgotten, and LiteLLM logs why
-    assert not unknown.routing.learners["chat"].outstanding
     return f"scale {learner.scale:g} dollars"
+
+
+async def a_loss_that_cannot_be_learned_is_forgotten() -> str:
+    def broken(kwargs: Any, *_: Any) -> float:
+        if kwargs["litellm_params"]["model_info"]["id"] == "raises":
+            raise KeyError("usage")
+        return math.nan if kwargs["litellm_params"]["model_info"]["id"] == "nan" else 1.0
+
+    logged: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = logged.append  # type: ignore[method-assign]
+    names = ("unbounded", "LiteLLM", "LiteLLM Router")
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
+    here = Watched([deployment(name) for name in ("raises", "nan", "good")], loss=broken)
+    for _ in range(30):
+        assert (await here.ask()).choices[0].message.content == "Hi"
+        assert await here.settled() == 0
+    for name in names:
+        logging.getLogger(name).removeHandler(handler)
+    counts = Counter(here.chosen)
+    assert min(counts.values()) > 0, counts
+    assert here.rounds() == counts["good"]
+    assert not here.routing.learners["chat"].outstanding
+    said = [record for record in logged if record.levelno >= logging.ERROR]
+    assert Counter(record.name for record in said) == {"unbounded": 30 - counts["good"]}, said
+    return f"{len(said)} of 30 are logged: {said[0].getMessage()}"
 
 
 async def timeouts_and_bad_requests() -> str:
@@ -285,11 +309,8 @@ def synchronous_calls() -> str:
     for _ in range(20):
         with contextlib.suppress(litellm.InternalServerError):  # four retries of the killed one
             here.router.completion(model="chat", messages=MESSAGES)
-    for _ in range(100):
-        if not here.routing._waiting:
-            break
-        time.sleep(0.02)
-    assert not here.routing._waiting
+    here.routing.close()
+    assert not here.routing.outstanding
     assert here.rounds() == len(here.chosen) >= 20
     return f"{len(here.chosen)} choices"
 
@@ -375,6 +396,13 @@ def the_replayed_trace() -> str:
 async def workers_share_a_durable() -> str:
     from unbounded.durable import Durable
 
+    tell = Durable.tell
+
+    def slow(*args: Any, **given: Any) -> bool:
+        time.sleep(0.02)
+        return tell(*args, **given)
+
+    Durable.tell = slow  # type: ignore[method-assign]
     with tempfile.TemporaryDirectory() as folder:
         made = [deployment("a", mock_delay=0.01), deployment("b"), deployment("killed", KILLED)]
         told = 0
@@ -383,9 +411,9 @@ async def workers_share_a_durable() -> str:
             workers = [Watched(models, durable=folder, router={"num_retries": 4}) for _ in range(2)]
             await asyncio.gather(*(workers[k % 2].ask() for k in range(40)))
             for worker in workers:
-                assert await worker.settled() == 0
+                await worker.routing.aclose()
+                assert not worker.routing.outstanding
                 told += len(worker.chosen)
-                worker.routing.learners["chat"].close()
         with Durable(Path(folder) / "chat.db") as found:
             assert found.status().rounds == told
             assert found.outstanding() == []
@@ -397,6 +425,7 @@ async def workers_share_a_durable() -> str:
         except ValueError as error:
             answer = error
         assert "half_life" in str(answer), answer
+    Durable.tell = tell  # type: ignore[method-assign]
     return f"{told} choices of four workers"
 
 
@@ -418,6 +447,7 @@ CHECKS = (
     a_cooldown_is_a_mask,
     streams_are_told_when_they_end,
     dollars_are_those_of_the_price_map,
+    a_loss_that_cannot_be_learned_is_forgotten,
     timeouts_and_bad_requests,
     fallbacks_are_choices_of_their_own_group,
     attempts_of_a_proxy_share_a_logging_object,

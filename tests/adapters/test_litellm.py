@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 
 import litellm
 import pytest
@@ -59,7 +63,7 @@ def test_every_attempt_is_told_once_and_the_killed_deployment_is_left():
     routing, chosen = routed([deployment("a"), deployment("b", KILLED)], 150)
     learner = routing.learners["chat"]
     assert (learner.rounds, learner.outstanding) == (len(chosen), {})
-    assert not routing._waiting
+    assert not routing.outstanding
     assert 150 < len(chosen) < 200
     assert type(learner) is CostSCB
     assert learner.settings["half_life"] == 1000
@@ -93,11 +97,26 @@ def test_failures_cost_what_is_stated_and_bad_requests_nothing():
     assert (bad.learners["chat"].rounds, bad.learners["chat"].outstanding) == (0, {})
 
 
-def test_a_loss_that_cannot_be_computed_is_forgotten():
-    with pytest.raises(ValueError, match="input_cost_per_token"):
-        routed([deployment("a", priced=False)], 1, loss="dollars")
-    (routing,) = litellm.callbacks
-    assert (routing.learners["chat"].rounds, routing.learners["chat"].outstanding) == (0, {})
+def raising(*event):
+    raise KeyError("usage")
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("dollars", "input_cost_per_token"),
+        (lambda *event: float("nan"), "nan"),
+        (lambda *event: "long", "long"),
+        (raising, "KeyError: 'usage'"),
+    ],
+)
+def test_a_loss_that_cannot_be_learned_is_forgotten_and_logged(loss, said, caplog):
+    routing, chosen = routed([deployment("a", priced=False)], 3, loss=loss)
+    learner = routing.learners["chat"]
+    assert (learner.rounds, learner.outstanding, routing.outstanding) == (0, {}, 0)
+    assert len(chosen) == 3
+    assert [record.name for record in caplog.records] == ["unbounded"] * 3
+    assert all(said in record.message and not record.exc_info for record in caplog.records)
 
 
 def test_a_cooldown_is_a_mask_and_a_new_deployment_an_arm():
@@ -151,8 +170,40 @@ def test_choices_without_an_event_do_not_pile_up(monkeypatch):
     for _ in range(20):
         routing.get_available_deployment("chat")
     learner = routing.learners["chat"]
-    assert len(learner.outstanding) == len(routing._waiting) == 5
+    assert len(learner.outstanding) == routing.outstanding == 5
     assert learner.rounds == 1
+
+
+class Slow(dict):
+    """Lets other threads work before its first key is used."""
+
+    def __iter__(self):
+        first = next(super().__iter__())
+        time.sleep(1e-4)
+        return iter([first])
+
+
+def test_threads_choose_and_forget_what_is_too_old(monkeypatch, tmp_path):
+    monkeypatch.setattr(adapter, "WAITING", 5)
+    monkeypatch.setattr(adapter._Group, "ask", lambda self, healthy: (object(), healthy[0]))
+    forgotten = []
+    monkeypatch.setattr(adapter._Group, "forget", lambda self, choice: forgotten.append(choice))
+    routing, _ = routed([deployment("a")], 0)
+    routing._waiting = Slow()
+    with ThreadPoolExecutor(8) as pool:
+        for made in [pool.submit(routing._choose, "chat", "chat", ["a"]) for _ in range(200)]:
+            made.result()
+    assert routing.outstanding == 5
+    assert len(set(map(id, forgotten))) == len(forgotten) == 195
+
+
+def test_a_choice_that_was_expired_may_be_too_old(monkeypatch, tmp_path):
+    monkeypatch.setattr(adapter, "WAITING", 1)
+    routing, _ = routed([deployment("a")], 0, durable=tmp_path)
+    routing.get_available_deployment("chat")
+    assert routing.learners["chat"].expire(timedelta(0)) == 1
+    assert routing.get_available_deployment("chat")["model_info"]["id"] == "a"
+    routing.close(timeout=0.0)
 
 
 def test_workers_share_a_durable(tmp_path):
@@ -162,7 +213,7 @@ def test_workers_share_a_durable(tmp_path):
         workers = [routed(given, 20, durable=tmp_path, group="chat")[0] for _ in range(2)]
         told.append(workers[0].learners["chat"].status().rounds)
         for worker in workers:
-            worker.learners["chat"].close()
+            worker.close()
     with Durable(tmp_path / "chat.db") as found:
         status = found.status()
         assert status.arms == ("a", "b", "new")
@@ -170,6 +221,42 @@ def test_workers_share_a_durable(tmp_path):
         assert found.outstanding() == []
     with pytest.raises(ValueError, match="half_life"):
         routed(models, 1, durable=tmp_path, settings={"half_life": 77})
+
+
+class ForgetsWhatItTells(ScaleFreeRouting):
+    """A control, for which a choice is no longer outstanding when its tell begins."""
+
+    _telling = property(lambda self: 0, lambda self, value: None)
+
+
+@pytest.mark.parametrize(("cls", "learned"), [(ScaleFreeRouting, 1), (ForgetsWhatItTells, 0)])
+def test_closing_waits_for_what_is_being_told(tmp_path, monkeypatch, cls, learned):
+    began, tell = threading.Event(), Durable.tell
+
+    def slow(*args, **kwargs):
+        began.set()
+        time.sleep(0.2)
+        return tell(*args, **kwargs)
+
+    monkeypatch.setattr(Durable, "tell", slow)
+    routing = cls(Router([deployment("a")]), failure=30.0, durable=tmp_path)
+
+    async def play():
+        chosen = await routing.async_get_available_deployment("chat")
+        event = {"litellm_params": {"model_info": chosen["model_info"]}}
+        times = datetime(2026, 1, 1), datetime(2026, 1, 2)
+        reports = [routing.async_log_success_event(event, None, *times) for _ in range(2)]
+        tasks = [asyncio.create_task(report) for report in reports]
+        await asyncio.to_thread(began.wait)
+        for task in tasks:  # as LiteLLM does with reports that take long
+            task.cancel()
+        assert routing.outstanding == learned
+        await routing.aclose()
+        assert routing.outstanding == 0
+
+    asyncio.run(play())
+    with Durable(tmp_path / "chat.db") as found:
+        assert (found.status().rounds, len(found.outstanding())) == (learned, 1 - learned)
 
 
 @pytest.mark.parametrize(

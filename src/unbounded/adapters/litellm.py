@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -147,8 +150,18 @@ class _Group:
                 self.playing.tell(choice, loss)
 
     def forget(self, choice: Any) -> None:
-        with self._lock:
+        with self._lock, contextlib.suppress(ValueError):  # a `Durable` may have expired it
             self.playing.forget(choice)
+
+    def close(self) -> None:
+        if isinstance(self.playing, Durable):
+            self.playing.close()
+
+
+def _elsewhere(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run it in a thread of its own: this one may have a loop that runs."""
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(asyncio.run, work).result()
 
 
 class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
@@ -188,9 +201,13 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
     Notes
     -----
     Every attempt of a request, retries and fallbacks included, is a choice, and is told once. A bad
-    request (status 400) says nothing about its deployment: its choice is forgotten, as is one whose
-    loss cannot be computed. A choice without any event, as after a cancelled request, waits until
-    10,000 newer ones do; with ``durable``, call `Durable.expire` regularly too.
+    request (status 400) says nothing about its deployment: its choice is forgotten. So is one whose
+    loss is not finite or cannot be computed, which is logged. A choice without any event, as after
+    a cancelled request, waits until 10,000 newer ones do; with ``durable``, call `Durable.expire`
+    regularly too.
+
+    LiteLLM reports in the background, after an answer was returned. When a worker shuts down,
+    ``await routing.aclose()`` waits for reports that are on their way, then closes each `Durable`.
 
     LiteLLM counts a model without a price as free: give such deployments ``input_cost_per_token``
     and ``output_cost_per_token`` before you route by dollars.
@@ -240,13 +257,21 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
         self._router, self._kind, self._durable = router, kind, durable
         self._groups: dict[str, _Group] = {}
         self._opening = threading.Lock()
+        self._lock = threading.Lock()  # of the next two
         self._waiting: dict[str, tuple[_Group, Any]] = {}
+        self._telling = 0
         self.unbounded_id = uuid4().hex  # LiteLLM takes loggers of equal public fields for one
 
     @property
     def learners(self) -> dict[str, Any]:
         """The learner, or the `Durable`, of each model group, or of each ``"group/kind"``."""
         return {name: group.playing for name, group in self._groups.items()}
+
+    @property
+    def outstanding(self) -> int:
+        """The number of choices that were neither told nor forgotten yet."""
+        with self._lock:
+            return len(self._waiting) + self._telling
 
     def install(self) -> ScaleFreeRouting:
         """Make the router use this strategy, and LiteLLM report to it; return it."""
@@ -256,6 +281,24 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
             self._router.register_plugin(self)
         litellm.callbacks.append(self)
         return self
+
+    async def aclose(self, timeout: float = 5.0) -> None:
+        """Wait for what is outstanding, then close each `Durable`.
+
+        Parameters
+        ----------
+        timeout : float
+            How many seconds to wait for events. What is being told by then is told.
+        """
+        end = time.monotonic() + timeout
+        while self._telling or (self.outstanding and time.monotonic() < end):
+            await asyncio.sleep(0.01)
+        for group in list(self._groups.values()):
+            group.close()
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Do as `aclose`, for the synchronous methods of the Router."""
+        _elsewhere(self.aclose(timeout))
 
     # ------------------------------------------------------------------ choosing
 
@@ -283,7 +326,7 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
         if self._kind is not None:
             key = f"{model}/{self._kind({**request, 'messages': messages, 'input': input})}"
         choose = partial(self._choose, key, model, list(healthy))
-        ticket, chosen = await self._run(choose)
+        ticket, chosen = choose() if self._durable is None else await asyncio.to_thread(choose)
         deployment = healthy[chosen]
         # The ticket travels in a copy that this attempt alone has: a retry has another.
         return {**deployment, "model_info": {**deployment["model_info"], TICKET: ticket}}
@@ -300,17 +343,18 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
         chosen = self.async_get_available_deployment(
             model, messages, input, specific_deployment, request_kwargs
         )
-        with ThreadPoolExecutor(1) as other:  # this thread may have a loop that runs
-            return other.submit(asyncio.run, chosen).result()
+        return _elsewhere(chosen)
 
     def _choose(self, key: str, model: str, healthy: list[str]) -> tuple[str, str]:
         group = self._groups.get(key) or self._opened(key, model, healthy)
         choice, chosen = group.ask(healthy)
         ticket = uuid4().hex
-        self._waiting[ticket] = group, choice
-        if len(self._waiting) > WAITING:
-            lost, left = self._waiting.pop(next(iter(self._waiting)))
-            lost.forget(left)
+        with self._lock:
+            self._waiting[ticket] = group, choice
+            full = len(self._waiting) > WAITING
+            oldest = self._waiting.pop(next(iter(self._waiting))) if full else None
+        if oldest is not None:
+            oldest[0].forget(oldest[1])
         return ticket, chosen
 
     def _opened(self, key: str, model: str, healthy: list[str]) -> _Group:
@@ -328,24 +372,40 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
 
     def _feedback(self, info: Any, loss: Callable[[], float | None]) -> Callable[[], None] | None:
         """Return what is to be done about a choice; None if there is no such choice, or no more."""
-        found = self._waiting.pop((info or {}).get(TICKET, ""), None)
-        if found is None:
+        ticket = (info or {}).get(TICKET, "")
+        if ticket not in self._waiting:
             return None
-        group, choice = found
 
         def work() -> None:
+            with self._lock:
+                found = self._waiting.pop(ticket, None)
+                if found is None:  # another event of the same attempt was faster
+                    return
+                self._telling += 1
             try:
-                cost = loss()
-                value = None if cost is None else checked_loss("loss", cost)
-            except BaseException:  # LiteLLM logs it
-                group.forget(choice)
-                raise
-            if value is None:
-                group.forget(choice)
-            else:
-                group.tell(choice, value)
+                self._learn(*found, loss)
+            finally:
+                with self._lock:
+                    self._telling -= 1
 
         return work
+
+    def _learn(self, group: _Group, choice: Any, loss: Callable[[], float | None]) -> None:
+        """Tell a choice, or forget it if its loss says nothing or is none."""
+        try:
+            cost = loss()
+            value = None if cost is None else checked_loss("loss", cost)
+        except Exception as error:
+            logging.getLogger("unbounded").error(
+                "a choice is forgotten, as its loss cannot be learned: %s: %s",
+                type(error).__name__,
+                error,
+            )
+            value = None
+        if value is None:
+            group.forget(choice)
+        else:
+            group.tell(choice, value)
 
     def _of_success(self, kwargs: Any, *event: Any) -> Callable[[], None] | None:
         info = kwargs["litellm_params"].get("model_info")
@@ -359,12 +419,11 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
         return self._feedback(info, lambda: self._failure)
 
     async def _done(self, work: Callable[[], None] | None) -> None:
-        if work is not None:
-            await self._run(work)
-
-    async def _run(self, call: Callable[[], Any]) -> Any:
-        """Call it; in a thread of its own, if it may wait for other processes."""
-        return call() if self._durable is None else await asyncio.to_thread(call)
+        """Work; in another thread, if it may wait for other processes."""
+        if work is not None and self._durable is None:
+            work()
+        elif work is not None:  # shielded: a report that is cancelled is learned all the same
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, work))
 
     async def async_log_success_event(
         self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
