@@ -130,8 +130,10 @@ class Packing:
         for name, slot in self._scalars.items():
             buffer[slot] = attrgetter(name)(whole)
         buffer[self._body - ends.size : self._body] = ends
-        for vector, begin, end in zip(vectors, ends[:-1], ends[1:], strict=True):
-            buffer[begin:end].view(vector.dtype)[:] = vector
+        places = zip(self._vectors, vectors, ends[:-1], ends[1:], strict=True)
+        for name, vector, begin, end in places:
+            if name not in self._scratch:  # which may not have been written
+                buffer[begin:end].view(vector.dtype)[:] = vector
         return buffer
 
     def lacks(self, buffer: Vector) -> tuple[str, ...]:
