@@ -14,6 +14,7 @@ import contextlib
 import logging
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from environments import run_in
+from upstream import reports
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = "1.106.2"
@@ -441,6 +443,22 @@ def pages() -> str:
     return f"{sum(one.attempted for one in results)} lines"
 
 
+def the_report_of_a_bug() -> str:
+    """The program of docs/develop/upstream.md prints what the page says."""
+    code, expected = reports()["LiteLLM"]
+
+    def said(program: str) -> str:
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    for _ in range(3):  # on a busy machine the first answer may take longer
+        if (found := said(code)) == expected:
+            break
+    assert found == expected, found
+    assert said(code.replace("mock_timeout=True", "mock_timeout=False")) != expected  # the control
+    return "as on the page"
+
+
 CHECKS = (
     every_choice_is_told_once,
     a_failure_costs_what_was_stated,
@@ -457,6 +475,7 @@ CHECKS = (
     powers_of_two_choose_the_same,
     the_replayed_trace,
     workers_share_a_durable,
+    the_report_of_a_bug,
     pages,
 )
 
