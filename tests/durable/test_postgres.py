@@ -143,6 +143,23 @@ def test_learners_and_schemas_are_apart(database, name):
     assert Durable(url, name=name).status().rounds == 1
 
 
+def test_tenants_of_similar_names_are_apart(database):
+    """Names that differ in case, in normal form or by a blank; those of schemas too."""
+    alike = ["x", "X", "x ", "\u200bx", "\u00e9", "e\u0301", "\u017f", "s", "{s}", '"', "\\", ";"]
+    url = database.url()
+    for k, one in enumerate(alike):
+        for options in ({"name": one}, {"name": "x", "schema": f"alike {one}", "staleness": 2}):
+            arms = Durable(url, SCB(2, seed=0), **options)
+            for _ in range(k + 1):
+                arms.tell(arms.ask(), 1.0)
+    for k, one in enumerate(alike):
+        for options in ({"name": one}, {"name": "x", "schema": f"alike {one}"}):
+            assert Durable(url, **options).status().rounds == k + 1
+    for one in ("%", "%%", "%s", "$user"):  # two that are one, a placeholder, each role's own
+        with pytest.raises(ValueError, match="schema must be without"):
+            Durable(url, SCB(2, seed=0), name="x", schema=one)
+
+
 def test_errors_are_sentences_without_secrets(database, name, tmp_path):
     learner = SCB(2, seed=0)
     with pytest.raises(TypeError, match="name="):

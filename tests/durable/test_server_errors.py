@@ -3,10 +3,12 @@
 import logging
 import os
 import shutil
+import sqlite3
 import subprocess
+import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -131,6 +133,22 @@ def test_a_journal_that_lost_rows_is_damaged(database):
                         call(*given)
 
 
+def test_a_snapshot_that_is_missing_is_written_again(database, tmp_path):
+    """While the journal and who knows it are there."""
+    arms = Durable(database.url(), SCB(2, seed=0), name="x", schema="healed")
+    file = Durable(tmp_path / "x.db", SCB(2, seed=0))
+    remove = "DELETE FROM {}snapshots WHERE name = 'latest'"
+    with psycopg.connect(database.url(), autocommit=True) as connection:
+        connection.execute(remove.format("healed."))
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        connection.execute(remove.format(""))
+    for client in (arms, file):
+        with pytest.raises(DurableError, match="no snapshot"):
+            client.verify()
+        client.tell_many(client.ask(n=600), [1.0] * 600)
+        assert client.verify() == 1200
+
+
 @pytest.mark.parametrize("where", ["file", "database"])
 def test_a_copy_that_fails_leaves_nothing(database, tmp_path, where, monkeypatch):
     arms = Durable(tmp_path / "x.db", SCB(2, seed=0))
@@ -237,6 +255,38 @@ def test_failover_to_a_replica():
         assert looks.status().rounds == 4
 
 
+@pytest.mark.parametrize("again", ["more", "other"])
+def test_arms_that_were_lost_in_a_failover(database, again):
+    """A client chooses one before it notices; others may have added another meanwhile."""
+    options = {"name": again, "schema": "failover"}
+    relaxed = Durable(database.url(), CostSCB(2, seed=0), **options, staleness=4)
+    turns = Durable(database.url(), **options)
+    turns.tell(turns.ask(), 1.0)
+    with psycopg.connect(database.url(), autocommit=True) as connection:
+        saved = connection.execute("SELECT id, n, chain FROM failover.learners WHERE name = %s",
+                                   (again,)).fetchone()  # fmt: skip
+        turns.add_arm("more")
+        assert relaxed.status().arms == ("0", "1", "more")
+        delete = "DELETE FROM failover.journal WHERE learner = %s AND n > %s"
+        connection.execute(delete, saved[:2])
+        update = "UPDATE failover.learners SET n = %s, chain = %s WHERE id = %s"
+        connection.execute(update, (*saved[1:], saved[0]))
+    if again == "other":
+        turns.add_arm("other")
+    replica = relaxed._session._replica
+    draws = (replica.drawn(word, None, 0) for word in range(0, 2**64, 2**58))
+    asked = next(row for row in draws if row.name == "more")
+    _, (row,), after = relaxed._session.add(lambda _: [asked], 4)
+    assert after.ticket(row).arm is None
+    learned = turns.learner().rounds
+    assert turns.tell(after.ticket(row).id, 1.0)
+    assert turns.learner().rounds == learned  # nothing, as there is no such arm
+    assert turns.tell(turns.ask(), 1.0)
+    assert turns.learner().rounds == learned + 1
+    assert relaxed.status() == turns.status() == Durable(database.url(), **options).status()
+    assert turns.verify() == turns.status().rows
+
+
 def _may_mount():
     status = Path("/proc/self/status")
     found = status.read_text().partition("CapEff:")[2].split() if status.exists() else ["0"]
@@ -280,6 +330,74 @@ def test_a_disk_that_is_full(tmp_path):
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
         disk.rmdir()
+
+
+NETWORK = """
+ip link add {0}a type veth peer name {0}b
+ip netns add {0}
+ip link set {0}b netns {0}
+ip addr add 10.77.77.1/30 dev {0}a
+ip link set {0}a up
+ip -n {0} addr add 10.77.77.2/30 dev {0}b
+ip -n {0} link set {0}b up
+"""
+CLIENT = """
+import sys, time
+from unbounded import CostSCB
+from unbounded.durable import Durable, DurableError
+
+for staleness in (0, 4):
+    options = {"name": str(staleness), "staleness": staleness, "timeout": 2.0}
+    arms = Durable(sys.argv[1], CostSCB(2, seed=0), **options)
+    choice = arms.ask()
+    print("open", flush=True)
+    sys.stdin.readline()
+    began = time.monotonic()
+    try:
+        arms.tell(choice, 1.0)
+    except DurableError as error:
+        print(time.monotonic() - began, error, flush=True)
+    sys.stdin.readline()
+    for again in range(9, -1, -1):  # the network takes a moment
+        try:
+            arms.tell(choice, 1.0, repeated="ignore")
+            break
+        except DurableError:
+            assert again
+    assert arms.verify() == 2
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not _may_mount() or shutil.which("ip") is None, reason="a network is made")
+def test_a_network_that_is_cut():
+    """No packet comes back, not even that there is nobody: calls end after the timeout."""
+    name = f"n{os.getpid()}"
+    made = subprocess.run(["sh", "-ec", NETWORK.format(name)], capture_output=True)
+    try:
+        if made.returncode != 0:
+            pytest.skip("no network can be made here")
+        with server(listen_addresses="10.77.77.1") as far:
+            rules = far.data / "pg_hba.conf"
+            rules.write_text("host all all 10.77.77.0/30 trust\n" + rules.read_text())
+            far.restart()
+            url = "postgresql://postgres@10.77.77.1/postgres"
+            command = ["ip", "netns", "exec", name, sys.executable, "-c", CLIENT, url]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            with subprocess.Popen(command, **pipes) as client:
+                for _ in range(2):
+                    assert client.stdout.readline() == "open\n"
+                    subprocess.run(["ip", "link", "set", f"{name}a", "down"], check=True)
+                    print(file=client.stdin, flush=True)
+                    seconds, _, said = client.stdout.readline().partition(" ")
+                    assert 1.0 < float(seconds) < 20.0
+                    assert "cannot be reached" in said
+                    subprocess.run(["ip", "link", "set", f"{name}a", "up"], check=True)
+                    print(file=client.stdin, flush=True)
+            assert client.returncode == 0
+    finally:
+        subprocess.run(["ip", "link", "del", f"{name}a"], capture_output=True)
+        subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
 def test_the_backup_of_the_page_is_one(monkeypatch):
@@ -327,10 +445,15 @@ def test_an_encoding_that_lacks_letters_is_rejected_at_once(database):
 
 
 def test_an_address_that_shows_a_part_of_its_password_is_not_shown():
-    for address in ("me:hun@ter2@host/db", "me:hun/ter2@host/db", "me:hun%zzter2@host/db"):
-        with pytest.raises(ValueError, match="address") as caught:
-            Durable(f"postgresql://{address}", SCB(2, seed=0), name="x")
-        assert "ter2" not in repr([caught.value, caught.value.__context__])
+    parts = ("me:hun@ter2@host/db", "me:hun/ter2@host/db", "me:hun%zzter2@host/db")
+    addresses = [f"postgresql://{part}" for part in (*parts, "me:ter2@h/\0", "me:ter2@h/\ud800")]
+    others = [f"{kind}://me:hunter2@host/db" for kind in ("POSTGRESQL", "postgresql+psycopg")]
+    for address in [*addresses, *others]:
+        for options in ({"name": "x"}, {}):
+            if options or address in others:
+                with pytest.raises((ValueError, TypeError), match=r"address|name=") as caught:
+                    Durable(address, SCB(2, seed=0), **options)
+                assert "ter2" not in repr([caught.value, caught.value.__context__])
 
 
 def test_why_a_connection_is_rejected_is_said(database):

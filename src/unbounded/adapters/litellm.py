@@ -97,7 +97,7 @@ def _opened(
     where: str | os.PathLike[str], key: str, make: Callable[..., Learner], ids: list[str]
 ) -> Durable:
     """Open or create the `Durable` of a group."""
-    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+    if isinstance(where, str) and "://" in where:
         opened = partial(Durable, where, name=key)
     else:
         opened = partial(Durable, Path(where) / f"{quote(key, safe='')}.db")

@@ -95,7 +95,7 @@ def _storage(
     options: dict[str, Any] = {
         "synchronous": synchronous, "timeout": timeout, "read_only": read_only,
     }  # fmt: skip
-    if isinstance(path, str) and path.startswith(("postgresql://", "postgres://")):
+    if isinstance(path, str) and "://" in path:
         from unbounded.durable.postgres import PostgresStore
 
         if name is None:

@@ -175,13 +175,14 @@ class PostgresStore:
                 raise ArgumentValueError(
                     what, f"must be a text of 1 to {most} bytes, got {shown(text)}"
                 )
+        if set(schema) & set("%$"):  # "$user" is another schema for each role, "%%" is "%"
+            raise ArgumentValueError("schema", f"must be without % and $, got {shown(schema)}")
         self._url, self.name, self._schema = url, name, schema
         self._synchronous, self._timeout = synchronous, timeout
         self.read_only, self.lost = read_only, ""
-        try:
-            given = conninfo.conninfo_to_dict(url)
-        except psycopg.Error:
-            given = None
+        given = None
+        with suppress(psycopg.Error):
+            given = None if UNFIT.search(url) else conninfo.conninfo_to_dict(url)
         if given is None:  # the error of libpq would show the password
             raise ValueError("the address must be postgresql://user@host:port/database")
         self._options = given.get("options") or ""
@@ -319,6 +320,9 @@ class PostgresStore:
             self._url,
             autocommit=True,
             connect_timeout=seconds,
+            tcp_user_timeout=1000 * seconds,  # or a network that is cut is noticed in 15 minutes
+            keepalives_idle=seconds,
+            keepalives_interval=seconds,
             options=f"{self._options} {options}",
             application_name="unbounded",
         )
@@ -606,12 +610,12 @@ class PostgresStore:
         return snapshot
 
     def age_of(self, name: str) -> int:
-        """Return how many rows were added after a snapshot."""
+        """Return how many rows were added after a snapshot; all of them if it is missing."""
         query = (
-            "SELECT l.n - s.n FROM {s}.learners l JOIN {s}.snapshots s ON s.learner = l.id "
-            "WHERE l.id = %s AND s.name = %s"
+            "SELECT l.n - coalesce(s.n, 0) FROM {s}.learners l LEFT JOIN {s}.snapshots s "
+            "ON s.learner = l.id AND s.name = %s WHERE l.id = %s"
         )
-        return int(self._query(query, (self._id, name))[0][0])
+        return int(self._query(query, (name, self._id))[0][0])
 
     def check_pages(self) -> None:
         """Check nothing: the pages are the server's."""

@@ -212,7 +212,7 @@ class Replica:
 
     def _wait(self, row: Row, number: int) -> None:
         """Begin to wait for the loss of an ask, whose ticket has this number."""
-        waiting = Waiting(row.epoch or 0, number, row.at, row.name or "")
+        waiting = Waiting(self.epoch, number, row.at, row.name or "")
         self.waiting[id_of(row)] = waiting
         self.counters.add(row, waiting.name)
 
@@ -228,15 +228,19 @@ class Replica:
 
         What the row says is what happened, whatever this learner would have drawn.
         """
-        assert row.epoch is not None
         self.admitted = True
         number = -1
-        if row.epoch == self.epoch:  # else nothing will be learned from it
+        if self._has(row):  # else nothing will be learned from it
             if [row.arm, row.probability] != kept[:2]:
                 raise ValueError(f"row {row.n} has another arm than its record")
             number = self.learner._admit(kept)
         self._advance(row)
         self._wait(row, number)
+
+    def _has(self, row: Row) -> bool:
+        """Return whether an ask chose among the arms that there are now."""
+        assert row.arm is not None
+        return row.epoch == self.epoch and self.names[row.arm : row.arm + 1] == [row.name]
 
     # ------------------------------------------------------------------ our own
 
@@ -398,7 +402,7 @@ class Replica:
         arm, name, probability = row.arm, row.name, row.probability
         assert name is not None  # without a plan it is a bandit's ask, and has all three
         assert probability is not None
-        if row.epoch != self.epoch:  # arms have other numbers now
+        if not self._has(row):  # arms have other numbers now
             arm = self.names.index(name) if name in self.names else None
         return Choice(id_of(row), arm, name, probability)
 

@@ -162,7 +162,7 @@ class Storage(Protocol):
         """Return the snapshot of that name."""
 
     def age_of(self, name: str) -> int:
-        """Return how many rows were added after a snapshot."""
+        """Return how many rows were added after a snapshot; all of them if it is missing."""
 
     def check_pages(self) -> None:
         """Raise if what is stored does not fit together."""

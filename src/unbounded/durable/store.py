@@ -186,9 +186,9 @@ class Store(Database):
         _keep(self._connection, name, snapshot)
 
     def age_of(self, name: str) -> int:
-        """Return how many rows were added after a snapshot."""
+        """Return how many rows were added after a snapshot; all of them if it is missing."""
         found = self.query("SELECT n FROM snapshots WHERE name = ?", (name,)).fetchone()
-        return self.last - int(found[0])
+        return self.last - (0 if found is None else int(found[0]))
 
     def snapshot(self, name: str) -> Snapshot:
         """Return the snapshot of that name."""
