@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, SupportsIndex, TypeVar, overload
 
 from unbounded import bandits, mdps
 from unbounded.core.discounting import MOST_HALF_LIFE
+from unbounded.learners.arguments import in_our_words
 from unbounded.learners.bandit import Learner
 from unbounded.learners.mdp import MDPLearner
 from unbounded.validation import checked_count, checked_flag, checked_loss, checked_range
@@ -107,6 +108,7 @@ def recommend(
     n_states: int | None = None,
     changing: SupportsIndex | bool = False,
 ) -> Recommendation[MDPLearner]: ...
+@in_our_words
 def recommend(
     *,
     reward: bool = False,

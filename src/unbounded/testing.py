@@ -45,6 +45,7 @@ from unbounded.learners.mdp import MDPLearner
 from unbounded.simulation.adversary import Adversary, MDPAdversary
 from unbounded.simulation.bandit import simulate
 from unbounded.simulation.mdp import simulate_mdp
+from unbounded.validation import ArgumentTypeError, shown
 
 __all__ = [
     "Check", "adversary_checks", "check_adversary", "check_learner", "check_mdp_learner",
@@ -119,6 +120,12 @@ def _checks(of: str, cases: object) -> list[Check]:
     classes = reversed(type(cases).__mro__[:-1])
     methods = [name for cls in classes for name in vars(cls) if not name.startswith("_")]
     return [Check(name, of, getattr(cases, name)) for name in methods]
+
+
+def _check_class(cls: Any, kind: type, others: str) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, kind)):
+        must = f"must be a class below {kind.__name__}, not {shown(cls)}; {others}"
+        raise ArgumentTypeError("cls", must)
 
 
 def _run(checks: Sequence[Check]) -> None:
@@ -271,6 +278,7 @@ def learner_checks(cls: type[Learner], **settings: Any) -> list[Check]:
     cls, **settings
         As for `check_learner`.
     """
+    _check_class(cls, Learner, "learners of MDPs have check_mdp_learner")
     return _checks(cls.__name__, _Bandit(cls, settings))
 
 
@@ -404,6 +412,7 @@ def mdp_learner_checks(
     cls, mdp, **settings
         As for `check_mdp_learner`.
     """
+    _check_class(cls, MDPLearner, "learners of bandits have check_learner")
     given, parameters = dict(settings), signature(cls).parameters
     for name, value in (("episodes", _ROUNDS), ("transitions", (mdp or _MDP).P)):
         if name in parameters and parameters[name].default is Parameter.empty:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unbounded.core.occupancy.mdp import LayeredMDP
+from unbounded.learners.arguments import in_our_words
 from unbounded.learners.seeds import Seed, generator_of
 from unbounded.validation import (
     Nested,
@@ -35,6 +36,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+@in_our_words
 def dirichlet(
     sizes: Sequence[int], n_actions: int, seed: Seed = None, concentration: float = 1.0
 ) -> LayeredMDP:
@@ -65,6 +67,7 @@ def dirichlet(
     return LayeredMDP(initial, transitions, n_actions)
 
 
+@in_our_words
 def combination_lock(
     horizon: int, n_actions: int, seed: Seed = None, slip: float = 0.0
 ) -> LayeredMDP:
@@ -103,6 +106,7 @@ def combination_lock(
     return LayeredMDP([1.0], transitions, n_actions)
 
 
+@in_our_words
 def hard_to_reach(
     sizes: Sequence[int], n_actions: int, seed: Seed = None, reach: float = 1e-4
 ) -> LayeredMDP:

@@ -20,37 +20,99 @@ from unbounded import (
     EpsilonGreedy,
     Exp3P,
     Exp3S,
+    PythonLearner,
     TsallisINF,
+    UniformPolicy,
+    compare,
+    compare_mdp,
+    recommend,
     simulate,
+    simulate_mdp,
     worlds,
 )
 from unbounded.adversaries import Switch
+from unbounded.adversaries.mdps import Stochastic
 from unbounded.learners.seeds import root_of
+from unbounded.testing import check_learner, check_mdp_learner
 
-NAMES = {"fit": "learn_from", "predict": "ask", "pull": "ask", "update": "tell", "reset": "clone"}
+MDP = worlds.dirichlet([1, 2], 2, seed=0)
+GUESS = UniformPolicy([1, 2], 2)
+
+NAMES = {
+    "fit": ("learn_from", "tell"),
+    "predict": ("probabilities", "policy"),
+    "pull": ("ask", "plan.act"),
+    "update": ("tell.choice", "tell.plan"),
+    "reset": ("clone", "clone"),
+}
 
 
 @pytest.mark.parametrize(("name", "here"), NAMES.items())
-@pytest.mark.parametrize("make", [lambda: SCB(2), lambda: SCBRL([1], 2)], ids=["SCB", "SCBRL"])
-def test_names_of_other_libraries_say_what_it_is_called_here(make, name, here):
-    learner = make()
-    with pytest.raises(AttributeError, match=rf"{name}.*: .*{here}") as caught:
+@pytest.mark.parametrize("k", [0, 1], ids=["SCB", "SCBRL"])
+def test_names_of_other_libraries_say_what_it_is_called_here(k, name, here):
+    learner = (SCB(2), SCBRL([1], 2))[k]
+    with pytest.raises(AttributeError, match=rf"{name}.*: .*{here[k]}") as caught:
         getattr(learner, name)
     assert caught.value.name == name
     assert not hasattr(learner, name)
+    said = [word for word in ("learn_from", "probabilities", "policy") if word in str(caught.value)]
+    assert all(hasattr(learner, word) for word in said)  # what it recommends is there
     with pytest.raises(AttributeError, match=r"no attribute 'xyz'$"):  # the control
         learner.xyz  # noqa: B018
 
 
+class Mine(PythonLearner):
+    def distribution(self):
+        return np.full(self.n_arms, 1.0 / self.n_arms)
+
+    def update(self, arm, probability, loss):
+        pass
+
+
 def test_so_do_arguments():
-    with pytest.raises(TypeError, match="takes seed=, not random_state="):
-        SCB(2, random_state=1)
-    with pytest.raises(TypeError, match="takes n_arms=, not k="):
-        SCB(k=3)
-    with pytest.raises(TypeError, match="not arms=, which takes their names too"):
+    with pytest.raises(TypeError, match="takes n_arms=, not arms=, which takes their names too"):
         SCB(arms=["a", "b"])
-    with pytest.raises(TypeError, match="unexpected keyword argument 'bananas'"):
-        SCB(2, bananas=1)
+    for call, given, here in (
+        (SCB, {"n_arms": 2, "random_state": 1}, "seed"),
+        (Mine, {"n_arms": 2, "random_state": 1}, "seed"),
+        (SCB, {"k": 3}, "n_arms"),
+        (SCB, {"n_actions": 3}, "n_arms"),
+        (SCBRL, {"sizes": [1], "n_actions": 2}, "layers"),
+        (simulate, {"learner": SCB(2), "adversary": Switch(), "n_rounds": 9}, "rounds"),
+        (compare, {"learners": {}, "adversary": Switch(), "T": 9}, "rounds"),
+        (simulate_mdp, {"n_episodes": 9}, "episodes"),
+        (compare_mdp, {"random_state": 9}, "seed"),
+        (recommend, {"rewards": True}, "reward"),
+        (worlds.dirichlet, {"sizes": [2], "n_actions": 2, "rng": None}, "seed"),
+    ):
+        wrong = [*given][-1] if call is not SCBRL else "sizes"
+        with pytest.raises(TypeError, match=rf"takes {here}=, not {wrong}="):
+            call(**given)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'bananas'"):  # the control
+            call(**{name: one for name, one in given.items() if name != wrong}, bananas=1)
+
+
+@pytest.mark.parametrize(
+    ("play", "words"),
+    [
+        (lambda: simulate(SCB, Switch(), 9), "learner must be a Learner, as SCB.* not <class"),
+        (lambda: simulate(SCBRL([1], 2), Switch(), 9), "learner must be a Learner.* not SCBRL"),
+        (lambda: simulate(SCB(2), Switch, 9), r"adversary must be an object, as Switch\(\)"),
+        (lambda: simulate(SCB(2), np.ones((9, 2)), 9), r"adversary .* take Replay\(losses\); got"),
+        (lambda: simulate_mdp(SCB(2), MDP, Stochastic(), 9), "learner must be an? MDPLearner"),
+        (lambda: simulate_mdp(GUESS, MDP, Stochastic, 9), r"as Stochastic\(\)"),
+        (lambda: simulate_mdp(GUESS, MDP, np.ones((9, 2)), 9), r"take MDPReplay\(losses\); got"),
+        (lambda: simulate_mdp(GUESS, MDP.P, Stochastic(), 9), "mdp must be .*from_arrays"),
+        (lambda: SCBRL.for_mdp(MDP.P), "mdp must be .*from_arrays"),
+        (lambda: check_learner(UniformPolicy), "cls .* check_mdp_learner"),
+        (lambda: check_learner(SCB(2)), "cls must be a class"),
+        (lambda: check_mdp_learner(SCB), "cls .* check_learner"),
+    ],
+)
+def test_what_is_in_the_wrong_place_is_named_on_one_line(play, words):
+    with pytest.raises(TypeError, match=words) as caught:
+        play()
+    assert "\n" not in str(caught.value)
 
 
 def test_a_generator_is_a_seed():

@@ -35,7 +35,7 @@ from unbounded.durable.rows import ASK, EXPIRE, TELL, Row, Storage, row_of
 from unbounded.durable.rows import Context as StoredContext
 from unbounded.durable.session import Session, Worker, copied, verified, versions
 from unbounded.durable.store import Store
-from unbounded.learners.arguments import METHODS, Elsewhere
+from unbounded.learners.arguments import Elsewhere, name_elsewhere
 from unbounded.learners.available import distinct
 from unbounded.learners.base import AskTell
 from unbounded.learners.episodes import Plan
@@ -842,8 +842,6 @@ class Durable(Generic[C]):
         return f"Durable({self._session.store.place!r})"
 
 
-for _name in METHODS:
-    _instead = "ask() chooses, and tell(choice.id, loss) learns"
-    setattr(Durable, _name, Elsewhere(_name, _instead))
+name_elsewhere(Durable, "ask() chooses, and tell(choice.id, loss) learns")
 for _name in ("probabilities", "rounds", "scale", "settings", "history"):
     setattr(Durable, _name, Elsewhere(_name, "status() says how it is now, log() what it learned"))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache, wraps
 from inspect import Parameter, Signature, cleandoc, formatannotation, signature
 from numbers import Real
 from operator import index
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
 
 
 # What other libraries call it, and what it is called here.
-_PLAYS = "ask() chooses, and tell(choice, loss) or tell(choice, reward=...) learns"
-METHODS = {
-    **dict.fromkeys(("fit", "partial_fit", "train"), f"{_PLAYS}; learn_from(log) takes a log"),
-    **dict.fromkeys(("update", "observe", "learn", "add", "learn_one"), _PLAYS),
-    **dict.fromkeys(
-        ("predict", "pull", "select", "select_arm", "choose", "act", "step", "sample", "play"),
-        f"{_PLAYS}; probabilities() says how likely each arm is",
-    ),
-    "reset": "clone() makes a fresh one",
-}
+_LOGS = ("fit", "partial_fit", "train")
+_TELLS = ("update", "observe", "learn", "add", "learn_one")
+_ASKS = (
+    "predict", "pull", "select", "select_arm", "select_action", "choose", "act", "get_action",
+    "step", "sample", "play",
+)  # fmt: skip
+_SHOWS = ("predict_proba", "best_arm")
 _ARGUMENTS = {
-    **dict.fromkeys(("random_state", "rng", "random_seed"), "seed"),
-    **dict.fromkeys(("k", "K", "arms", "num_arms", "n_bandits", "n_choices"), "n_arms"),
-    **dict.fromkeys(("num_actions", "actions"), "n_actions"),
+    **dict.fromkeys(("random_state", "rng", "random_seed"), ("seed",)),
+    **dict.fromkeys(("k", "K", "arms", "num_arms", "n_bandits", "n_choices"), ("n_arms",)),
+    **dict.fromkeys(("num_actions", "actions", "n_actions"), ("n_actions", "n_arms")),
+    **dict.fromkeys(("T", "n_rounds", "n_steps"), ("rounds", "episodes")),
+    **dict.fromkeys(("n_replicates", "n_runs", "runs", "repeats"), ("replicates",)),
+    **dict.fromkeys(("sizes", "n_states"), ("layers",)),
+    "horizon": ("rounds", "layers"),
+    "n_episodes": ("episodes",),
+    "n_jobs": ("workers",),
+    "rewards": ("reward",),
 }
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Elsewhere:
@@ -50,6 +55,34 @@ class Elsewhere:
     def __get__(self, instance: object, owner: type) -> Any:
         said = f"{owner.__name__!r} object has no attribute {self._name!r}: {self._instead}"
         raise AttributeError(said, name=self._name, obj=instance)
+
+
+def name_elsewhere(cls: type, plays: str, log: str = "", shows: str = "") -> None:
+    """Let a class say how it ``plays`` where the methods of other libraries are looked for."""
+    for names, more in ((_LOGS, log), (_TELLS, ""), (_ASKS, shows), (_SHOWS, shows)):
+        for name in names:  # `__getattr__` would make every access slower
+            setattr(cls, name, Elsewhere(name, plays + more))
+
+
+def reject_other_names(called: str, takes: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raise if an argument was ``given`` by the name that it has in other libraries."""
+    for name in given.keys() - takes.keys():
+        here = next((one for one in _ARGUMENTS.get(name, ()) if one in takes), None)
+        if here is not None:
+            also = ", which takes their names too" if name == "arms" else ""
+            raise TypeError(f"{called}() takes {here}=, not {name}={also}")
+
+
+def in_our_words(function: F) -> F:
+    """Let a function say what an argument of another library is called here."""
+    takes = signature(function).parameters
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        reject_other_names(function.__name__, takes, kwargs)
+        return function(*args, **kwargs)
+
+    return cast(F, called)
 
 
 class Repeatable(ABC):
@@ -136,11 +169,7 @@ def noting(init: Any) -> Any:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 # it is one
         own: Any = next((c for c in type(self).__mro__ if "spec" in vars(c)), None)
         if own is not None and own.__init__ is __init__:
-            for name in kwargs.keys() - takes.parameters.keys():
-                if (here := _ARGUMENTS.get(name)) in takes.parameters:
-                    also = ", which takes their names too" if name == "arms" else ""
-                    said = f"{type(self).__name__}() takes {here}=, not {name}={also}"
-                    raise TypeError(said)
+            reject_other_names(type(self).__name__, takes.parameters, kwargs)
             args, kwargs = with_number(self, takes, args, kwargs)
             with suppress(TypeError):  # which Python says better
                 note_arguments(self, takes, args, kwargs)
@@ -167,10 +196,18 @@ def plain(value: Any, *, real: bool = False) -> Any:
     return float(value) if isinstance(value, Real | Decimal) else value
 
 
+def check_mdp(mdp: object) -> None:
+    """Reject what is no `LayeredMDP`, as an array of transitions."""
+    if not hasattr(mdp, "layers"):
+        must = "must be a LayeredMDP, which LayeredMDP.from_arrays makes of arrays"
+        raise ArgumentTypeError("mdp", f"{must}; got {shown(mdp)}")
+
+
 def arguments_for(
     cls: type, mdp: LayeredMDP, episodes: SupportsIndex | None, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """``settings`` of a class of learners, with what an MDP adds to them; or a clear error."""
+    check_mdp(mdp)
     layers, taken = mdp.layers, signature(cls).parameters
     given: dict[str, Any] = {"layers": list(layers.sizes), "n_actions": layers.n_actions}
     allowed = [table.tolist() for table in layers.allowed] if layers.n_forbidden else None

@@ -20,6 +20,7 @@ from unbounded.core.discounting import tick
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.schedule import Code, side_steps_of, steps_of
 from unbounded.learners import persistence as documents
+from unbounded.learners.arguments import name_elsewhere
 from unbounded.learners.available import checked_arms, distinct, mask_of, moved_record
 from unbounded.learners.bandit_steps import entries, side_entries
 from unbounded.learners.base import EMPTY, AskTell
@@ -835,3 +836,9 @@ class Learner(AskTell[Choice]):
     def _after_fork(self) -> None:
         super()._after_fork()
         self._ask = self._tell = lambda *_: self._reject_fork()
+
+
+name_elsewhere(
+    Learner, "ask() chooses, and tell(choice, loss) or tell(choice, reward=...) learns",
+    log="; learn_from(log) takes a log", shows="; probabilities() says how likely each arm is",
+)  # fmt: skip

@@ -25,7 +25,6 @@ from unbounded.io import write_atomic
 from unbounded.jit.schedule import Code
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import (
-    METHODS,
     Elsewhere,
     Repeatable,
     noting,
@@ -489,8 +488,7 @@ class AskTell(Repeatable, Generic[T]):
         self._forked = True
 
 
-for _name, _instead in METHODS.items():  # `__getattr__` would make every access slower
-    setattr(AskTell, _name, Elsewhere(_name, _instead))
+setattr(AskTell, "reset", Elsewhere("reset", "clone() makes a fresh one"))  # noqa: B010
 
 
 # Without callbacks: an interrupt that comes while Python code runs for an object that dies is lost.

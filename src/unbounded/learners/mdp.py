@@ -17,7 +17,7 @@ from unbounded.core.occupancy.solver import SolverWarning
 from unbounded.jit.interpreter import interpreted, interpreted_pointer
 from unbounded.jit.schedule import steps_of
 from unbounded.learners import persistence as documents
-from unbounded.learners.arguments import arguments_for
+from unbounded.learners.arguments import arguments_for, name_elsewhere
 from unbounded.learners.base import EMPTY, AskTell
 from unbounded.learners.episodes import Plan, all_losses, check_end, completed, is_tables
 from unbounded.learners.mdp_steps import entries
@@ -385,6 +385,12 @@ class MDPLearner(AskTell[Plan]):
         told, outstanding = self.episodes_told, len(self._records)
         if told < 0 or self._asks < told + outstanding or outstanding > 1 or self.clipped < 0:
             raise ValueError("more was told than asked")
+
+
+name_elsewhere(
+    MDPLearner, "ask() returns a plan, plan.act(h, state) chooses an action, and "
+    "tell(plan, states, actions, losses) learns", shows="; policy() says how likely each action is",
+)  # fmt: skip
 
 
 def unsolved(name: str, failed: int, solves: int) -> str:

@@ -43,9 +43,11 @@ from unbounded.core.arrays import Integers, Vector
 from unbounded.jit.kernel import Pointer, counted, counting_kernel
 from unbounded.learners.arguments import with_sections
 from unbounded.validation import (
+    ArgumentTypeError,
     check_fields,
     check_settings,
     checked_finite,
+    checked_function,
     checked_real,
     setting,
     shown,
@@ -285,6 +287,29 @@ def _made_for(given: Any, function: Any) -> Any:
     function.__module__, function.counts = given.__module__, counted(given)
     function.__qualname__ = f"{given.__qualname__}.{function.__name__}"
     return function
+
+
+def check_adversary(given: object, kind: type, recorded: str, *takes: str) -> None:
+    """Reject what is neither an adversary of a ``kind`` nor a function that ``takes`` this."""
+    if isinstance(given, kind):
+        return
+    if isinstance(given, type) and issubclass(given, _Settings):
+        name = given.__name__
+        raise ArgumentTypeError(
+            "adversary", f"must be an object, as {name}(), not the class {name}"
+        )
+    if not callable(given):
+        function = f"a function of ({', '.join(takes)})"
+        must = f"must be an {kind.__name__} or {function}; for recorded losses take {recorded}"
+        raise ArgumentTypeError("adversary", f"{must}; got {shown(given)}")
+    checked_function("adversary", given, *takes)
+
+
+def check_learner(given: object, kind: type, example: str) -> None:
+    """Reject what is no learner of a ``kind``, as a class of learners is not."""
+    if not isinstance(given, kind):
+        must = f"must be a {kind.__name__}, as {example} is, not {shown(given)}"
+        raise ArgumentTypeError("learner", must)
 
 
 PythonMDPAdversary = Callable[

@@ -15,11 +15,17 @@ from numpy.typing import NDArray
 from unbounded.core.scaled import LARGEST
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
+from unbounded.learners.arguments import in_our_words
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed, root_of
 from unbounded.results import BANDITS, Played, Shown, name_of, over
 from unbounded.simulation import bandit_loops, sleeping
-from unbounded.simulation.adversary import Adversary, adversary_errors
+from unbounded.simulation.adversary import (
+    Adversary,
+    adversary_errors,
+    check_adversary,
+    check_learner,
+)
 from unbounded.simulation.bandit_loops import PythonAdversary
 from unbounded.simulation.dynamic import ROWS, checked_switches
 from unbounded.simulation.sleeping import PythonAvailability
@@ -27,7 +33,6 @@ from unbounded.validation import (
     ArgumentValueError,
     checked_count,
     checked_flag,
-    checked_function,
     recorded_rounds,
     warn,
 )
@@ -201,6 +206,7 @@ def _followed_by(wanted: str, sums: NDArray[np.float64] | None) -> NDArray[np.fl
     return sums
 
 
+@in_our_words
 def simulate(
     learner: Learner,
     adversary: Adversary | PythonAdversary,
@@ -276,16 +282,14 @@ def simulate(
     >>> bool((result.regret[:, -1] < 5e11).all())
     True
     """
+    check_learner(learner, Learner, "SCB(n_arms=3)")
     rounds = checked_count("rounds", rounds)
     replicates = checked_count("replicates", replicates)
     first_replicate = checked_count("first_replicate", first_replicate, least=0)
     cores = (os.cpu_count() or 1) if workers is None else checked_count("workers", workers)
     points = recorded_rounds(checkpoints, rounds)
     root = root_of(seed)
-    if not isinstance(adversary, Adversary) and not callable(adversary):
-        raise TypeError(f"adversary must be an Adversary or a function, not {adversary!r}")
-    if not isinstance(adversary, Adversary):
-        checked_function("adversary", adversary, "t", "last_arm", "q", "rng")
+    check_adversary(adversary, Adversary, "Replay(losses)", "t", "last_arm", "q", "rng")
     followed: NDArray[np.int64] | None = None
     if comparators is not None:
         followed = _followed(comparators, learner, adversary)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unbounded.learners.arguments import in_our_words
 from unbounded.learners.bandit import Learner
 from unbounded.learners.seeds import Seed, root_of
 from unbounded.results import Played, Results
@@ -107,6 +108,7 @@ class Comparison(Results, Mapping[str, P], Generic[P]):
         return cls(named)
 
 
+@in_our_words
 def compare(
     learners: Mapping[str, Learner],
     adversary: Adversary | PythonAdversary,
@@ -172,6 +174,7 @@ def compare(
     return Comparison(_each(learners, one, replicates, progress))
 
 
+@in_our_words
 def compare_mdp(
     learners: Mapping[str, MDPLearner],
     mdp: LayeredMDP,

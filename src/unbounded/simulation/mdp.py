@@ -20,12 +20,19 @@ from unbounded.core.occupancy.mdp import LayeredMDP
 from unbounded.core.occupancy.solver import SolverWarning
 from unbounded.jit.kernel import counted
 from unbounded.jit.schedule import Pace
+from unbounded.learners.arguments import check_mdp, in_our_words
 from unbounded.learners.mdp import MDPLearner, unsolved
 from unbounded.learners.seeds import Seed, root_of
 from unbounded.results import MDPS, Played, Shown, name_of
-from unbounded.simulation.adversary import MDPAdversary, PythonMDPAdversary, adversary_errors
+from unbounded.simulation.adversary import (
+    MDPAdversary,
+    PythonMDPAdversary,
+    adversary_errors,
+    check_adversary,
+    check_learner,
+)
 from unbounded.simulation.mdp_loops import NOT_PLAYED, End, Play, parts_of, play_replicate
-from unbounded.validation import checked_count, checked_function, recorded_rounds, warn
+from unbounded.validation import checked_count, recorded_rounds, warn
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -105,6 +112,7 @@ class MDPSimulation(Played):
         }
 
 
+@in_our_words
 def simulate_mdp(
     learner: MDPLearner,
     mdp: LayeredMDP,
@@ -166,11 +174,10 @@ def simulate_mdp(
     >>> round(float(result.pseudo_regret[0, -1]), 12)
     5.0
     """
+    check_learner(learner, MDPLearner, "CostSCBRL(layers=[2, 2], n_actions=2)")
+    check_mdp(mdp)
+    check_adversary(adversary, MDPAdversary, "MDPReplay(losses)", "t", "last", "q", "rng")
     in_python = not isinstance(adversary, MDPAdversary)
-    if in_python and not callable(adversary):
-        raise TypeError(f"adversary must be an MDPAdversary or a function, not {adversary!r}")
-    if not isinstance(adversary, MDPAdversary):
-        checked_function("adversary", adversary, "t", "last", "q", "rng")
     if mdp.layers != learner.layers:
         raise ValueError(
             f"the learner is for {learner.layers}, the MDP has {mdp.layers}: make it by "

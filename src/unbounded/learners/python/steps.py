@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unbounded.core.arrays import Vector
-from unbounded.learners.arguments import note_arguments, with_number
+from unbounded.learners.arguments import note_arguments, reject_other_names, with_number
 from unbounded.learners.persistence import from_json, to_json
 from unbounded.validation import checked_function, shown
 
@@ -252,7 +252,9 @@ def begins(init: Any) -> Any:
         missing = [m for m in self._defines if getattr(self._base, m) is getattr(type(self), m)]
         if type(self) is self._base or missing:
             needed = " and ".join(f"{method}()" for method in missing)
-            raise TypeError(f"{name} must define {needed}: see docs/guide/own-algorithm.md")
+            help_on = f"help(unbounded.{self._base.__name__})"
+            raise TypeError(f"{name} must define {needed}: see {help_on}")
+        reject_other_names(name, signature.parameters, kwargs)
         args, kwargs = with_number(self, signature, args, kwargs)
         try:
             bound = signature.bind(self, *args, **kwargs)
