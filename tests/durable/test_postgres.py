@@ -12,10 +12,13 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 from killed_workers import ERRORS
 from postgres_server import missing
 
+import unbounded
+from interrupt_helpers import CHECKED, PACKAGE, interrupted, no_callbacks
 from unbounded import SCB, CostSCB
 from unbounded.durable import BusyError, Durable, DurableError
 from unbounded.durable.replica import Replica
@@ -190,8 +193,6 @@ def test_errors_are_sentences_without_secrets(database, name, tmp_path):
 
 
 def test_a_newer_schema_is_left_alone(database, name):
-    import psycopg
-
     arms = Durable(database.url(), SCB(2, seed=0), name=name, schema="newer")
     with psycopg.connect(database.url()) as connection:
         connection.execute("UPDATE newer.version SET version = 99")
@@ -201,8 +202,6 @@ def test_a_newer_schema_is_left_alone(database, name):
 
 
 def test_an_older_schema_is_upgraded_by_who_may_write(database, name, monkeypatch):
-    import psycopg
-
     from unbounded.durable import postgres
 
     with monkeypatch.context() as older:
@@ -237,8 +236,6 @@ def test_connections_leave_nothing_behind(database, name):
 
 @pytest.mark.parametrize("staleness", [0, 8])
 def test_a_learner_that_was_removed_is_not_there_any_more(database, name, staleness):
-    import psycopg
-
     arms = Durable(database.url(), SCB(2, seed=0), name=name, schema="gone", staleness=staleness)
     choice = arms.ask()
     with psycopg.connect(database.url()) as connection:
@@ -249,8 +246,6 @@ def test_a_learner_that_was_removed_is_not_there_any_more(database, name, stalen
 
 
 def test_a_role_needs_the_grants_of_the_page_and_no_more(database, name):
-    import psycopg
-
     Durable(database.url(), SCB(2, seed=0), name=name, schema="granted").ask()
     page = Path(__file__).parents[2].joinpath("docs/guide/many-hosts.md").read_text()
     grants = page.partition("```sql")[2].partition("```")[0].replace("unbounded.", "granted.")
@@ -280,7 +275,7 @@ def test_a_client_that_stops_in_its_turn_does_not_stop_others(database, name):
     with pytest.raises(DurableError, match="in use"):
         other.ask()
     store.close()
-    other.ask()
+    Durable(database.url(), name=name, timeout=60.0).ask()  # a busy server takes a while to notice
 
 
 @pytest.mark.parametrize("staleness", [0, 16])
@@ -344,8 +339,6 @@ def test_inspect_shows_a_learner_of_a_database(database, tmp_path, name, capsys)
 
 @pytest.mark.parametrize("staleness", [0, 8])
 def test_connections_that_are_cut_in_a_call_lose_nothing(database, name, staleness, monkeypatch):
-    import psycopg
-
     from unbounded.durable.postgres import PostgresStore
 
     arms = Durable(database.url(), SCB(3, seed=0), name=name, staleness=staleness)
@@ -389,8 +382,6 @@ def test_connections_that_are_cut_in_a_call_lose_nothing(database, name, stalene
 def test_a_batch_whose_connection_is_cut_is_stored_whole_or_not_at_all(
     database, name, staleness, monkeypatch
 ):
-    import psycopg
-
     arms = Durable(database.url(), SCB(3, seed=0), name=name, staleness=staleness)
     known = arms.ask(key="known")
     killer = psycopg.connect(database.url(), autocommit=True)
@@ -464,6 +455,46 @@ def test_an_interrupt_while_it_learns_leaves_nothing_half_learned(database, name
     assert two.verify() == 6
 
 
+class Interrupt(BaseException):
+    """What a handler raises, as gunicorn's raises SystemExit."""
+
+
+@pytest.mark.filterwarnings("ignore:.* was deleted while still open:ResourceWarning")  # by psycopg
+@pytest.mark.parametrize("staleness", [0, 8])
+@pytest.mark.parametrize("every", [31, pytest.param(5, marks=pytest.mark.long)])
+def test_wherever_an_interrupt_comes_nothing_stays_behind(
+    database, name, staleness, every, monkeypatch
+):
+    """In our code and in psycopg's, which has words of its own for an interrupt in a pipeline."""
+    monkeypatch.setattr(unbounded.settings, "jit", "never")
+    options = {"name": name, "staleness": staleness, "timeout": 60.0}
+    arms = Durable(database.url(), CostSCB(2, seed=0), **options)
+    other = Durable(database.url(), name=name, timeout=10.0)
+    told, interrupts = [], 0
+
+    def play(key):
+        choice = arms.ask(key=key)
+        arms.tell(choice.id, 1.0, repeated="ignore")
+        told.append(choice.id)
+
+    where = (os.path.join(PACKAGE, "durable"), os.path.dirname(psycopg.__file__))
+    with no_callbacks():
+        for point in range(0, 1000, every):
+            key = str(point)
+            if point % 2:
+                arms._session.before_fork()  # it connects again
+            interrupts += interrupted(lambda: play(key), point, Interrupt, where, CHECKED)  # noqa: B023
+            assert not arms._session.lock.locked()
+            other.forget(other.ask())  # nothing is locked
+            play(key)
+    assert interrupts > 500 // every
+    log = {row["key"]: row for row in arms.log().to_dicts() if row["key"] is not None}
+    assert {row["id"] for row in log.values()} >= set(told)
+    assert {row["status"] for row in log.values()} == {"told"}
+    assert arms.status().rounds == len(log)
+    assert arms.verify() == arms.status().rows
+
+
 def test_a_snapshot_that_cannot_be_written_does_not_fail_the_call(database, name, monkeypatch):
     arms = Durable(database.url(), SCB(2, seed=0), name=name, staleness=8)
 
@@ -479,8 +510,6 @@ def test_a_snapshot_that_cannot_be_written_does_not_fail_the_call(database, name
 
 
 def test_the_isolation_that_a_database_prefers_does_not_matter(database, name):
-    import psycopg
-
     url = database.url()
     with psycopg.connect(url, autocommit=True) as connection:
         change = "ALTER DATABASE postgres {} default_transaction_isolation"

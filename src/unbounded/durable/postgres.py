@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -639,9 +640,13 @@ class PostgresStore:
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
+        handled = sys.exception()
         try:
             yield
         except psycopg.Error as error:
+            interrupt = error.__context__  # which psycopg replaces where it leaves a pipeline
+            if interrupt is not handled and not isinstance(interrupt, Exception | None):
+                raise interrupt from None
             kind, reason = _described(error)
             raise kind(f"{self.place} {reason}") from None  # libpq's own may show the address
 
