@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from unbounded.mdps.baselines.o_reps import OREPS
     from unbounded.mdps.baselines.uniform_policy import UniformPolicy
     from unbounded.mdps.baselines.uob_reps import UOBREPS
+    from unbounded.mdps.cost_policy_optimization import CostPolicyOptimization
     from unbounded.mdps.cost_scb_rl import CostSCBRL
     from unbounded.mdps.mvp import MVP
     from unbounded.mdps.policy_optimization import PolicyOptimization
@@ -143,6 +144,7 @@ _NAMES = {
     "mdps.baselines.o_reps": "OREPS",
     "mdps.baselines.uniform_policy": "UniformPolicy",
     "mdps.baselines.uob_reps": "UOBREPS",
+    "mdps.cost_policy_optimization": "CostPolicyOptimization",
     "mdps.cost_scb_rl": "CostSCBRL",
     "mdps.mvp": "MVP",
     "mdps.policy_optimization": "PolicyOptimization",
@@ -181,12 +183,12 @@ __all__ = [
     "AHB", "APOMVP", "HTINF", "INF", "MVP", "OREPS", "RFELP", "SCB", "SCBIX", "SCBRL", "SFMAB",
     "SOLOFTRL", "UCB1", "UCBVI", "UMABG", "UMABNN", "UOBREPS", "AdaFTRL", "AdaHedge", "AdaINF",
     "AdaTINF", "AdviceSimulation", "Banker", "ByArm", "CacheWarning", "Choice", "Comparison",
-    "CostExp4", "CostSCB", "CostSCBIX", "CostSCBRL", "DiscountedThompson", "DiscountedUCB",
-    "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P", "Exp3S",
-    "ExploreThenCommit", "FixedShare", "IndependentSCB", "LayeredMDP", "Learner", "LogThompson",
-    "MDPAdversary", "MDPLearner", "MDPSimulation", "PerContext", "Plan", "PolicyOptimization",
-    "PythonLearner", "PythonMDPLearner", "Recommendation", "RestartingCostSCB", "RobustUCB",
-    "SCBExp4", "ScaleWarning", "Simulation", "SlidingWindowUCB", "SolverWarning", "TsallisINF",
-    "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare", "compare_mdp", "recommend",
-    "simulate", "simulate_advice", "simulate_mdp", "warm",
+    "CostExp4", "CostPolicyOptimization", "CostSCB", "CostSCBIX", "CostSCBRL", "DiscountedThompson",
+    "DiscountedUCB", "DoublingTsallisINF", "EpsilonGreedy", "Exp3", "Exp3Auer", "Exp3IX", "Exp3P",
+    "Exp3S", "ExploreThenCommit", "FixedShare", "IndependentSCB", "LayeredMDP", "Learner",
+    "LogThompson", "MDPAdversary", "MDPLearner", "MDPSimulation", "PerContext", "Plan",
+    "PolicyOptimization", "PythonLearner", "PythonMDPLearner", "Recommendation",
+    "RestartingCostSCB", "RobustUCB", "SCBExp4", "ScaleWarning", "Simulation", "SlidingWindowUCB",
+    "SolverWarning", "TsallisINF", "TsallisINFRV", "UniINF", "Uniform", "UniformPolicy", "compare",
+    "compare_mdp", "recommend", "simulate", "simulate_advice", "simulate_mdp", "warm",
 ]  # fmt: skip
