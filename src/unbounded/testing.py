@@ -782,8 +782,13 @@ class _Storage:
 
         threads = [threading.Thread(target=work, args=(storage,)) for storage in storages[1:]]
 
-        for thread in threads:
-            thread.start()
+        def while_others_try() -> None:
+            for thread in threads:
+                if thread.ident is None:  # a storage may do its work again
+                    thread.start()
+            threads[0].join(0.2)
+
+        reader.write(while_others_try)
         for thread in threads:
             thread.join()
         _require(not failed, f"{failed}", "Let a write wait for the others")
