@@ -19,6 +19,7 @@ test-all: .venv/.test  ## with the long statistics, every learner on every Pytho
 	$(BIN)/python -m pytest -n auto -m "long or not long"
 	$(BIN)/python tests/interpreters.py --all
 	$(BIN)/python tests/litellm_router.py
+	$(BIN)/python tests/litellm_workers.py
 	$(BIN)/python tests/evolution.py
 	$(BIN)/python tests/numba_versions.py --all
 	$(BIN)/python tests/memory.py

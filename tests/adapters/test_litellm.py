@@ -17,7 +17,7 @@ from litellm import Router
 from unbounded import AdaINF, CostSCB
 from unbounded.adapters import litellm as adapter
 from unbounded.adapters.litellm import ScaleFreeRouting
-from unbounded.durable import Durable
+from unbounded.durable import BusyError, Durable
 
 pytestmark = pytest.mark.skipif(hasattr(litellm, "__file__"), reason="it is LiteLLM itself")
 MESSAGES = [{"role": "user", "content": "Hello"}]
@@ -257,6 +257,52 @@ def test_closing_waits_for_what_is_being_told(tmp_path, monkeypatch, cls, learne
     asyncio.run(play())
     with Durable(tmp_path / "chat.db") as found:
         assert (found.status().rounds, len(found.outstanding())) == (learned, 1 - learned)
+
+
+@pytest.mark.parametrize(("busy", "learned"), [(2, 1), (3, 0)])
+def test_a_busy_file_is_tried_again(tmp_path, monkeypatch, busy, learned):
+    tries, tell = [], Durable.tell
+
+    def sometimes(*args, **kwargs):
+        tries.append(args)
+        if len(tries) <= busy:
+            raise BusyError("busy")
+        return tell(*args, **kwargs)
+
+    monkeypatch.setattr(Durable, "tell", sometimes)
+    outcome = contextlib.nullcontext() if learned else pytest.raises(BusyError)
+    with outcome:
+        routed([deployment("a")], 1, durable=tmp_path)
+    (routing,) = litellm.callbacks
+    assert (routing.outstanding, len(tries)) == (0, 3)
+    routing.close()
+    with Durable(tmp_path / "chat.db") as found:
+        assert (found.status().rounds, len(found.outstanding())) == (learned, 1 - learned)
+
+
+def test_closing_waits_while_reports_come(tmp_path):
+    """And not for a choice of which there is none."""
+    routing = ScaleFreeRouting(Router([deployment("a")]), failure=30.0, durable=tmp_path)
+
+    async def play():
+        chosen = [await routing.async_get_available_deployment("chat") for _ in range(4)]
+        times = datetime(2026, 1, 1), datetime(2026, 1, 2)
+
+        async def report(k):
+            await asyncio.sleep(0.2 * k)
+            event = {"litellm_params": {"model_info": chosen[k]["model_info"]}}
+            await routing.async_log_success_event(event, None, *times)
+
+        tasks = [asyncio.create_task(report(k)) for k in (1, 2, 3)]
+        began = time.monotonic()
+        await routing.aclose(timeout=0.4)
+        assert time.monotonic() - began > 0.9
+        assert routing.outstanding == 1
+        await asyncio.gather(*tasks)
+
+    asyncio.run(play())
+    with Durable(tmp_path / "chat.db") as found:
+        assert (found.status().rounds, len(found.outstanding())) == (3, 1)
 
 
 @pytest.mark.parametrize(

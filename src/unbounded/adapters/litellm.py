@@ -23,7 +23,7 @@ from litellm.router import CustomRoutingStrategyBase
 
 from unbounded._recommend import recommend
 from unbounded.adapters import checked_bandit
-from unbounded.durable import Durable
+from unbounded.durable import Durable, DurableError
 from unbounded.learners.bandit import Learner
 from unbounded.validation import checked_loss, checked_option
 
@@ -143,11 +143,17 @@ class _Group:
         self.ids.append(name)
 
     def tell(self, choice: Any, loss: float) -> None:
-        if isinstance(self.playing, Durable):
-            self.playing.tell(choice, loss, repeated="ignore")
-        else:
+        if not isinstance(self.playing, Durable):
             with self._lock:
                 self.playing.tell(choice, loss)
+            return
+        for again in (True, True, False):  # it may be busy, or the connection is broken
+            try:
+                self.playing.tell(choice, loss, repeated="ignore")
+                return
+            except DurableError:
+                if not again:
+                    raise
 
     def forget(self, choice: Any) -> None:
         with self._lock, contextlib.suppress(ValueError):  # a `Durable` may have expired it
@@ -288,10 +294,14 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
         Parameters
         ----------
         timeout : float
-            How many seconds to wait for events. What is being told by then is told.
+            How many seconds to wait for LiteLLM's next report. What it has reported is told.
         """
-        end = time.monotonic() + timeout
-        while self._telling or (self.outstanding and time.monotonic() < end):
+        left = -1
+        while left:
+            if left != self.outstanding:
+                left, end = self.outstanding, time.monotonic() + timeout
+            if time.monotonic() > end and not self._telling:
+                break
             await asyncio.sleep(0.01)
         for group in list(self._groups.values()):
             group.close()
@@ -372,16 +382,13 @@ class ScaleFreeRouting(CustomLogger, CustomRoutingStrategyBase):
 
     def _feedback(self, info: Any, loss: Callable[[], float | None]) -> Callable[[], None] | None:
         """Return what is to be done about a choice; None if there is no such choice, or no more."""
-        ticket = (info or {}).get(TICKET, "")
-        if ticket not in self._waiting:
-            return None
+        with self._lock:
+            found = self._waiting.pop((info or {}).get(TICKET, ""), None)
+            if found is None:
+                return None
+            self._telling += 1
 
         def work() -> None:
-            with self._lock:
-                found = self._waiting.pop(ticket, None)
-                if found is None:  # another event of the same attempt was faster
-                    return
-                self._telling += 1
             try:
                 self._learn(*found, loss)
             finally:
