@@ -81,6 +81,15 @@ def _compiled(function: F, options: dict[str, Any], counts: bool) -> F:
     return compiled
 
 
+def direct(entry: Any) -> Any:
+    """Return what calls an entry without asking for the types of its arguments, if there is such.
+
+    An entry that was compiled for one signature is only ever called with arguments of these types.
+    """
+    found = list(getattr(entry, "overloads", {}).values())
+    return found[0].entry_point if len(found) == 1 else entry
+
+
 def pointer(function: Callable[..., Any], signature: Any) -> Any:
     """Compile ``function`` for this ``signature`` into a value that kernels take as an argument.
 

@@ -18,6 +18,7 @@ from unbounded import frames
 from unbounded.core.arrays import Vector
 from unbounded.core.discounting import tick
 from unbounded.jit.interpreter import interpreted
+from unbounded.jit.kernel import direct
 from unbounded.jit.schedule import Code, side_steps_of, steps_of
 from unbounded.learners import persistence as documents
 from unbounded.learners.arguments import name_elsewhere
@@ -149,9 +150,8 @@ class Learner(AskTell[Choice]):
         return False
 
     def _use_compiled(self) -> None:
-        self._ask, self._tell, self._look, self._scale, counting, _ = self._steps.compiled
-        if self._counts:
-            self._ask = counting
+        ask, tell, self._look, self._scale, counting, _ = self._steps.compiled
+        self._ask, self._tell = direct(counting if self._counts else ask), direct(tell)
         self._tell_both_ways()
 
     def _tell_both_ways(self) -> None:

@@ -1,5 +1,7 @@
 """Confidence sets: counts, epochs and boxes."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from unbounded.core.occupancy.confidence import (
     PAPER,
     count,
     first_upper,
+    largest_mean,
     log_term,
     narrow,
     rebuild,
@@ -280,3 +283,34 @@ def test_renewed_boxes_are_those_of_rebuild_or_of_pairs_that_doubled():
         assert np.array_equal(boxes[1.0], boxes["all"])  # to the last bit
         differ += not np.array_equal(boxes[2.0], boxes["all"])
     assert differ > 50  # the control
+
+
+def by_plain_bisection(P_bar, level):
+    if P_bar >= 1.0:
+        return 1.0
+    lower, upper = P_bar, 1.0
+    for _ in range(60):
+        p = 0.5 * (lower + upper)
+        kl = (1.0 - P_bar) * math.log((1.0 - P_bar) / (1.0 - p)) if p < 1.0 else math.inf
+        if P_bar > 0.0:
+            kl -= P_bar * math.log(p / P_bar)
+        lower, upper = (p, upper) if kl <= level else (lower, p)
+    return upper
+
+
+def test_where_newton_decides_bisection_gives_the_same_bits():
+    rng = np.random.default_rng(3)
+    for _ in range(2000):
+        N = 2 ** int(rng.integers(0, 30))
+        M = int(rng.integers(0, N + 1)) if rng.random() < 0.7 else min(N, int(rng.integers(0, 4)))
+        level = rng.uniform(0.01, 40.0) / N
+        for P_bar, at in (
+            (M / N, level),
+            (1.0 - M / N, level),
+            (rng.random(), 10.0 ** -rng.random()),
+        ):
+            assert largest_mean(P_bar, at) == by_plain_bisection(P_bar, at)
+    far = [
+        largest_mean(P_bar, 10.0 ** rng.uniform(-18, 3)) for P_bar in 10.0 ** -np.arange(0, 300.0)
+    ]
+    assert np.all((np.array(far) >= 10.0 ** -np.arange(0, 300.0)) & (np.array(far) <= 1.0))

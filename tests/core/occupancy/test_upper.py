@@ -10,9 +10,16 @@ from occupancy_facades import ConfidenceSet, greedy_transitions, known, u_all, u
 from occupancy_reference import boxes_as_arrays, fill_counts, greedy_value, upper_bound_by_lp
 from unbounded import worlds
 from unbounded.core.occupancy.confidence import JIN
-from unbounded.core.occupancy.layout import PAIR, STATE, Layers
+from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers
 from unbounded.core.occupancy.mdp import LayeredMDP, Markov, Mixture, occupancy
-from unbounded.core.occupancy.upper import best_values, descending, scratch, spare_mass, u_unknown
+from unbounded.core.occupancy.upper import (
+    best_values,
+    descending,
+    scratch,
+    spare_mass,
+    u_everywhere,
+    u_unknown,
+)
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -120,6 +127,32 @@ def test_bounds_that_are_known_stay_as_they_are():
     expected[known] = 0.625
     assert last > 1
     assert np.array_equal(u, expected)
+
+
+@pytest.mark.parametrize("without_boxes", [0.0, 0.6, 1.0])
+def test_bounds_of_whole_layers_are_those_of_their_states_bit_for_bit(without_boxes):
+    rng = np.random.default_rng(int(10 * without_boxes))
+    for _ in range(30):
+        mdp, sets, policy = random_sets(rng)
+        layers, (work, order) = mdp.layers, scratch(mdp.layers)
+        lay, room, every = layers.table, np.empty(layers.n_pairs), np.empty(layers.n_states)
+        lo, hi = sets.lo.copy(), sets.hi.copy()
+        for h in range(layers.horizon):  # some pairs have the whole simplex
+            m = int(lay[SIZE, h] * lay[ACTIONS, h])
+            free = np.tile(rng.random(m) < without_boxes, int(lay[SIZE, h + 1]))
+            for box, whole in ((lo, 0.0), (hi, 1.0)):
+                box[lay[TRIPLE, h] : lay[TRIPLE, h + 1]][free] = whole
+        spare_mass(lay, lo, room)
+        u_all(lay, lo, hi, room, policy.pi, every, work, order)
+        wanted = (rng.random(layers.horizon) < 0.7) * 1.0
+        u = np.full(layers.n_states, -1.0)
+        buffer = np.full(2 * layers.n_transitions + 4 * layers.n_pairs, np.nan)
+        u_everywhere(lay, lo, hi, room, policy.pi, wanted, u, work, order, buffer)
+        assert u[0] == -1.0
+        for h in range(1, layers.horizon + 1):
+            states = slice(lay[STATE, h], lay[STATE, h + 1])
+            expected = every[states] if wanted[h - 1] else np.full(lay[SIZE, h], -1.0)
+            assert np.array_equal(u[states], expected)
 
 
 @pytest.mark.parametrize("n_actions", [1, 3, 4, 5, 7])

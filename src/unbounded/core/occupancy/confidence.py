@@ -193,6 +193,7 @@ def _rebuild_pair(
     """Rebuild the box of the pair of triples ``start``, ``start + m``, ...; whether it changed."""
     keep = nested
     changed = False
+    unseen = _interval(count, 0.0, ln_, c1, c2, 1.0)  # the same for all that were not seen
     for j in range(n):
         if M[start + j * m] > 0.0 and hi[start + j * m] <= 0.0:
             hi[start + j * m] = 1.0  # thought impossible, and seen
@@ -201,7 +202,9 @@ def _rebuild_pair(
         lowest = highest = 0.0
         for j in range(n):
             k = start + j * m
-            a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
+            a, b = unseen
+            if M[k] > 0.0 or hi[k] <= 0.0:
+                a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
             a = max(a, lo[k])
             b = min(b, hi[k])
             lowest += a
@@ -212,7 +215,9 @@ def _rebuild_pair(
             keep = False
     for j in range(n):
         k = start + j * m
-        a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
+        a, b = unseen
+        if M[k] > 0.0 or hi[k] <= 0.0:
+            a, b = _interval(count, M[k], ln_, c1, c2, hi[k])
         a = max(a, lo[k]) if keep else a
         b = min(b, hi[k]) if keep else b
         if a != lo[k] or b != hi[k]:
@@ -241,21 +246,51 @@ def _interval(
 
 @subroutine
 def largest_mean(P_bar: float, level: float) -> float:
-    """Return the largest p >= P_bar with kl(P_bar, p) <= level, rounded up."""
+    """Return the largest p >= P_bar with kl(P_bar, p) <= level, rounded up.
+
+    By bisection, so that it is the same in every neighborhood of a root; but where Newton's method
+    says on which side of the root a point is, the divergence is not computed.
+    """
     if P_bar >= 1.0:
         return 1.0
+    near, far = _about(P_bar, level)
     lower = P_bar
     upper = 1.0
     for _ in range(60):
         p = 0.5 * (lower + upper)
-        kl = (1.0 - P_bar) * math.log((1.0 - P_bar) / (1.0 - p)) if p < 1.0 else math.inf
-        if P_bar > 0.0:
-            kl -= P_bar * math.log(p / P_bar)
-        if kl <= level:
+        if not lower < p < upper:
+            break  # nothing changes any more
+        if p < near or (p <= far and _divergence(P_bar, p) <= level):
             lower = p
         else:
             upper = p
     return upper
+
+
+@kernel
+def _divergence(P_bar: float, p: float) -> float:
+    kl = (1.0 - P_bar) * math.log((1.0 - P_bar) / (1.0 - p)) if p < 1.0 else math.inf
+    if P_bar > 0.0:
+        kl -= P_bar * math.log(p / P_bar)
+    return kl
+
+
+@kernel
+def _about(P_bar: float, level: float) -> tuple[float, float]:
+    """Return bounds of the largest p with kl(P_bar, p) <= level, far wider than rounding errors."""
+    p = P_bar + math.sqrt(0.5 * level)  # by Pinsker's inequality not below it
+    rest = level - (P_bar * math.log(P_bar) if P_bar > 0.0 else 0.0)
+    p = min(p, 1.0 - (1.0 - P_bar) * math.exp(-rest / (1.0 - P_bar)))
+    for _ in range(9):  # convex, hence from the right
+        slope = (p - P_bar) / (p * (1.0 - p))
+        step = (_divergence(P_bar, p) - level) / slope
+        p -= step
+        if not P_bar < p < 1.0:
+            break
+        width = (1e-12 + 1e-13 * level) / slope
+        if abs(step) < 0.1 * width:
+            return p - width, p + width
+    return P_bar, 1.0
 
 
 @kernel

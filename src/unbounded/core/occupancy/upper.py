@@ -23,7 +23,7 @@ import numpy as np
 
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, TRIPLE, Layers, horizon
-from unbounded.jit.kernel import borrowed, kernel, subroutine
+from unbounded.jit.kernel import borrowed, integers, kernel, section, subroutine
 
 
 def scratch(layers: Layers) -> tuple[Vector, Integers]:
@@ -149,6 +149,103 @@ def u_state(
             )  # fmt: skip
         average(lay[SIZE, h], A, pi[lay[PAIR, h] : lay[PAIR, h] + m], value, f)
     return float(min(f[0], 1.0))
+
+
+@subroutine
+def u_everywhere(
+    lay: Integers, lo: Vector, hi: Vector, room: Vector, pi: Vector, wanted: Vector, u: Vector,
+    work: Vector, order: Integers, buffer: Vector,
+) -> None:  # fmt: skip
+    """Compute u, where it is below 0, of all states of the layers h with wanted[h - 1] > 0.
+
+    The numbers are those of `u_state`, bit for bit. Boxes are gathered once for all states; a pair
+    that has none, but the whole simplex, goes to the largest f. ``buffer`` is scratch for two
+    vectors over triples and four over pairs.
+    """
+    lay, lo, hi, room, pi = borrowed((lay, lo, hi, room, pi))
+    wanted, u, work, order, buffer = borrowed((wanted, u, work, order, buffer))
+    H = horizon(lay)
+    X = lay[PAIR, H + 1]
+    T = lay[TRIPLE, H + 1]
+    low = section(buffer, 0, T)
+    high = section(buffer, T, 2 * T)
+    spare = section(buffer, 2 * T, 2 * T + X)
+    value = section(buffer, 2 * T + X, 2 * T + 2 * X)
+    boxed = integers(section(buffer, 2 * T + 2 * X, 2 * T + 3 * X))
+    counts = integers(section(buffer, 2 * T + 3 * X, 2 * T + 4 * X))
+    last = 0
+    for h in range(1, H + 1):
+        if wanted[h - 1] > 0.0:
+            last = h
+    for h in range(last - 1):
+        counts[h] = _gather(lay, h, lo, hi, room, boxed, low, high, spare, value)
+    n = order.size
+    pairs = (work.size - n) // 2
+    f = work[:n]
+    values = work[n : n + pairs]
+    rest = work[n + pairs :]
+    for k in range(1, last + 1):
+        for t in range(lay[SIZE, k] if wanted[k - 1] > 0.0 else 0):
+            if u[lay[STATE, k] + t] >= 0.0:
+                continue
+            for h in range(k - 1, -1, -1):
+                A = lay[ACTIONS, h]
+                m = lay[SIZE, h] * A
+                first = lay[PAIR, h]
+                start = lay[TRIPLE, h]
+                if h == k - 1:
+                    r = room[first : first + m]
+                    a = lo[start + t * m : start + (t + 1) * m]
+                    b = hi[start + t * m : start + (t + 1) * m]
+                    for i in range(m):
+                        values[i] = a[i] + min(b[i] - a[i], r[i])
+                else:
+                    c = counts[h]
+                    after = lay[SIZE, h + 1]
+                    if c < m:
+                        top = 0.0
+                        for j in range(after):
+                            top = max(top, f[j])
+                        for i in range(m):
+                            values[i] = top
+                    if c > 0:
+                        best_values(c, after, low, high, start, spare, first, f, order, value, rest)
+                    for i in range(c):
+                        values[boxed[first + i]] = value[i]
+                average(lay[SIZE, h], A, pi[first : first + m], values, f)
+            u[lay[STATE, k] + t] = min(f[0], 1.0)
+
+
+@kernel
+def _gather(
+    lay: Integers, h: int, lo: Vector, hi: Vector, room: Vector, boxed: Integers, low: Vector,
+    high: Vector, spare: Vector, marks: Vector,
+) -> int:  # fmt: skip
+    """Gather the boxes of layer h that are not the whole simplex; return how many there are.
+
+    ``boxed`` gets their pairs, from the layer's first entry on.
+    """
+    m = lay[SIZE, h] * lay[ACTIONS, h]
+    first = lay[PAIR, h]
+    start = lay[TRIPLE, h]
+    for i in range(m):
+        marks[i] = 0.0
+    for j in range(lay[SIZE, h + 1]):
+        a = lo[start + j * m : start + (j + 1) * m]
+        b = hi[start + j * m : start + (j + 1) * m]
+        for i in range(m):
+            marks[i] += 1.0 if a[i] > 0.0 or b[i] < 1.0 else 0.0
+    count = 0
+    for i in range(m):
+        if marks[i] > 0.0:
+            boxed[first + count] = i
+            spare[first + count] = room[first + i]
+            count += 1
+    for j in range(lay[SIZE, h + 1]):
+        for i in range(count):
+            low[start + j * count + i] = lo[start + j * m + boxed[first + i]]
+            high[start + j * count + i] = hi[start + j * m + boxed[first + i]]
+    return count
 
 
 @subroutine

@@ -13,7 +13,7 @@ from unbounded.core.arrays import Counts, Integers, IntScratch, Scratch, Vector,
 from unbounded.core.occupancy import confidence
 from unbounded.core.occupancy.confidence import Bernstein
 from unbounded.core.occupancy.layout import Layers
-from unbounded.core.occupancy.upper import scratch, spare_mass, u_unknown
+from unbounded.core.occupancy.upper import scratch, spare_mass, u_everywhere, u_unknown
 from unbounded.jit.kernel import assign, kernel, subroutine
 
 
@@ -101,3 +101,14 @@ def bound_visited(lay: Integers, boxes: Boxes, pi: Vector, states: Integers, u: 
     """Comp-UOB: fill ``u`` of the visited states, where it is -1, with how often ``pi`` can reach
     them under any transitions in the boxes."""
     u_unknown(lay, boxes.lo, boxes.hi, boxes.spare, pi, states, u, boxes.values, boxes.order)
+
+
+@kernel
+def bound_layers(
+    lay: Integers, boxes: Boxes, pi: Vector, wanted: Vector, u: Vector, buffer: Vector
+) -> None:
+    """Do the same for all states of the layers where ``wanted`` is positive; ``buffer`` is the
+    solver's scratch."""
+    u_everywhere(
+        lay, boxes.lo, boxes.hi, boxes.spare, pi, wanted, u, boxes.values, boxes.order, buffer
+    )

@@ -20,11 +20,12 @@ from unbounded.core.occupancy.layout import (
     STATE,
     TRIPLE,
     Layers,
+    dots,
     horizon,
 )
-from unbounded.core.occupancy.upper import u_state
 from unbounded.core.scaled import shift_each
-from unbounded.jit.kernel import kernel, subroutine
+from unbounded.jit.kernel import kernel, section, subroutine
+from unbounded.mdps.steps import boxes as confidence_set
 from unbounded.mdps.steps import ftrl
 from unbounded.mdps.steps.ftrl import Estimates
 
@@ -111,8 +112,8 @@ def settle(lay: Integers, params: Params, state: Any, root: float) -> None:
     forwards, by their lower ends.
     """
     estimates, solver, boxes, owed = state.estimates, state.solver, state.boxes, state.owed
-    low, pi, lo = owed.low, solver.pi, boxes.lo
-    low[:] = 0.0
+    low, pi, reached = owed.low, solver.pi, boxes.values
+    confidence_set.bound_layers(lay, boxes, pi, owed.sums, solver.u, solver.work)
     low[0] = 1.0
     for h in range(horizon(lay) + 1):
         A = lay[ACTIONS, h]
@@ -121,10 +122,6 @@ def settle(lay: Integers, params: Params, state: Any, root: float) -> None:
             gamma = params.gamma[h - 1] / root
             for s in range(lay[SIZE, h]):
                 k = lay[STATE, h] + s
-                if solver.u[k] < 0.0:
-                    solver.u[k] = u_state(
-                        lay, lo, boxes.hi, boxes.spare, pi, h, s, boxes.values, boxes.order
-                    )
                 for p in range(lay[PAIR, h] + s * A, lay[PAIR, h] + s * A + A):
                     u = solver.u[k] * pi[p]
                     share = u / (u + gamma)
@@ -133,12 +130,11 @@ def settle(lay: Integers, params: Params, state: Any, root: float) -> None:
             owed.sums[h - 1] = 0.0
             owed.optimism[h - 1] = 0.0
         if h < horizon(lay):
-            for j in range(lay[SIZE, h + 1]):
-                start = lay[TRIPLE, h] + j * m
-                mass = 0.0
-                for i in range(m):
-                    mass += low[lay[STATE, h] + i // A] * pi[lay[PAIR, h] + i] * lo[start + i]
-                low[lay[STATE, h + 1] + j] = mass
+            for s in range(lay[SIZE, h]):
+                for i in range(s * A, s * A + A):
+                    reached[i] = low[lay[STATE, h] + s] * pi[lay[PAIR, h] + i]
+            after = section(low, lay[STATE, h + 1], lay[STATE, h + 2])
+            dots(m, lay[SIZE, h + 1], reached, boxes.lo, lay[TRIPLE, h], after)
 
 
 @kernel
