@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import random
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3000)
     parser.add_argument("--postgres", action="store_true")
     given = parser.parse_args()
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it is fetched
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         url = None
         if given.postgres:
