@@ -5,7 +5,7 @@
 3. cost per round against the number of arms;
 4. a fresh process: import and first decision with a warm cache;
 5. AdaINF against SCB, in the simulator and by ask + tell, in time of the processor;
-6. CostSCB with a half-life against CostSCB, likewise.
+6. CostSCB and AdaINF with a half-life against themselves without, likewise.
 
 Every pair is timed in turns, and each figure is the median over the turns: machines are shared.
 """
@@ -20,13 +20,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unbounded import SCB, SCBIX, AdaINF, CostSCB, Exp3, settings, simulate
-from unbounded.adversaries import Replay
+from unbounded.adversaries import Replay, StochasticGap
+from unbounded.learners.bandit import Learner
 
 settings.jit = "always"  # compiled code is what is measured
 
@@ -225,20 +227,53 @@ def ada_inf_against_scb(turns: int) -> None:
 
 
 def forgetting_against_not(turns: int) -> None:
-    def forgetful(n: int, **given: Any) -> CostSCB:
-        return CostSCB(n, half_life=max(n, 1000), **given)
+    """The same coins for both; of many arms only the arm played and one other are looked at."""
+    print("\n6. with a half-life / without, time of the processor (median, least, most)")
+    print(
+        "| learner | n | half-life | losses | simulated | ask + tell |\n|---|---|---|---|---|---|"
+    )
+    flat, clear = StochasticGap(0.0), StochasticGap(0.4)
+    usual = [(10, 1000, flat), (10, 1000, clear), (10, 10_000, flat), (10, 10_000, clear)]
+    for cls in (CostSCB, AdaINF):
+        for n, h, losses in (*usual, (100_000, 100_000, StochasticGap(0.1))):
+            rounds = max(100_000, 10 * h if n > 10 else 0)
+            cells = []
+            for how in (simulated, asked):
+                if n > 10 and how is asked:
+                    continue
+                learners = {"without": cls(n, seed=0), "with": cls(n, half_life=h, seed=0)}
+                plays = {k: partial(how, one, losses, rounds) for k, one in learners.items()}
+                times = interleaved(plays, turns, time.process_time)
+                found = sorted(x / y for x, y in zip(times["with"], times["without"], strict=True))
+                cells.append(f"{statistics.median(found):.2f} [{found[0]:.2f}, {found[-1]:.2f}]")
+            what = f"coins, gap {losses.gap}"
+            print(f"| {cls.__name__} | {n:,} | {h:,} | {what} | {' | '.join(cells)} |", flush=True)
 
-    sizes = ((10, 100_000), (100, 30_000), (1000, 5000))
-    one_against_another(6, turns, {"CostSCB": CostSCB, "with half_life": forgetful}, sizes)
+
+def simulated(learner: Learner, losses: StochasticGap, rounds: int) -> None:
+    simulate(
+        learner, losses, rounds, seed=1, checkpoints=[rounds], comparators=[0],
+        pseudo_regret=False, workers=1,
+    )  # fmt: skip
+
+
+def asked(learner: Learner, losses: StochasticGap, rounds: int) -> None:
+    for u in np.random.default_rng(1).random(rounds // 5).tolist():
+        choice = learner.ask()
+        learner.tell(choice, float(u < (0.5 - losses.gap if choice.arm == 0 else 0.5)))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=9)
-    turns = parser.parse_args().turns
-    ask_and_tell(turns)
-    simulator_against_c(turns)
-    cost_against_n(max(3, turns // 3))
-    fresh_process(max(3, turns // 2))
-    ada_inf_against_scb(turns)
-    forgetting_against_not(turns)
+    parser.add_argument("--only", type=int, help="one of the six")
+    given = parser.parse_args()
+    turns = given.turns
+    parts = (
+        partial(ask_and_tell, turns), partial(simulator_against_c, turns),
+        partial(cost_against_n, max(3, turns // 3)), partial(fresh_process, max(3, turns // 2)),
+        partial(ada_inf_against_scb, turns), partial(forgetting_against_not, turns),
+    )  # fmt: skip
+    for number, part in enumerate(parts, 1):
+        if given.only in (None, number):
+            part()

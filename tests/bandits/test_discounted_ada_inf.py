@@ -79,7 +79,7 @@ def test_delayed_losses_have_the_weight_of_their_ask(of_ask, low, high):
             for ticket, told in due + late.pop(t, []):
                 if not of_ask:
                     arm, p, ask, number = learner._records[ticket.id]
-                    now = ask[0], int(learner._buffer[clock])
+                    now = complex(ask.real, learner._buffer[clock])
                     learner._records[ticket.id] = arm, p, now, number
                 learner.tell(ticket, told)
         found.append(100.0 * paid / (0.9 * T))
@@ -207,7 +207,7 @@ def test_many_arms_play_as_few_do(monkeypatch):
         np.testing.assert_allclose(dense.probabilities(), q, rtol=0.0, atol=1e-9)
         choice, other = lazy.ask(), dense.ask()
         _, p, ask, number = dense._records[other.id]
-        dense._records[other.id] = choice.arm, p, (float(q[choice.arm]), ask[1]), number
+        dense._records[other.id] = choice.arm, p, complex(q[choice.arm], ask.imag), number
         for learner, ticket in ((lazy, choice), (dense, other)):
             learner.tell(ticket, float(row[choice.arm]))
         last = q

@@ -170,11 +170,11 @@ def test_implicit_exploration_and_the_clock_follow_a_fall():
     learner, told = CostSCB(n, half_life=h, outliers="sqrt", seed=0), 0
     for t in range(120):
         choice = learner.ask()
-        _, p, (info, asked_at), _ = learner._records[choice.id]
+        _, p, ask, _ = learner._records[choice.id]
         clock.threshold(learner._state().m)
         N = sum(clock.weights())
-        assert info - p == pytest.approx(1.0 / (n + N), rel=1e-9)
-        assert asked_at == round(clock.times[-1])
+        assert ask.real - p == pytest.approx(1.0 / (n + N), rel=1e-9)
+        assert ask.imag == round(clock.times[-1])
         x = 1.0 if t < 60 else 2.0**-20
         learner.tell(choice, x)
         clock.tell(x)
@@ -343,9 +343,9 @@ def delayed_percent(seed: int, *, by_the_ask: bool) -> float:
             due.append(waiting.pop(0)[1:])
         for ticket, loss in due:
             if not by_the_ask:
-                arm, p, (info, _), number = learner._records[ticket.id]
-                now = learner._state().clock
-                learner._records[ticket.id] = arm, p, (info, now), number
+                arm, p, ask, number = learner._records[ticket.id]
+                ask = complex(ask.real, learner._state().clock)
+                learner._records[ticket.id] = arm, p, ask, number
             learner.tell(ticket, loss)
     return percent(arms, means)
 

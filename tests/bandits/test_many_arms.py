@@ -38,6 +38,7 @@ LEARNERS = {
     "AdaINF": (AdaINF, {}),
     "AdaINF-pure": (AdaINF, {"robust": False}),
     "AdaINF-trim": (AdaINF, {"trim": 2, "exploration": 0.1}),
+    "AdaINF-half-life": (AdaINF, {"half_life": 90}),
     "TsallisINF": (TsallisINF, {}),
     "Exp3IX": (Exp3IX, {}),
 }
@@ -118,8 +119,9 @@ def test_the_probability_of_a_choice_is_that_of_its_arm(make):
 
 @pytest.mark.parametrize(
     "name",
-    ["SCB", "SCB-range", "SCB-largest", "SCBIX", "SCBIX-range", "CostSCB", "CostSCBIX", "AdaINF"],
-)
+    ["SCB", "SCB-range", "SCB-largest", "SCBIX", "SCBIX-range", "CostSCB", "CostSCBIX", "AdaINF",
+     "CostSCB-half-life", "CostSCB-half-life-scale", "AdaINF-half-life"],
+)  # fmt: skip
 @pytest.mark.parametrize("k", [-900, -7, 1, 900])
 def test_powers_of_two_change_nothing(name, k):
     cls, options = LEARNERS[name]

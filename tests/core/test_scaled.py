@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from unbounded.core.scaled import LARGEST, added, capped, ldexp, shift_each, widths
+from unbounded.core.scaled import LARGEST, added, capped, frexp, ldexp, shift_each, widths
 from unbounded.jit.interpreter import interpreted
 from unbounded.jit.kernel import counting_kernel as kernel
 
@@ -27,6 +27,26 @@ def test_as_c_has_it(x, e):
         found = function(x, e)
         assert found == expected
         assert math.copysign(1.0, found) == math.copysign(1.0, x)
+
+
+@kernel
+def compiled_frexp(x):
+    return frexp(x)
+
+
+@pytest.mark.parametrize("x", [0.0, 0.5, 1.0, 0.3, 2.3e-308, 2.0**-1022, 2.0**-1030, 5e-324, TOP])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_mantissas_as_c_has_them(x, sign):
+    expected = math.frexp(sign * x)
+    for function in (frexp, compiled_frexp):
+        assert function(sign * x) == expected
+        assert math.copysign(1.0, function(sign * x)[0]) == sign
+
+
+@pytest.mark.parametrize("e", [-1030, -1022, -1000])
+def test_products_that_lose_digits_are_rounded_once(e):
+    for x in np.random.default_rng(0).random(100) * 2.0**-40:
+        assert compiled(x, e) == float(np.ldexp(x, e))
 
 
 def test_capped_at_the_largest_float():

@@ -451,8 +451,6 @@ def _with_probability(info: Any, p: float, q: float) -> Any:
     """Return what an ask remembers, with the probability ``q`` instead of ``p``."""
     if isinstance(info, SideAsk):
         return info._replace(info=info.info - p + q)
-    if isinstance(info, tuple):
-        return info[0] - p + q, info[1]
     return info - p + q
 
 

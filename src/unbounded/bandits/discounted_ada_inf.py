@@ -169,9 +169,8 @@ def learned(
         if note is None:
             r = signed_arms.root(arms, arm)  # sqrt(p_k), before L changes
             w = r * r * r / (q_k * q_k)  # of step 4
-            arms, delta = signed_arms.add(
-                arms, arm, sign * l / q_k
-            )  # step 3: x, gap; step 5: L_k += x
+            x = sign * l / q_k  # step 3
+            arms, delta = signed_arms.add_fading(arms, arm, x)  # gap; step 5: L_k += x
         else:
             w = signed_arms.cubes(arms, note)
             if arm >= 0:  # else the arm was retired since
@@ -188,11 +187,13 @@ def learned(
     if ended > 0 and t > warm(params):
         distances.turn(up)
         distances.turn(down)
-    reach, fall, power = distances.followed(reach, ended, ended > 0)
-    if fall > 0:  # the center forgets with it: else an old B would be the scale for long
-        W = ldexp(W, -2 * fall)
-    if power != 0:  # -1 at the end of a block
-        arms = signed_arms.rescale(arms, ldexp(1.0, power))
+    fall = 0
+    if ended > 0 or reach.now != state.reach.now:  # else C is what it was
+        reach, fall, power = distances.followed(reach, ended, ended > 0)
+        if fall > 0:  # the center forgets with it: else an old B would be the scale for long
+            W = ldexp(W, -2 * fall)
+        if power != 0:  # -1 at the end of a block
+            arms = signed_arms.rescale(arms, ldexp(1.0, power))
     clock += (half_life.r > 1.0) + fall * half_life.h
     return State(t + 1, clock, clipped, after, B, W, reach, up, down, first, arms)
 

@@ -165,7 +165,7 @@ def solved(params: Params, arms: Arms, factor: float, blocks: Blocks, V: float, 
     """Return the arms of the next round, their estimates in the new unit."""
     if params.n > 1 and blocks.peak > 0.0:  # until then p stays uniform
         W = blocks.peak * blocks.peak + Z if params.tuning == PAID else V
-        arms = tsallis_arms.rescale(arms, factor)
+        arms = tsallis_arms.fade(arms, factor)
         arms = tsallis_arms.solve(arms, params.rate / math.sqrt(W), 0.0)
     return arms
 

@@ -9,11 +9,10 @@ of the losses, lifted or not (docs/theory/ada-inf.md, section 6).
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from unbounded.core.arrays import require
-from unbounded.core.scaled import LARGEST, ldexp
+from unbounded.core.scaled import LARGEST, frexp, ldexp
 from unbounded.jit.kernel import kernel
 
 _HALF = 2.0**1022
@@ -78,9 +77,9 @@ def furthest(center: Center, v: float) -> tuple[float, int]:
     """Return |v - B| as a mantissa and an exponent in the unit of the losses."""
     B, up = center.at, LIFT if center.lifted else 0
     if max(abs(v), abs(B)) < _HALF:
-        A, unit = math.frexp(abs(v - B))
+        A, unit = frexp(abs(v - B))
         return A, unit - up
-    A, unit = math.frexp(abs(0.5 * v - 0.5 * B))
+    A, unit = frexp(abs(0.5 * v - 0.5 * B))
     return A, unit + 1 - up
 
 

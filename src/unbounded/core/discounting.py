@@ -30,7 +30,7 @@ from unbounded.core.arrays import (
     require,
 )
 from unbounded.core.ceiling import above
-from unbounded.core.scaled import LARGEST, ldexp
+from unbounded.core.scaled import LARGEST, frexp, ldexp
 from unbounded.jit.kernel import kernel
 from unbounded.validation import ArgumentValueError, checked_count, shown, warn
 
@@ -279,8 +279,8 @@ def followed(
             top = after
         else:
             d = 0
-    old, old_unit = math.frexp(peak)  # the larger of the past and of g C sets the unit
-    new, new_unit = math.frexp(g * mantissa)
+    old, old_unit = frexp(peak)  # the larger of the past and of g C sets the unit
+    new, new_unit = frexp(g * mantissa)
     old_unit, new_unit = old_unit + e - ended - d, new_unit + exponent
     higher = new_unit > old_unit or (new_unit == old_unit and new > old)
     if new > 0.0 and (old == 0.0 or higher):

@@ -13,7 +13,7 @@ import numpy as np
 
 from unbounded.core.arrays import Mantissa, Mantissas, Values, Vector, require
 from unbounded.core.discounting import FALL, NOTHING, Unit
-from unbounded.core.scaled import ldexp
+from unbounded.core.scaled import frexp, ldexp
 from unbounded.jit.kernel import kernel
 
 _EXPONENT = Values(-2200.0, 1100.0, whole=True)
@@ -88,11 +88,11 @@ def of_rank(largest: Largest, m: int) -> Distance:
 def insert(largest: Largest, x: Distance) -> None:
     """Insert a distance into the list of this block."""
     sizes, exponents = largest
-    k = sizes.size // 2
-    while k > 0 and exceeds(x, Distance(sizes[k - 1], int(exponents[k - 1]))):
-        k -= 1
-        if k + 1 < sizes.size // 2:
-            sizes[k + 1], exponents[k + 1] = sizes[k], exponents[k]
+    k = sizes.size // 2 - 1
+    if exceeds(x, Distance(sizes[k], int(exponents[k]))):
+        while k > 0 and exceeds(x, Distance(sizes[k - 1], int(exponents[k - 1]))):
+            sizes[k], exponents[k] = sizes[k - 1], exponents[k - 1]
+            k -= 1
         sizes[k], exponents[k] = x.size, x.e
 
 
@@ -146,19 +146,14 @@ def weighed(reach: Reach, v: Distance, weight: float) -> tuple[Reach, float, flo
     sums to that unit."""
     now, before, top, peak, e = reach
     now = larger(v, now)
-    l, unit = weight * v.size, v.e
-    if l >= 1.0:  # the usual weights are in [1, 2), and frexp takes longer
-        l, unit = 0.5 * l, unit + 1
-    elif l < 0.5:
-        l, more = math.frexp(l)
-        unit += more
+    l, unit = frexp(weight * v.size)
+    unit += v.e
     factor = 1.0
     if l > 0.0 and (peak == 0.0 or unit > e):  # the largest so far: it sets the unit
         factor = ldexp(1.0, max(e - unit, NOTHING)) if peak > 0.0 else 1.0
         peak, e = l, unit
     else:
-        if unit < e:
-            l = ldexp(l, unit - e)
+        l = ldexp(l, unit - e)
         peak = max(peak, l)
     return Reach(now, before, top, peak, e), l, factor
 
@@ -186,7 +181,7 @@ def followed(reach: Reach, ended: int, turns: bool) -> tuple[Reach, int, int]:
     lost = d + ended
     if lost == 0 or peak == 0.0:
         return Reach(now, before, top, peak, e), d, 0
-    old, unit = math.frexp(peak)
+    old, unit = frexp(peak)
     unit += e - lost
     if unit >= e - 1:  # peak >= 1/4
         return Reach(now, before, top, ldexp(peak, -lost), e), d, -lost

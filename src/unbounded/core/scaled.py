@@ -31,9 +31,29 @@ def ldexp(x: float, e: int) -> float:
 @overload(ldexp, jit_options={"forceinline": True})
 def _compiled(x: Any, e: Any) -> Any:
     def its_c(x: Any, e: Any) -> Any:
+        if -1022 <= e <= 1023:  # one product, rounded once as in C, instead of a call
+            return x * np.int64((e + 1023) << 52).view(np.float64)
         return math.ldexp(x, e)
 
     return its_c
+
+
+def frexp(x: float) -> tuple[float, int]:
+    """Return x as a mantissa, in [0.5, 1) or 0, and an exponent."""
+    return math.frexp(x)
+
+
+@overload(frexp, jit_options={"forceinline": True})
+def _compiled_frexp(x: Any) -> Any:
+    def of_bits(x: Any) -> Any:
+        bits = np.float64(x).view(np.int64)
+        e = (bits >> 52) & 0x7FF
+        if 0 < e < 0x7FF:  # instead of a call
+            return np.int64((bits & ~(0x7FF << 52)) | (1022 << 52)).view(np.float64), e - 1022
+        mantissa, exponent = math.frexp(x)
+        return mantissa, np.int64(exponent)
+
+    return of_bits
 
 
 def widths(W: Vector, e: Vector) -> Vector:

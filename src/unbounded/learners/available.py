@@ -136,10 +136,9 @@ def moved_record(record: tuple[Any, ...], keep: Vector, n: int) -> tuple[Any, ..
     if not isinstance(asked, SideAsk):
         if after >= 0 and np.all(keep >= 0):
             return after, probability, asked, number
-        info, clock = asked if isinstance(asked, tuple) else (asked, 0)
         note = np.zeros(n + 2)
         note[n] = 1.0
-        asked = SideAsk(info, clock, note)
+        asked = SideAsk(asked.real, int(asked.imag), note)
     info, clock, before = asked
     note = np.ones(keep.size + 2)
     old = np.flatnonzero(keep >= 0)

@@ -169,10 +169,7 @@ class Learner(AskTell[Choice]):
             arm, probability, ask_info, number = self._on_a_copy(
                 steps.ask_and_count if self._counts else steps.ask
             )
-            if self.spec.clocked:
-                ask_info = float(ask_info[0]), int(ask_info[1])
-            else:
-                ask_info = float(ask_info)
+            ask_info = (complex if self.spec.clocked else float)(ask_info)
             return int(arm), float(probability), ask_info, int(number)
 
     def _tell_interpreted(self, _: Vector, arm: int, ask_info: Any, number: int, loss: Any) -> None:
@@ -494,9 +491,7 @@ class Learner(AskTell[Choice]):
         with self._lock:
             choice = self.ask()
             _, own, info, number = self._records[choice.id]
-            extra, *clock = info if self.spec.clocked else (info,)
-            extra = probability + (extra - own)  # implicit exploration stays what it is
-            info = (extra, *clock) if clock else extra
+            info = probability + (info - own)  # implicit exploration stays what it is
             self._records[number] = arm, probability, info, number
             self.tell(Choice(arm, probability, number, self._identity), loss)
 
@@ -765,7 +760,8 @@ class Learner(AskTell[Choice]):
         if isinstance(ask_info, SideAsk):
             info, clock, note = ask_info
             return [arm, probability, info, clock, documents.encoded(note)]
-        return [arm, probability, *(ask_info if self.spec.clocked else [ask_info])]
+        asked_at = [int(ask_info.imag)] if self.spec.clocked else []
+        return [arm, probability, ask_info.real, *asked_at]
 
     def _record_of(self, number: int, kept: list[Any]) -> tuple[Any, ...]:
         arm, probability, ask_info, *clock = kept[:4]
@@ -786,7 +782,7 @@ class Learner(AskTell[Choice]):
             if len(kept) == 5:
                 note = self._note_of(number, kept[4])
                 return arm, probability, SideAsk(ask_info, asked_at, note), number
-            return arm, probability, (ask_info, asked_at), number
+            return arm, probability, complex(ask_info, asked_at), number
         if clock:
             raise ValueError(f"choice {number} remembers too much")
         return arm, probability, ask_info, number

@@ -20,6 +20,7 @@ import numpy as np
 from unbounded.core.arrays import ROUNDING, Scratch, Vector, close, require
 from unbounded.core.simplex import ftrl, lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
+from unbounded.core.simplex.lazy import BETA
 from unbounded.core.simplex.sampling import Law, new_law
 from unbounded.core.simplex.signed_picture import NEAR, near_gap
 from unbounded.jit.interpreter import quietly
@@ -182,6 +183,31 @@ def _add(arms: Arms, picture: Any, tree: Any, k: int, x: float) -> tuple[Arms, f
             done, gap = lazy_signed.add(picture, tree, M, S, k, x)
         if not done:
             gap = _add_spoiling(picture, S, M, law, m, roots, k, x)
+    return Arms(S, anchor, M, law, m, roots, picture, tree), gap
+
+
+@kernel
+def add_fading(arms: Arms, k: int, x: float) -> tuple[Arms, float]:
+    """As `add`, where the past fades, so that pictures of many arms are soon too old: then another
+    is taken before the change, which costs less than to do without."""
+    return _add_fading(arms, arms.picture, arms.tree, k, x)
+
+
+@kernel
+def _add_fading(arms: Arms, picture: Any, tree: Any, k: int, x: float) -> tuple[Arms, float]:
+    if tree is None:
+        return _add(arms, picture, tree, k, x)
+    S, anchor, M, law, m, roots = arms[:6]
+    done, gap = False, 0.0
+    if S > 0.0:
+        for again in range(2):
+            if again > 0:
+                lazy_signed.anchor(picture, tree, M, S, picture[BETA], m, law.q, law.room)
+            done, gap = lazy_signed.add(picture, tree, M, S, k, x)
+            if done:
+                break
+    if not done:
+        gap = _add_spoiling(picture, S, M, law, m, roots, k, x)
     return Arms(S, anchor, M, law, m, roots, picture, tree), gap
 
 

@@ -115,6 +115,27 @@ def rescale(arms: Arms, factor: float) -> Arms:
 
 
 @kernel
+def fade(arms: Arms, factor: float) -> Arms:
+    """As `rescale`, in every half-life: with many arms the picture goes on in the new unit."""
+    if factor == 1.0:
+        return arms
+    return _fade(arms, arms.picture, arms.table, factor)
+
+
+@kernel
+def _fade(arms: Arms, picture: Any, table: Any, factor: float) -> Arms:
+    if table is None:
+        return rescale(arms, factor)
+    if picture[ETA_S] == 0.0 or not _LEAST_FACTOR <= factor <= 1.0:
+        return rescale(arms, factor)
+    lazy_fade(picture, table, factor)
+    x, S2, S3, S4 = arms.anchor
+    per = 1.0 / factor
+    anchor = Anchor(x * factor, S2 * per * per, S3 * per * per * per, S4 * per * per * per * per)
+    return Arms(anchor, arms.L, arms.law, picture, table)
+
+
+@kernel
 def afresh(arms: Arms) -> Arms:
     """The same arms, whose next solve depends on nothing but their losses; not with many arms."""
     return Arms(NO_ANCHOR, arms.L, arms.law, arms.picture, arms.table)
@@ -182,6 +203,7 @@ LEAN = 0.1  # the center stands this far ahead, in z, where x is drifting
 _EXPANDED = 1e-8  # an error of S2 whose square is rounding error
 _NEAR = 0.01  # an error whose fifth power does not matter to the first of two steps
 _MOST_STEPS = 20
+_LEAST_FACTOR = 2.0**-8  # beyond which the picture would be too old anyway
 
 # Of the picture: c, g and 1 / g of the series; x and min L - x at the anchor; x now, and the bound
 # of a proposal.
@@ -218,6 +240,19 @@ def lazy_check(picture: Vector, table: Vector) -> None:
     require(np.all(accepted <= weight * (1.0 + ROUNDING)), "proposals that bound nothing")
     enough = 0.5 * lazy.ACCEPTED * weight.sum()
     require(accepted.sum() >= enough, "proposals that are never accepted")
+
+
+@subroutine
+def lazy_fade(picture: Vector, table: Vector, factor: float) -> None:
+    """Multiply the cumulative losses, and what is measured by them, by a power of two."""
+    for k in range(0, table.size, RECORD):
+        table[k + LOSS] *= factor
+    for i in (CENTER, GAP, X_S, ROOM_S, X):
+        picture[i] *= factor
+    for i in (PER_GAP, ETA_S):
+        picture[i] /= factor
+    for i in (SQUARE, FACTOR):
+        picture[i] *= factor * factor
 
 
 @kernel
