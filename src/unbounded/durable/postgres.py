@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from unbounded.durable import forks
@@ -634,12 +634,9 @@ class PostgresStore:
     def _gone(self) -> DurableError:
         return DurableError(f"there is no {self.place} any more")
 
-    def errors(self) -> AbstractContextManager[None]:
-        """Describe errors of PostgreSQL in sentences."""
-        return self._sentences()
-
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
+        """Describe errors of PostgreSQL in sentences."""
         handled = sys.exception()
         try:
             yield
