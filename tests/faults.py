@@ -96,7 +96,7 @@ FAULTS = [
     Fault("bandits/baselines/exp3_ix.py", "p_k + 0.5 * _eta(params, state.t)", "p_k + _eta(params, state.t)", f"{_TWINS} Exp3IX"),
     Fault("bandits/baselines/ucb1.py", "2.0 * math.log(state.t)", "2.0 * math.log(state.t + 1)",
           f"{_TWINS} UCB1"),
-    Fault("bandits/baselines/tsallis_inf.py", "state.clipped + clipped", "state.clipped", f"{_TWINS} TsallisINF-0"),
+    Fault("bandits/baselines/tsallis_inf.py", "state.clipped + clipped", "state.clipped", "tests/bandits/test_every_bandit.py -k outside"),
     # ------------------------------------------------------------------ MDPs
     Fault("mdps/uob_reps_ex.py", "own * (solver.u[lay[STATE, h] + s] * solver.pi[p])", "solver.u[lay[STATE, h] + s] * solver.pi[p]",
           "tests/mdps/test_uob_reps_ex.py"),
@@ -155,7 +155,7 @@ FAULTS = [
     Fault("durable/rows.py", "hashlib.sha256(chain + self.content)", "hashlib.sha256(self.content)",
           "tests/durable/test_store.py tests/durable/test_damage.py"),
     Fault("durable/session.py", "self._replica = replica  # what it has learned is in the file", "pass", "tests/durable/test_learner.py"),
-    Fault("durable/replica.py", "if row.epoch == self.epoch:  # else", "if True:  # else", "tests/durable/test_epochs.py"),
+    Fault("durable/replica.py", "return row.epoch == self.epoch and self", "return self", "tests/durable/test_epochs.py"),
     Fault("durable/database.py", "self._until(files.take_turn)", "files.take_turn()", "tests/durable/test_sharing.py tests/durable/test_files.py"),
     Fault("durable/offpolicy.py", "ratio[t] = pi[name] / rounds.p[t]", "ratio[t] = pi[name]", "tests/durable/test_offpolicy.py"),
     # ------------------------------------------------------------------ experiments, report, adapters

@@ -43,6 +43,16 @@ def test_every_example_keeps_the_contract(every_example):
 
 
 @pytest.mark.parametrize(
+    "example", chosen(tiered(EXAMPLES), lambda example: "loss_range" in example.make().settings)
+)
+def test_losses_outside_the_range_are_counted(example):
+    learner = example.cls(3, **example.settings | {"loss_range": (0.0, 8.0)})
+    for loss, outside in ((-1.0, 1), (0.0, 1), (8.0, 1), (8.5, 2)):
+        learner.tell(learner.ask(), loss)
+        assert learner.clipped == outside
+
+
+@pytest.mark.parametrize(
     ("adversary", "n"),
     [
         (StochasticGap(scale=3.0), 3), (SpikeLeastLikely(), 70),
