@@ -103,6 +103,13 @@ def test_a_history_is_what_was_told_and_only_when_asked_for():
         assert (choice.arm, choice.probability) == (row["arm"], row["probability"])
         again.tell(choice, row["loss"])
         assert again.scale == row["scale"]
+    assert "name" not in history
+    named = SCB(["eu", "us"], seed=0)
+    named.follow()
+    chosen = [named.ask() for _ in range(5)]
+    for choice in chosen:
+        named.tell(choice, 1.0)
+    assert named.history["name"].tolist() == [choice.name for choice in chosen]
     learner.follow()  # goes on
     learner.tell(learner.ask(), reward=3.0)
     assert learner.history["loss"][-1] == -3.0

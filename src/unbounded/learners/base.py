@@ -335,14 +335,19 @@ class AskTell(Repeatable, Generic[T]):
         """Return what was told since `follow`, a column for each quantity, as frames take them.
 
         Bandits: ``arm``, ``probability`` (at the ask), ``loss``, and the learner's ``scale`` and
-        ``clipped`` after it. MDPs: ``loss``, that of the episode, and ``clipped``. It is not saved.
+        ``clipped`` after it; and ``name`` if arms have names. MDPs: ``loss``, that of the episode,
+        and ``clipped``. It is not saved.
         """
         rows = vars(self).get("_followed")
         if rows is None:
             raise RuntimeError("nothing was noted: call follow() before you play")
         columns = zip(*rows, strict=True) if rows else [()] * len(self._noted_as)
         kinds = self._noted_as.items()
-        return {name: np.array(c, kind) for (name, kind), c in zip(kinds, columns, strict=True)}
+        found: dict[str, NDArray[Any]] = {
+            name: np.array(c, kind) for (name, kind), c in zip(kinds, columns, strict=True)
+        }
+        names = names_of(self._identity)
+        return found if names is None else {**found, "name": np.array(names)[found["arm"]]}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot what was played since `follow`, with matplotlib.
