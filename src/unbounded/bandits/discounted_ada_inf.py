@@ -25,7 +25,7 @@ from unbounded.core.scaled import capped, ldexp
 from unbounded.core.simplex import signed_arms
 from unbounded.core.simplex.signed_arms import Arms
 from unbounded.jit.interpreter import interpreted
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners.bandit import BanditSpec
 from unbounded.learners.spec import Ask, SideAsk
 
@@ -239,7 +239,7 @@ def clip(params: Any, state: Any, sign: float, d: Distance) -> tuple[Distance, D
     return v, smaller(v, of_rank(state.down, min(2, params.half_life.h))) if params.robust else v
 
 
-@kernel
+@subroutine
 def settled(params: Any, up: Largest, down: Largest, first: Vector) -> Center:
     """Return the lower median of the first losses; insert their distances from it."""
     middle = math.inf

@@ -14,7 +14,7 @@ import numpy as np
 from unbounded.core.arrays import Mantissa, Mantissas, Values, Vector, require
 from unbounded.core.discounting import FALL, NOTHING, Unit
 from unbounded.core.scaled import frexp, ldexp
-from unbounded.jit.kernel import kernel
+from unbounded.jit.kernel import kernel, subroutine
 
 _EXPONENT = Values(-2200.0, 1100.0, whole=True)
 
@@ -102,7 +102,7 @@ def has(largest: Largest, m: int) -> bool:
     return largest.sizes[m - 1] > 0.0
 
 
-@kernel
+@subroutine
 def turn(largest: Largest) -> None:
     """Begin a new block."""
     sizes, exponents = largest
@@ -158,7 +158,7 @@ def weighed(reach: Reach, v: Distance, weight: float) -> tuple[Reach, float, flo
     return Reach(now, before, top, peak, e), l, factor
 
 
-@kernel
+@subroutine
 def followed(reach: Reach, ended: int, turns: bool) -> tuple[Reach, int, int]:
     """Set C for the next round, where a new block may begin (``turns``).
 

@@ -34,6 +34,7 @@ from unbounded.core.simplex.signed_picture import (
     FASTEST,
     GAP,
     HEAVY,
+    LIMIT,
     LIST,
     LOSS,
     NEAR,
@@ -56,12 +57,13 @@ from unbounded.core.simplex.signed_picture import (
     weight_of,
 )
 from unbounded.core.simplex.tree import TREE, follow, grow, heaviest, lowest, pick
-from unbounded.core.simplex.tsallis_arms import predicted_step
+from unbounded.core.simplex.tsallis_arms import REACH, predicted_step
 from unbounded.jit.kernel import kernel, subroutine
 
 _FIRST = 24  # leaders at an anchor, at most
 _FARTHEST = 60  # doublings in the search for them
 _LEAN = 0.15  # the center stands this far ahead, in z: x mostly falls, as S grows
+_LEAN_WIDE = 0.25
 _MOST_SHARE = 0.5  # of an arm that is no leader
 _FEWEST_CHANGES = 65_536  # whose rounding errors add up to less than 1e-11 at worst
 _S3 = lazy.constant([(j + 1) * (j + 2) / 2 for j in range(lazy.TERMS)])
@@ -210,10 +212,11 @@ def _of_rank(p: Vector, largest: Vector) -> float:
 @subroutine
 def anchor(
     picture: Vector, tree: Vector, M: Vector, S: float, beta: float,
-    m: Vector, p: Vector, lanes: Vector,
+    m: Vector, p: Vector, lanes: Vector, limit: float,
 ) -> None:  # fmt: skip
-    """Solve over all the arms, and take the picture; ``m`` and ``p`` are room for n numbers."""
-    n = M.size
+    """Solve over all the arms, and take the picture, for z up to ``limit``; ``m`` and ``p`` are
+    room for n numbers."""
+    n, lean = M.size, _LEAN if limit == REACH else _LEAN_WIDE
     base = sampling.least(M)
     inverse = 0.5 / S
     for i in range(n):
@@ -228,8 +231,8 @@ def anchor(
         if most > wider:  # too many would lead
             break
         nearest, cut = 2.0 * nearest, wider
-    x, g = found.x * (2.0 * S), nearest * (2.0 * S) / (ROOM_TO_FALL - _LEAN)
-    c = x - _LEAN * g
+    x, g = found.x * (2.0 * S), nearest * (2.0 * S) / (ROOM_TO_FALL - lean)
+    c = x - lean * g
     picture[COUNT] = 0.0
     picture[LIST:] = 0.0
     units = heaviest(n)
@@ -249,6 +252,7 @@ def anchor(
     picture[PER_GAP] = 1.0 / g
     picture[X] = x
     picture[X_S] = x
+    picture[LIMIT] = limit
     unit = 2.0 * S * picture[PER_GAP]
     picture[S2] = found.S2 / (unit * unit)
     picture[S3] = found.S3 / (unit * unit * unit)

@@ -22,7 +22,8 @@ from unbounded.core.simplex import ftrl, lazy_signed, sampling, signed_picture
 from unbounded.core.simplex.ftrl import NO_ANCHOR, Anchor
 from unbounded.core.simplex.lazy import BETA
 from unbounded.core.simplex.sampling import Law, new_law
-from unbounded.core.simplex.signed_picture import NEAR, near_gap
+from unbounded.core.simplex.signed_picture import NEAR, WIDE, near_gap
+from unbounded.core.simplex.tsallis_arms import REACH
 from unbounded.jit.interpreter import quietly
 from unbounded.jit.kernel import kernel, subroutine
 
@@ -202,7 +203,8 @@ def _add_fading(arms: Arms, picture: Any, tree: Any, k: int, x: float) -> tuple[
     if S > 0.0:
         for again in range(2):
             if again > 0:
-                lazy_signed.anchor(picture, tree, M, S, picture[BETA], m, law.q, law.room)
+                beta = picture[BETA]
+                lazy_signed.anchor(picture, tree, M, S, beta, m, law.q, law.room, WIDE)
             done, gap = lazy_signed.add(picture, tree, M, S, k, x)
             if done:
                 break
@@ -387,7 +389,7 @@ def _solve(arms: Arms, picture: Any, tree: Any, S: float, beta: float) -> Arms:
     if tree is None:
         anchor = _solve_for_all(before, anchor, M, law, m, S, beta)
     elif not lazy_signed.solve(picture, tree, S, beta):
-        lazy_signed.anchor(picture, tree, M, S, beta, m, law.q, law.room)
+        lazy_signed.anchor(picture, tree, M, S, beta, m, law.q, law.room, REACH)
     return Arms(S, anchor, M, law, m, roots, picture, tree)
 
 

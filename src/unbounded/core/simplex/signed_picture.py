@@ -21,6 +21,7 @@ from unbounded.jit.kernel import kernel, subroutine
 
 LEADERS = 64  # at most; then an anchor is due
 ROOM_TO_FALL = 1.25  # times nearer, before an arm becomes a leader
+WIDE = 0.3  # where the past fades: the series then leaves out 5e-14 of the sum, 1e-11 at worst
 FASTEST = 2.0  # S grows by no more than this between anchors
 _EXPANDED = 1e-8  # an error of S2 whose square is rounding error
 _MOST_STEPS = 50
@@ -32,9 +33,9 @@ _FAR = 256.0  # times S, beside which S has lost 8 of its bits
 CENTER, GAP, PER_GAP, X, BOUND, HEAVY, COUNT = range(7)
 S_S = lazy.ETA_S
 # After the moments: sums of (g / (L - x))^j over all arms, which guide the next step; the sum of
-# the cubes over all but the leaders; x at the anchor; for every leader its arm, its estimate, and
-# g / (L - x).
-S2, S3, S4, CUBES, X_S, LIST = range(MOMENTS + lazy.ROOM, MOMENTS + lazy.ROOM + 6)
+# the cubes over all but the leaders; x at the anchor; how far z may go; for every leader its arm,
+# its estimate, and g / (L - x).
+S2, S3, S4, CUBES, X_S, LIMIT, LIST = range(MOMENTS + lazy.ROOM, MOMENTS + lazy.ROOM + 7)
 _SLOTS = LEADERS + 1
 ARM, LOSS, ROOT = LIST, LIST + _SLOTS, LIST + 2 * _SLOTS
 _SIZE = LIST + 3 * _SLOTS
@@ -78,7 +79,8 @@ def check(picture: Vector, tree: Vector, M: Vector, S: float, beta: float) -> No
     require(S / picture[S_S] <= FASTEST * (1.0 + ROUNDING), "the anchor is too old")
     require(g > 0.0 and close(picture[PER_GAP] * g, 1.0), "there is no such anchor")
     require(abs(picture[X_S]) <= 2.0 * S * math.sqrt(n) * (1.0 + ROUNDING), "no such anchor")
-    require(abs(x - c) <= REACH * g * (1.0 + ROUNDING), "the anchor is too far away")
+    require(picture[LIMIT] in (REACH, WIDE), "there is no such anchor")
+    require(abs(x - c) <= picture[LIMIT] * g * (1.0 + ROUNDING), "the anchor is too far away")
     require(_is_told(x, picture[X_S], S), "the estimates are too far away")
     require_numbers(picture[COUNT : COUNT + 1], LEADERS + 1, "leaders")
     arms, losses, roots = (picture[i : i + int(count)] for i in (ARM, LOSS, ROOT))
@@ -197,7 +199,7 @@ def find(picture: Vector, S: float, x: float) -> bool:
     M = picture[MOMENTS:]
     for _ in range(_MOST_STEPS):
         z = (x - picture[CENTER]) * per_gap
-        if not abs(z) <= REACH:
+        if not abs(z) <= picture[LIMIT]:
             return False
         s2, s3 = lazy.series(M, _S2, z), lazy.series(M[1:], _GUIDE3, z)
         s4 = lazy.series(M[2:], _GUIDE4, z)

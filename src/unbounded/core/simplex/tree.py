@@ -81,7 +81,10 @@ def _low(tree: Vector, M: Vector, i: int) -> float:
 def grow(tree: Vector, M: Vector) -> None:
     """Make both trees from their leaves."""
     n = M.size
-    for i in range(n - 1, 0, -1):
+    for i in range(n - 1, n // 2, -1):  # whose children are leaves
+        tree[i] = tree[2 * i] + tree[2 * i + 1]
+        tree[2 * n + i] = min(M[2 * i - n], M[2 * i + 1 - n])
+    for i in range(min(n - 1, n // 2), 0, -1):
         tree[i] = tree[2 * i] + tree[2 * i + 1]
         tree[2 * n + i] = min(_low(tree, M, 2 * i), _low(tree, M, 2 * i + 1))
 
