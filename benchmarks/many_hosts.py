@@ -6,8 +6,9 @@
 The server is one of its own. The delay is that of a proxy: 2.5 ms each way, as between two data
 centers. Every way is played twice, in turn, so that none has the quiet half.
 
-A learner whose asks lack the last s tells is one whose feedback comes s rounds late; the second
-table plays that in memory. Losses are uniform in [0, 1] times 1 for nine arms and .8 for one.
+A learner whose asks lack the last s tells is one whose feedback comes s rounds late; ``--regret``
+plays that in memory, and learners that exchange what they were told now and then. Losses are
+uniform in [0, 1] times 1 for nine arms and .8 for one.
 """
 
 from __future__ import annotations
@@ -204,6 +205,37 @@ def regret(learner: Any, rounds: int, delay: int, rng: np.random.Generator) -> f
     return paid
 
 
+def merged(hosts: int, every: int, rounds: int, seed: int) -> float:
+    """Pseudo-regret of hosts in turn, each with a learner of its own, which every so many rounds
+    learns what the others have asked and were told, with the probabilities that they had.
+    """
+    from unbounded import CostSCB
+
+    learners = [CostSCB(10, seed=1000 * seed + host) for host in range(hosts)]
+    rng, paid = np.random.default_rng(seed), 0.0
+    noise = rng.random(rounds)
+    words = rng.integers(2**64, size=rounds, dtype=np.uint64).tolist()
+    fresh: list[tuple[Any, list[Any], float]] = []
+
+    def learn(learner: Any, kept: list[Any], loss: float) -> None:
+        learner.tell(learner.outstanding[learner._admit(kept)], loss)
+
+    for t, (u, word) in enumerate(zip(noise, words, strict=True), 1):
+        learner = learners[t % hosts]
+        kept = learner._kept(learner._drawn(word))
+        mean = 0.8 if kept[0] == 3 else 1.0
+        paid += 0.5 * mean - 0.4
+        learn(learner, kept, u * mean)
+        fresh.append((learner, kept, u * mean))
+        if t % every == 0:
+            for other in learners:
+                for source, kept, loss in fresh:
+                    if source is not other:
+                        learn(other, kept, loss)
+            fresh.clear()
+    return paid
+
+
 def regrets(rounds: int = 10_000, seeds: int = 40) -> None:
     from unbounded import AdaINF, CostSCB
 
@@ -228,6 +260,13 @@ def regrets(rounds: int = 10_000, seeds: int = 40) -> None:
     for hosts in (1, 4, 16):
         apart = hosts * played(CostSCB, rounds // hosts, 0)
         print(f"| {hosts} | {shown(apart)} | {' | '.join(shared)} |", flush=True)
+    print("\n| hosts | merged every 10 rounds | 100 | 1000 |\n|---|---|---|---|")
+    for hosts in (1, 4, 16):
+        each = [
+            np.array([merged(hosts, every, rounds, seed) for seed in range(seeds)])
+            for every in (10, 100, 1000)
+        ]
+        print(f"| {hosts} | {' | '.join(map(shown, each))} |", flush=True)
 
 
 if __name__ == "__main__":
