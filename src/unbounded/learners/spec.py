@@ -92,7 +92,9 @@ class Spec:
         missing = [step for step in wanted if step not in defined]
         if missing:
             name = claims.get("name", cls.__name__)
-            raise TypeError(f"{module} must define {', '.join(missing)} for {name}")
+            kinds = " (as State has a field of a kind that is not in unbounded.core.arrays)"
+            more = kinds if missing == ["init"] else ""
+            raise TypeError(f"{module} must define {', '.join(missing)} for {name}{more}")
         wanted += [step for step in cls.optional if step in defined and step not in claims]
         found = {step: defined[step] for step in wanted}
         return cls(module=module, **found, **claims)
