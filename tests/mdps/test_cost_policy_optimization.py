@@ -162,6 +162,74 @@ def test_step_0_occupancies_are_between_the_bounds(factor, holds):
     assert np.all(fine) == holds
 
 
+def values(losses, policy):
+    """Q(s, a) and the occupancies of states, of every layer, under the transitions of ``MDP``."""
+    H, Q, q = len(losses), list(losses), [MDP.initial]
+    for h in reversed(range(H - 1)):
+        Q[h] = losses[h] + MDP.transitions[h] @ np.sum(policy[h + 1] * Q[h + 1], axis=1)
+    for h in range(H - 1):
+        q.append(np.einsum("s,sa,saj->j", q[h], policy[h], MDP.transitions[h]))
+    return Q, q
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_step_2_one_state_at_a_time(ours):
+    """<l, q - q*> = sum q*(s) <pi - pi*, Q>(s) with Q of pi; not with that of pi*."""
+    rng, gaps = np.random.default_rng(4), []
+    for _ in range(50):
+        losses = [rng.random((n, 2)) for n in LAYERS.sizes]
+        pi, best = ([rng.dirichlet(np.ones(2), n) for n in LAYERS.sizes] for _ in range(2))
+        (Q, q), (Q_best, q_best) = values(losses, pi), values(losses, best)
+        regret = sum(
+            np.sum(x * (a[:, None] * p - b[:, None] * p_best))
+            for x, a, b, p, p_best in zip(losses, q, q_best, pi, best, strict=True)
+        )
+        each = zip(q_best, pi, best, Q if ours else Q_best, strict=True)
+        gaps.append(abs(regret - sum(np.sum(b[:, None] * (p - x) * y) for b, p, x, y in each)))
+    assert (max(gaps) < 1e-12) == ours
+
+
+def one_state(rng, A):
+    """Draw a state: u, q in [u - slack, u], pi, gamma, R and Q in [0, R]."""
+    u = rng.random()
+    slack = u * rng.random() ** 2
+    R = 10.0 ** rng.uniform(-2, 2)
+    pi, gamma = rng.dirichlet(np.full(A, 0.5)), 10.0 ** rng.uniform(-4, 0)
+    return u, slack, u - slack * rng.choice([1.0, rng.random()]), pi, gamma, R, R * rng.random(A)
+
+
+@pytest.mark.parametrize("with_slack", [1.0, 0.0])
+def test_step_3_bias(with_slack):
+    """<pi, Q - E Q_hat> <= R sum pi (slack pi + gamma)/(u + gamma); not without the slack."""
+    rng, fine = np.random.default_rng(5), []
+    for _ in range(2000):
+        u, slack, q, pi, gamma, R, Q = one_state(rng, 3)
+        bias = np.sum(pi * (Q - Q * q * pi / (u * pi + gamma)))
+        bound = R * np.sum(pi * (with_slack * slack * pi + gamma) / (u * pi + gamma))
+        fine.append(bias <= bound * (1 + 1e-12))
+    assert np.all(fine) == bool(with_slack)
+
+
+@pytest.mark.parametrize(("share", "implicit", "holds"), [(1.0, 2.0, True), (0.5, 6.0, False)])
+def test_step_3_deviations(share, implicit, holds):
+    """Exact moments of both martingales, with losses of 0 or R; not with other constants."""
+    rng, below, above = np.random.default_rng(6), [], []
+    for _ in range(4000):
+        u, _, q, pi, gamma, R, Q = one_state(rng, 3)
+        visited, most = q * pi * Q / R, R / (u * pi + gamma)  # chance of the loss R, estimate then
+        alpha = 10.0 ** rng.uniform(-3, 1) / R
+        mean = np.sum(visited * pi * most)
+        moment = np.log1p(np.sum(visited * np.expm1(-alpha * pi * most)))
+        square = share * R**2 * np.sum(pi**2 * q * pi / (u * pi + gamma) ** 2)
+        below.append(moment <= -alpha * mean + 0.5 * alpha**2 * square + 1e-12)
+        assert square <= R**2 * np.sum(pi / (u * pi + gamma)) * (1 + 1e-12)
+        weights = implicit * gamma * rng.random(3) ** 0.2 / R  # alpha/R_bar, of each pair
+        moment = np.log1p(np.sum(visited * np.expm1(weights * most)))
+        above.append(moment <= np.sum(weights * Q) + 1e-12)
+    assert np.all(below) == holds
+    assert np.all(above) == holds
+
+
 def stability(eta, pi, Q, D):
     x = -eta * (Q - D)
     return np.sum(pi * (np.exp(x) - 1 - x)) / eta
@@ -203,6 +271,38 @@ def test_step_4_on_plays():
     bound = math.log(2) / slow.rates()[0] + used
     assert layers.horizon == 1
     assert 0.1 * bound < played - total.min() <= bound
+
+
+def test_step_4_on_plays_with_bonuses():
+    """The same of every state of an MDP, where eta has its second limit as well."""
+    learner = CostPolicyOptimization(LAYERS.sizes, 2, seed=1)
+    slow = slow_of(learner)
+    total, used = ([np.zeros((n, 2)) for n in LAYERS.sizes] for _ in range(2))
+    played, capped = [np.zeros(n) for n in LAYERS.sizes], 0
+
+    def before(learner, plan, states, actions, told):
+        nonlocal capped
+        R, (q, slack) = slow.ranges(), slow.occupancies()
+        D, eta = slow.bonuses(R)[0], slow.rates()
+        clipped = [min(x, slow.threshold(h)) for h, x in enumerate(told)]
+        for h, pi in enumerate(slow.pi):
+            gamma, Q = slow.gamma(h), np.zeros_like(pi)
+            share = 1.0 / ((q[h] + slack[h])[:, None] * pi + gamma)
+            visited = states[h], actions[h]
+            Q[visited] = sum(clipped[h:]) * share[visited]
+            total[h] += Q - D[h]
+            played[h] += np.sum(pi * (Q - D[h]), axis=1)
+            used[h] += pi * (slow.rate * gamma * share * Q + D[h] / slow.H)
+            capped += 0.0 < eta[h] < 1.9 * slow.rate * gamma / max(R[h], 1e-300)
+        slow.learn(states.tolist(), actions.tolist(), told.tolist())
+
+    play(learner, MDP, costs(400, seed=5), seed=6, before=before)
+    assert capped > 100
+    ratios = [
+        np.max((played[h] - total[h].min(axis=1)) / (math.log(2) / eta + used[h].sum(axis=1)))
+        for h, eta in enumerate(slow.rates())
+    ]
+    assert 0.1 < max(ratios) <= 1.0
 
 
 def dilated(slow, top, H):
@@ -267,6 +367,33 @@ def test_step_6_the_slack_adds_up_to_what_lemma_13_says():
             pairs + math.sqrt(8 * pairs * sizes[h + 1] * T * beta) + math.log(6 * 3 / 0.05)
         )
         assert 0.1 * bound < total[h] <= bound
+
+
+@pytest.mark.parametrize(("r", "g", "kappa", "c"), [(2.0, 0.3, 4.0, 14.1), (0.5, 0.5, 2.0, 11.0)])
+def test_step_7_the_terms_add_up_to_the_constants(r, g, kappa, c):
+    """What each step leaves, with its own logarithms, against the theorem."""
+    zeta = kappa - 1.0 - r
+    for sizes, A in (([3, 3, 3], 2), ([1], 5), ([2, 9, 1, 4], 3), ([1, 200], 10)):
+        H, S, delta = len(sizes), sum(sizes), 0.05
+        iota = math.log(6 * S * A * H / delta)
+        for T in (1, 100, 10**6):
+            root = np.sum(1.0 / np.sqrt(np.arange(1, T + 1)))
+            M = np.random.default_rng(7).random(H)
+            R_bar = np.cumsum(M[::-1])[::-1]
+            E, left, right = 0.0, 0.0, 0.0
+            for h in reversed(range(H)):
+                gamma = g * math.sqrt(iota / (sizes[h] * A * T))
+                state, pair = math.log(6 * S / delta), math.log(6 * S * A / delta)
+                rate = R_bar[h] / (2 * r * gamma) + (H + 1) * kappa * E / 1.25
+                ends = (state / zeta + pair + r * state) / (2 * gamma)
+                paid = math.e * kappa * sizes[h] * A * gamma * math.sqrt(T) * root
+                left += math.log(A) * rate + R_bar[h] * (ends + paid)
+                right += R_bar[h] * c * math.sqrt(sizes[h] * A * T * iota)
+                E = R_bar[h] + (1 + 1 / H) * E
+            right += 2.2 * kappa * (H**2 - 1) * math.log(A) * R_bar.sum()
+            assert left <= right
+    full = (1 / r + 1 + 1 / zeta + r) / (2 * g) + 2 * math.e * kappa * g  # all logarithms iota
+    assert 0.9 * c < full <= c
 
 
 def test_a_save_whose_unit_fits_no_threshold_is_rejected():
