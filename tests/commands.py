@@ -27,8 +27,8 @@ arms.close()
 """
 FIRST = [  # what results are shown of
     "unbounded run scales",
-    "unbounded run tour --out out/before",
-    "unbounded run tour --out out/after",
+    "unbounded run scales --out out/before",
+    "unbounded run scales --out out/after",
     "unbounded run paper --quick --out out/paper",
 ]
 SHORTER = {  # hours, or until it is stopped
