@@ -229,13 +229,11 @@ def ada_inf_against_scb(turns: int) -> None:
 def forgetting_against_not(turns: int) -> None:
     """The same coins for both; of many arms only the arm played and one other are looked at."""
     print("\n6. with a half-life / without, time of the processor (median, least, most)")
-    print(
-        "| learner | n | half-life | losses | simulated | ask + tell |\n|---|---|---|---|---|---|"
-    )
-    flat, clear = StochasticGap(0.0), StochasticGap(0.4)
-    usual = [(10, 1000, flat), (10, 1000, clear), (10, 10_000, flat), (10, 10_000, clear)]
+    print("| learner | n | half-life | gap | simulated | ask + tell |\n|---|---|---|---|---|---|")
+    few = [(10, h, gap) for h in (1000, 10_000) for gap in (0.0, 0.1, 0.4)]
     for cls in (CostSCB, AdaINF):
-        for n, h, losses in (*usual, (100_000, 100_000, StochasticGap(0.1))):
+        for n, h, gap in (*few, (100_000, 100_000, 0.1)):
+            losses = StochasticGap(gap)
             rounds = max(100_000, 10 * h if n > 10 else 0)
             cells = []
             for how in (simulated, asked):
@@ -246,8 +244,8 @@ def forgetting_against_not(turns: int) -> None:
                 times = interleaved(plays, turns, time.process_time)
                 found = sorted(x / y for x, y in zip(times["with"], times["without"], strict=True))
                 cells.append(f"{statistics.median(found):.2f} [{found[0]:.2f}, {found[-1]:.2f}]")
-            what = f"coins, gap {losses.gap}"
-            print(f"| {cls.__name__} | {n:,} | {h:,} | {what} | {' | '.join(cells)} |", flush=True)
+            cells += [""] * (2 - len(cells))
+            print(f"| {cls.__name__} | {n:,} | {h:,} | {gap} | {' | '.join(cells)} |", flush=True)
 
 
 def simulated(learner: Learner, losses: StochasticGap, rounds: int) -> None:
