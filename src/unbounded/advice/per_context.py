@@ -5,9 +5,11 @@ region, {region, tier} one per pair. In every round the learner that each split 
 recommends its own distribution p_s over the arms, and an arm is drawn from q = sum_s w_s p_s. All
 of these learners then learn from the loss, divided by the mixture's probability q_k instead of
 their own, so that none must wait to be followed. The weights w are FTRL's with the 1/2-Tsallis
-entropy on the estimates y_s = p_{s,k} (l - B) / q_k of the splits' losses, where B is the mean loss
-so far. A share 1 / sqrt(t) of them is in proportion to the number of kinds that a split has,
-because many learners take longer to find out. No regret bound is known (docs/theory/advice.md).
+entropy on the estimates y_s = z_{s,k} (l - B) / max(q_k, 1/20), where B is the mean loss so far and
+z_s lies halfway between p_s and the arm with the least mean loss in this kind: fine splits are
+judged by what they know, too, and not only by what they pay while they learn. Estimates of requests
+of other kinds count half. A share 2 / N^(3/4) of the weights is in proportion to the number of
+kinds that a split has. No regret bound is known (docs/theory/advice.md).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from unbounded.bandits.cost_scb import CostSCB
 from unbounded.bandits.cost_scb_ix import CostSCBIX
 from unbounded.bandits.scb import SCB
 from unbounded.bandits.scb_ix import SCBIX
-from unbounded.core.arrays import Vector
+from unbounded.core.arrays import Matrix, Vector
 from unbounded.io import write_atomic
 from unbounded.learners import persistence as documents
 from unbounded.learners.bandit import Choice, Learner
@@ -41,8 +43,10 @@ from unbounded.validation import ArgumentTypeError, ArgumentValueError, checked_
 
 _ANY_PROBABILITY = (AdaINF, CostSCB, CostSCBIX, SCB, SCBIX)  # divide by what the ask remembers
 _MOST_FACTORS = 4  # of which all subsets are tried
-_RATE = 2.0  # c
-_EXPLORED = 1.0  # times 1 / sqrt(t): the share of the weights that does not follow the losses
+_RATE = 4.0  # c
+_EXPLORED = 2.0  # times N^(-3/4): the share of the weights that does not follow the losses
+_OTHERS = 0.5  # how much losses of other kinds of requests count
+_LEAST_PROBABILITY = 0.05  # that weights divide by
 _LEAST_UNIT = -1100
 _KINDS = (str, int, float, bool, type(None))
 
@@ -50,24 +54,29 @@ _KINDS = (str, int, float, bool, type(None))
 class Mixture:
     """The weights of the splits, and what they follow from; all in units of 2^e."""
 
-    def __init__(self, splits: int, half_life: int | None) -> None:
-        self.L = [0.0] * splits
+    def __init__(self, splits: int, decay: float) -> None:
         self.kinds = np.zeros(splits)  # that were seen
-        self.Z = 0.0  # the sum of squares
+        self.rows: dict[tuple[Hashable, ...], int] = {}  # of the finest kinds, in what follows
+        self.L = np.zeros((0, splits))
+        self.Z = np.zeros(0)  # sums of squares
+        self.N = np.zeros(0)  # rounds, weighted
         self.C = 0.0  # the largest |l - B|: in [0.5, 1), or 0
         self.e = 0
         self.B = 0.0  # the mean loss, in the unit of the losses
-        self.N = 0.0  # rounds, weighted
-        self._decay = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+        self._decay = decay
 
-    def weights(self) -> Vector:
-        """Return w."""
-        K = len(self.L)
+    def weights(self, kind: tuple[Hashable, ...] | None = None) -> Vector:
+        """Return w for requests of a finest kind; those of one that was not seen by default."""
+        K = self.kinds.size
         if K == 1 or self.C == 0.0:
             return np.full(K, 1.0 / K)
-        eta = _RATE / math.sqrt(self.C * self.C + self.Z)
-        least = min(self.L)
-        excess = [eta * (L - least) for L in self.L]
+        L, Z, N = _OTHERS * self.L.sum(axis=0), _OTHERS**2 * self.Z.sum(), _OTHERS * self.N.sum()
+        row = self.rows.get(kind) if kind is not None else None
+        if row is not None:
+            L = L + (1.0 - _OTHERS) * self.L[row]
+            Z += (1.0 - _OTHERS**2) * self.Z[row]
+            N += (1.0 - _OTHERS) * self.N[row]
+        excess = ((L - L.min()) * (_RATE / math.sqrt(self.C * self.C + Z))).tolist()
         x = -2.0 * math.sqrt(K)  # the normalizer is between this and -2; Newton from the left
         for _ in range(100):
             roots = [2.0 / (d - x) for d in excess]
@@ -76,23 +85,32 @@ class Mixture:
             if abs(step) <= 1e-12:
                 break
         w = np.array([4.0 / (d - x) ** 2 for d in excess])
-        share = min(0.5, _EXPLORED / math.sqrt(self.N + 1.0))
+        share = min(0.5, _EXPLORED * (N + 1.0) ** -0.75)
         found: Vector = (1.0 - share) * w / w.sum() + share * self.kinds / self.kinds.sum()
         return found
 
-    def learn(self, loss: float, columns: Vector, w: Vector, q_k: float) -> None:
-        """Learn from a loss; ``columns`` are the p_{s,k}, ``w`` and ``q_k`` those of the ask."""
-        self.N = self.N * self._decay + 1.0
-        half = (0.5 * loss - 0.5 * self.B) / self.N  # loss - B may overflow
+    def learn(
+        self, kind: tuple[Hashable, ...], loss: float, columns: Vector, w: Vector, q_k: float
+    ) -> None:
+        """Learn from a loss; ``columns`` are the z_{s,k}, ``w`` and ``q_k`` those of the ask."""
+        row = self.rows.setdefault(kind, len(self.rows))
+        if row == self.Z.size:
+            self.L = np.vstack([self.L, np.zeros(self.kinds.size)])
+            self.Z, self.N = np.append(self.Z, 0.0), np.append(self.N, 0.0)
+        if self._decay < 1.0:
+            self.L *= self._decay
+            self.Z *= self._decay * self._decay
+            self.N *= self._decay
+        self.N[row] += 1.0
+        half = (0.5 * loss - 0.5 * self.B) / float(self.N.sum())  # loss - B may overflow
         self.B = self.B + half + half
         mantissa, exponent = math.frexp(0.5 * loss - 0.5 * self.B)
         if mantissa != 0.0 and (self.C == 0.0 or exponent + 1 > self.e):
             self._rescale(exponent + 1)
         distance = 2.0 * math.ldexp(0.5 * loss - 0.5 * self.B, -self.e)
-        y = columns * (distance / q_k)
-        self.L = [L * self._decay + float(one) for L, one in zip(self.L, y, strict=True)]
-        squares = float((w * np.sqrt(w) * (y - distance) ** 2).sum())
-        self.Z = self.Z * self._decay * self._decay + squares
+        y = columns * (distance / max(q_k, _LEAST_PROBABILITY))
+        self.L[row] += y
+        self.Z[row] += float((w * np.sqrt(w) * (y - distance) ** 2).sum())
         self.C = max(self.C * self._decay, abs(distance))
         fall = math.frexp(self.C)[1]
         if fall < 0:  # it forgets
@@ -101,28 +119,32 @@ class Mixture:
     def _rescale(self, e: int) -> None:
         """Make 2^e the unit; below the smallest loss all is forgotten."""
         if self.C == 0.0 or e < _LEAST_UNIT:
-            self.L, self.Z, self.C = [0.0] * len(self.L), 0.0, 0.0
-        self.L = [math.ldexp(L, self.e - e) for L in self.L]
-        self.C, self.Z = math.ldexp(self.C, self.e - e), math.ldexp(self.Z, 2 * (self.e - e))
+            self.L[:], self.Z[:], self.C = 0.0, 0.0, 0.0
+        self.L = np.ldexp(self.L, self.e - e)
+        self.Z = np.ldexp(self.Z, 2 * (self.e - e))
+        self.C = math.ldexp(self.C, self.e - e)
         self.e = max(e, _LEAST_UNIT)
 
     def kept(self) -> list[Any]:
         """Return what it knows, as JSON."""
-        return [self.L, self.Z, self.C, self.e, self.B, self.N]
+        numbers = [self.L.tolist(), self.Z.tolist(), self.N.tolist()]
+        return [list(self.rows), *numbers, self.C, self.e, self.B]
 
     def restore(self, kept: list[Any]) -> None:
         """Become what `kept` was taken of, or raise a ValueError."""
-        L, Z, C, e, B, N = kept
-        numbers = [*L, Z, C, B, N]
-        if len(L) != len(self.L) or not all(
-            type(one) is float and math.isfinite(one) for one in numbers
-        ):
+        kinds, L, Z, N, C, e, B = kept
+        rows = {tuple(kind): row for row, kind in enumerate(kinds)}
+        arrays = [np.array(one, dtype=np.float64) for one in (L, Z, N)]
+        G = len(rows)
+        arrays[0] = arrays[0].reshape(G, self.kinds.size)
+        fits = len(kinds) == G and arrays[1].shape == arrays[2].shape == (G,)
+        if not fits or not all(np.isfinite(one).all() for one in [*arrays, C, B]):
             raise ValueError("there are no such weights")
-        if type(e) is not int or abs(e) > -_LEAST_UNIT or min(Z, N) < 0.0:
+        if type(e) is not int or abs(e) > -_LEAST_UNIT or min([*Z, *N, 0.0]) < 0.0:
             raise ValueError("there are no such weights")
         if not (C == 0.0 or 0.5 <= C < 1.0):
             raise ValueError("there is no such unit")
-        self.L, self.Z, self.C, self.e, self.B, self.N = L, Z, C, e, B, N
+        self.rows, (self.L, self.Z, self.N), self.C, self.e, self.B = rows, arrays, C, e, B
 
 
 class PerContext:
@@ -177,6 +199,9 @@ class PerContext:
             raise ArgumentTypeError("learner", f"must be one of {names}, got {shown(learner)}")
         if learner.rounds or learner.outstanding:
             raise ArgumentValueError("learner", f"must be fresh, got {learner!r}")
+        half_life = learner.settings.get("half_life")
+        if not isinstance(half_life, int | None):
+            raise ArgumentValueError("learner", f"must have a half_life in rounds, got {learner!r}")
         if factors is None and key is None:
             raise ArgumentTypeError("factors", "or key is needed: what tells requests apart?")
         self._template = learner
@@ -185,10 +210,12 @@ class PerContext:
         self.factors = _checked_factors(("key",) if factors is None else factors)
         self.splits = _checked_splits(self.factors, splits)
         self._cells: dict[tuple[int, tuple[Any, ...]], Learner] = {}
-        self._mixture = Mixture(len(self.splits), learner.settings.get("half_life"))
+        self._means: dict[tuple[int, tuple[Any, ...]], Matrix] = {}  # losses of each arm, and means
+        self._decay = 1.0 if half_life is None else 2.0 ** (-1.0 / half_life)
+        self._mixture = Mixture(len(self.splits), self._decay)
         self._bits = bit_generator(seed)
         self._rng = Generator(self._bits)
-        self._records: dict[int, tuple[Any, ...]] = {}  # arm, q_k, cells with tickets, p_{.,k}, w
+        self._records: dict[int, tuple[Any, ...]] = {}  # arm, q_k, cells with tickets, z_{.,k}, w
         self._asked = 0
         self._identity = Issuer.of(secrets.token_hex(8), learner._arm_names)
         self._inherited: dict[int, str] = {}  # who issued the tickets that are not ours
@@ -213,7 +240,7 @@ class PerContext:
             self._template.probabilities(**_given(available))  # errors, before anything changes
             cells = [self._cell(*kind) for kind in kinds]
             rows = np.array([cell.probabilities(**_given(available)) for cell in cells])
-            w = self._mixture.weights()
+            w = self._mixture.weights(self._finest(kinds))
             q = (w[:, None] * rows).sum(axis=0)
             q /= q.sum()
             arm = _drawn(q, self._rng.random())
@@ -226,7 +253,9 @@ class PerContext:
                 tickets.append(number)
             number = self._asked
             self._asked += 1
-            self._records[number] = (arm, float(q[arm]), kinds, tickets, rows[:, arm].copy(), w)
+            leads = [_lead(self._means[kind], p) for kind, p in zip(kinds, rows, strict=True)]
+            z = 0.5 * rows[:, arm] + 0.5 * np.array(leads)[:, arm]
+            self._records[number] = (arm, float(q[arm]), kinds, tickets, z, w)
             return Choice(arm, float(q[arm]), number, self._identity)
 
     def tell(
@@ -245,11 +274,12 @@ class PerContext:
             raise TypeError("tell() needs loss= or reward=, and not both")
         value = checked_loss("loss", loss) if reward is None else -checked_loss("reward", reward)
         with self._lock:
-            number, (_, q_k, kinds, tickets, columns, w) = self._held(choice)
+            number, (arm, q_k, kinds, tickets, columns, w) = self._held(choice)
             for kind, ticket in zip(kinds, tickets, strict=True):
                 cell = self._cells[kind]
                 cell.tell(cell.outstanding[ticket], value)
-            self._mixture.learn(value, columns, w, q_k)
+                _average(self._means[kind], arm, value, self._decay)
+            self._mixture.learn(self._finest(kinds), value, columns, w, q_k)
             del self._records[number]
             heard, self._heard[:] = self._heard[:], []
         for text, category in heard:  # when all have learned: a warning may be an error
@@ -291,6 +321,11 @@ class PerContext:
                 )  # fmt: skip
         return [(s, tuple(values[name] for name in split)) for s, split in enumerate(self.splits)]
 
+    def _finest(self, kinds: list[tuple[int, tuple[Any, ...]]]) -> tuple[Any, ...]:
+        """Return the values of all factors that any split has."""
+        pairs = (zip(self.splits[split], kind, strict=True) for split, kind in kinds)
+        return tuple({name: value for pair in pairs for name, value in pair}.values())
+
     def _cell(self, split: int, kind: tuple[Hashable, ...]) -> Learner:
         cell = self._cells.get((split, kind))
         if cell is None:
@@ -299,6 +334,7 @@ class PerContext:
             given = {**template.get_params(), "seed": seed}
             cell = self._cells[split, kind] = type(template)(**given)
             cell._heard = self._heard
+            self._means[split, kind] = np.zeros((2, template.n_arms))
             self._mixture.kinds[split] += 1.0
         return cell
 
@@ -319,15 +355,18 @@ class PerContext:
         """Return the numbers of the choices that were not told."""
         return list(self._records)
 
-    def weights(self) -> dict[tuple[str, ...], float]:
-        """Return how far each split is followed."""
-        return dict(zip(self.splits, self._mixture.weights().tolist(), strict=True))
+    def weights(self, context: Any = None) -> dict[tuple[str, ...], float]:
+        """Return how far each split is followed for a request, by default for a new kind of one."""
+        kind = None if context is None else self._finest(self._kinds(context))
+        return dict(zip(self.splits, self._mixture.weights(kind).tolist(), strict=True))
 
     def probabilities(self, context: Any, *, available: ArrayLike | None = None) -> Vector:
         """Return the distribution that `ask` with these arguments samples from."""
-        cells = [self._cells.get(kind, self._template) for kind in self._kinds(context)]
+        kinds = self._kinds(context)
+        cells = [self._cells.get(kind, self._template) for kind in kinds]
         rows = np.array([cell.probabilities(**_given(available)) for cell in cells])
-        q: Vector = (self._mixture.weights()[:, None] * rows).sum(axis=0)
+        w = self._mixture.weights(self._finest(kinds))
+        q: Vector = (w[:, None] * rows).sum(axis=0)
         return np.asarray(q / q.sum())
 
     def __repr__(self) -> str:
@@ -355,7 +394,10 @@ class PerContext:
             fields = {
                 "learner": self._template.spec.name, "kept": self._template.save(),
                 "factors": None if self._one else self.factors, "splits": self.splits,
-                "cells": [[split, kind, one.save()] for (split, kind), one in self._cells.items()],
+                "cells": [
+                    [split, kind, one.save(), self._means[split, kind].tolist()]
+                    for (split, kind), one in self._cells.items()
+                ],
                 "mixture": self._mixture.kept(), "asked": self._asked, "outstanding": outstanding,
                 "generator": documents.generator_fields(self._bits),
             }  # fmt: skip
@@ -383,15 +425,19 @@ class PerContext:
         splits, template = fields["splits"], made.load(fields["kept"])
         found = cls(template, fields["factors"], key=key, splits=splits)
         documents.restore_generator(found._bits, fields["generator"])
-        for split, kind, text in fields["cells"]:
+        for split, kind, text, means in fields["cells"]:
             cell = made.load(text)
             fits = cell.settings == template.settings and 0 <= split < len(found.splits)
             if not fits or len(kind) != len(found.splits[split]):
                 raise ValueError("it has another learner among its own")
             cell._heard = found._heard
             found._cells[split, tuple(kind)] = cell
+            found._means[split, tuple(kind)] = np.array(means, dtype=np.float64)
         for split, _ in found._cells:
             found._mixture.kinds[split] += 1.0
+        for one in found._means.values():
+            if one.shape != (2, found.n_arms) or not (np.isfinite(one).all() and one[0].min() >= 0):
+                raise ValueError("there are no such means")
         found._mixture.restore(fields["mixture"])
         found._asked = documents.whole_number(fields["asked"], 2**53)
         for number, issuer, arm, q_k, tickets, columns, w, keys in fields["outstanding"]:
@@ -452,6 +498,26 @@ def _with_probability(info: Any, p: float, q: float) -> Any:
     if isinstance(info, SideAsk):
         return info._replace(info=info.info - p + q)
     return info - p + q
+
+
+def _lead(means: Matrix, p: Vector) -> Vector:
+    """Return all probability on the arm with the least mean loss; ``p`` as long as none is known,
+    whose arms of probability 0 sleep."""
+    known = (means[0] > 0.0) & (p > 0.0)
+    if not known.any():
+        return p
+    found = np.zeros(p.size)
+    found[np.where(known, means[1], np.inf).argmin()] = 1.0
+    return found
+
+
+def _average(means: Matrix, arm: int, loss: float, decay: float) -> None:
+    """Learn the mean loss of an arm."""
+    means[0] *= decay
+    means[0, arm] += 1.0
+    half = (0.5 * loss - 0.5 * means[1, arm]) / means[0, arm]  # loss - mean may overflow
+    means[1, arm] += half
+    means[1, arm] += half
 
 
 def _drawn(q: Vector, u: float) -> int:
