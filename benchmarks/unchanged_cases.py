@@ -203,7 +203,9 @@ _CONCAVE = (
     "a step along a direction of ascent is taken at last, by Armijo's condition or by Wolfe's: no "
     "arguments are known for which forty tries fail, of any size that floats have"
 )
+_LONG = "the other end of a box is 1 to rounding only after some million visits: tests of the box"
 UNREACHED: dict[str, str] = {
+    "confidence._about: break": _LONG,
     "kl._line_search: return trial, False": _CONCAVE,
     "kl._ascend: steps = limit  # nothing more to gain: certify what there is": _CONCAVE,
     "kl._ascend: assign(v, W.v_old)": _CONCAVE,

@@ -282,11 +282,11 @@ def _about(P_bar: float, level: float) -> tuple[float, float]:
     rest = level - (P_bar * math.log(P_bar) if P_bar > 0.0 else 0.0)
     p = min(p, 1.0 - (1.0 - P_bar) * math.exp(-rest / (1.0 - P_bar)))
     for _ in range(9):  # convex, hence from the right
+        if not P_bar < p < 1.0:
+            break
         slope = (p - P_bar) / (p * (1.0 - p))
         step = (_divergence(P_bar, p) - level) / slope
         p -= step
-        if not P_bar < p < 1.0:
-            break
         width = (1e-12 + 1e-13 * level) / slope
         if abs(step) < 0.1 * width:
             return p - width, p + width
