@@ -459,7 +459,10 @@ class Interrupt(BaseException):
     """What a handler raises, as gunicorn's raises SystemExit."""
 
 
-@pytest.mark.filterwarnings("ignore:.* was deleted while still open:ResourceWarning")  # by psycopg
+@pytest.mark.filterwarnings(  # in psycopg an interrupt can lose a connection, which is closed later
+    "ignore:.* was deleted while still open:ResourceWarning",
+    "ignore:Exception ignored in. <function BaseConnection:pytest.PytestUnraisableExceptionWarning",
+)
 @pytest.mark.parametrize("staleness", [0, 8])
 @pytest.mark.parametrize("every", [31, pytest.param(5, marks=pytest.mark.long)])
 def test_wherever_an_interrupt_comes_nothing_stays_behind(
