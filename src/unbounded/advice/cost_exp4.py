@@ -35,6 +35,7 @@ from unbounded.core.ceiling import (
 from unbounded.core.discounting import checked_half_life
 from unbounded.jit.kernel import assign, kernel
 from unbounded.learners.bandit import BanditSpec, NumberOrNames, Seed
+from unbounded.learners.costs import Costs
 from unbounded.validation import checked_constant, checked_count
 
 
@@ -116,7 +117,7 @@ def bound(n: int, N: int, T: int, delta: float, m: int = 1) -> float:
     return 4.0 * math.sqrt(n * T * log_N) + (math.sqrt(n * T / log_N) + 1.0) * log_2 + m
 
 
-class CostExp4(AdvisedLearner):
+class CostExp4(AdvisedLearner, Costs):
     """Bandit for costs that follows experts, with a regret bound against the best of them.
 
     Experts are rules, models or people: each recommends an arm, or a distribution over the arms,
@@ -198,11 +199,6 @@ class CostExp4(AdvisedLearner):
 
     def _rate(self, breadth: int) -> float:
         return self._eta(self._params, self._state(), breadth)
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))
 
     def _tenfold(self) -> tuple[float, float]:
         return self._params.lower, self._params.lower + 10.0 * self.scale

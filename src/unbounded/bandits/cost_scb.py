@@ -31,6 +31,7 @@ from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.interpreter import interpreted, quietly
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.costs import Costs
 from unbounded.learners.spec import SideAsk
 from unbounded.validation import (
     ArgumentTypeError,
@@ -215,7 +216,7 @@ def scale_bound(n: int, T: int, m: int = 1, rate: float = 2.0, nu: float = 1.0) 
     return (4.0 / rate + rate) * math.sqrt(n * T) + m + nu * n * math.log1p(T / n)
 
 
-class CostSCB(Learner):
+class CostSCB(Learner, Costs):
     """Bandit for costs: losses with a known lower bound, and of unknown size above it.
 
     Seconds, dollars, errors: where a lower bound on the losses is known, and losses near it occur,
@@ -370,11 +371,6 @@ class CostSCB(Learner):
                 "delayed='unadjusted'"
             )
         super()._drop(number)
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))
 
     def _tenfold(self) -> tuple[float, float]:
         return self._params.lower, self._params.lower + 10.0 * self.scale

@@ -27,6 +27,7 @@ from unbounded.core.simplex import shannon_arms, sleeping
 from unbounded.core.simplex.shannon_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.costs import Costs
 from unbounded.learners.spec import SideAsk
 from unbounded.validation import checked_constant, checked_count
 
@@ -144,7 +145,7 @@ def bound_for_delta(n: int, T: int, delta: float, m: int = 1) -> float:
     return 4.0 * math.sqrt(n * T * iota) + 0.7 * math.sqrt(n * T / iota) + math.log(2.0 / delta) + m
 
 
-class CostSCBIX(Learner):
+class CostSCBIX(Learner, Costs):
     """Bandit for costs whose realized regret is bounded with high probability.
 
     Parameters
@@ -212,11 +213,6 @@ class CostSCBIX(Learner):
         self._start(params, seed, checked)
         self._least = self._low = least
         self._watching = outliers != 0  # where one is expected, it does no harm
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))
 
     def _tenfold(self) -> tuple[float, float]:
         return self._params.lower, self._params.lower + 10.0 * self.scale

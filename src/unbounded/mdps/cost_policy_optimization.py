@@ -53,6 +53,7 @@ from unbounded.core.occupancy.seen import Seen, fits, nothing_seen, observe
 from unbounded.core.scaled import added, sums_from, widths
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners import persistence as documents
+from unbounded.learners.costs import Costs
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.mdps.steps.loss_ranges import as_given, checked_least
 from unbounded.validation import checked_constant, checked_count, checked_within
@@ -278,7 +279,7 @@ def weigh(state: State, eta: float, factor: float, first: int, end: int) -> None
         state.pi[p] /= total
 
 
-class CostPolicyOptimization(MDPLearner):
+class CostPolicyOptimization(MDPLearner, Costs):
     """Policy optimization for large layered MDPs with costs, with a regret bound.
 
     Like `PolicyOptimization` it works state by state, and keeps only the transitions that it has
@@ -370,11 +371,6 @@ class CostPolicyOptimization(MDPLearner):
         """What the losses of each layer are clipped at, above ``lower``."""
         ceilings = self._state().ceilings
         return widths(ceilings.C, ceilings.e)
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))
 
     @property
     def transitions_seen(self) -> int:

@@ -43,6 +43,7 @@ from unbounded.core.occupancy.reach import within_reach
 from unbounded.core.occupancy.solver.ftrl import PROGRAM
 from unbounded.core.scaled import widths
 from unbounded.jit.kernel import kernel
+from unbounded.learners.costs import Costs
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.mdps import discounted_cost_scb_rl
 from unbounded.mdps.steps import boxes as confidence_set
@@ -161,7 +162,7 @@ def _chosen(profile: str, **constants: float | None) -> Constants:
     )  # fmt: skip
 
 
-class CostSCBRL(MDPLearner):
+class CostSCBRL(MDPLearner, Costs):
     """Learner for layered MDPs with costs: losses with a known lower bound, of any size above it.
 
     Where a lower bound on the losses is known, and losses near it occur, this learns from the first
@@ -314,11 +315,6 @@ class CostSCBRL(MDPLearner):
         """What the losses of each layer are clipped at, above ``lower``."""
         ceilings = self._state().ceilings
         return widths(ceilings.C, ceilings.e)
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))
 
     def occupancy(self) -> Vector:
         """Return the FTRL solution q~ over pairs, flat."""

@@ -33,6 +33,7 @@ from unbounded.core.simplex.ftrl import total
 from unbounded.core.simplex.sampling import Law, blend, new_law
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.costs import Costs
 from unbounded.validation import ArgumentValueError, checked_constant, checked_count
 
 
@@ -115,7 +116,7 @@ def bound(n: int, T: int, window: int, switches: int = 0, m: int = 1, rate: floa
     return (log * (blocks + switches) + 1.4 * blocks) / eta + 0.5 * eta * n * T + m * blocks
 
 
-class FixedShare(Learner):
+class FixedShare(Learner, Costs):
     """Exponential weights that follow a changing best arm and a changing scale, for costs.
 
     It must be given a lower bound on the losses, and a number of rounds in which the best arm
@@ -169,8 +170,3 @@ class FixedShare(Learner):
         eta = checked_constant("rate", rate) * usual_rate(n_arms, rounds)
         self._start(Params(n_arms, least, m, rounds, eta), seed)
         self._least = self._low = least
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))

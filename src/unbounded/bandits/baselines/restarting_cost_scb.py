@@ -31,6 +31,7 @@ from unbounded.core.simplex.sampling import fill, make_uniform
 from unbounded.core.simplex.tsallis_arms import Arms
 from unbounded.jit.kernel import kernel
 from unbounded.learners.bandit import BanditSpec, Learner, NumberOrNames, Seed
+from unbounded.learners.costs import Costs
 from unbounded.validation import (
     ArgumentTypeError,
     checked_constant,
@@ -169,7 +170,7 @@ def bound(n: int, T: int, every: int, switches: int = 0, m: int = 1) -> float:
     return math.ceil(T / every) * cost_scb.paid_bound(n, every, m) + switches * every
 
 
-class RestartingCostSCB(Learner):
+class RestartingCostSCB(Learner, Costs):
     """CostSCB from scratch every so many rounds, or whenever a test finds a change.
 
     It must be given a lower bound on the losses and, instead of a half-life, the number of rounds
@@ -238,11 +239,6 @@ class RestartingCostSCB(Learner):
         inner = cost_scb.Params(n_arms, least, K, False, cost_scb.PAID, 2.0, 1.0, False)
         self._start(Params(n_arms, rounds, test, threshold, drift, samples, inner), seed)
         self._least = self._low = least
-
-    @property
-    def below(self) -> int:
-        """Return the number of losses below ``lower``, which were taken as ``lower``."""
-        return int(self._scalar("below"))
 
     @property
     def restarts(self) -> int:
