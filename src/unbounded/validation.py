@@ -31,12 +31,15 @@ _CONSTANTS = 1e-50, 1e50  # of learners
 
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_COMPILING = os.path.join(_PACKAGE, "jit", "schedule.py")
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """Warn of the line of the user's program that led here."""
+    """Warn of the line of the user's program that led here; not of a learner made to compile it."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_code.co_filename == _COMPILING:
+            return
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
 

@@ -15,6 +15,7 @@ from slow.discounted import Clock, top
 from unbounded import AdaINF, CostSCB, CostSCBIX, Uniform, simulate
 from unbounded.adversaries import Changing, RandomChanges
 from unbounded.durable import Durable
+from unbounded.jit import schedule
 
 pytestmark = pytest.mark.filterwarnings("ignore::unbounded.ScaleWarning")  # rises are meant
 
@@ -599,10 +600,12 @@ def test_durable_with_delayed_losses_and_another_half_life(tmp_path):
 
 
 @pytest.mark.parametrize("cls", [CostSCB, CostSCBIX, AdaINF])
-def test_a_half_life_below_the_number_of_arms_is_warned_of_once(cls):
+def test_a_half_life_below_the_number_of_arms_is_warned_of_once(cls, monkeypatch):
+    monkeypatch.setattr(schedule, "_steps", {})
     with pytest.warns(UserWarning, match="half_life=9 .* 10: .* 300") as seen:
-        cls(10, half_life=9, seed=0)
+        learner = cls(10, half_life=9, seed=0)
     assert len(seen) == 1
     assert seen[0].filename == __file__
     with warnings.catch_warnings(action="error"):
         cls(10, half_life=10, seed=0)  # the control
+        learner._steps._warm_up()  # plays another learner of the same settings
