@@ -21,6 +21,7 @@ from unbounded import (
     Exp3P,
     Exp3S,
     PythonLearner,
+    PythonMDPLearner,
     TsallisINF,
     UniformPolicy,
     compare,
@@ -92,6 +93,25 @@ def test_so_do_arguments():
             call(**{name: one for name, one in given.items() if name != wrong}, bananas=1)
 
 
+class Even(PythonMDPLearner):
+    def __init__(self, layers, n_actions, *, sets=False, seed=None):
+        super().__init__(layers, n_actions, seed=seed)
+        if sets:
+            self.n_actions = n_actions
+
+    def policy(self):
+        return [np.full((n, self.n_actions), 1.0 / self.n_actions) for n in self.layers.sizes]
+
+    def update(self, states, actions, losses):
+        pass
+
+
+def test_the_number_of_actions_is_that_of_the_layers_unless_a_class_sets_it():
+    with pytest.raises(AttributeError, match=r"'n_actions': self\.layers\.n_actions"):
+        Even([1, 2], 2)
+    assert Even([1, 2], 2, sets=True).ask().policy[1].tolist() == [[0.5, 0.5]] * 2
+
+
 @pytest.mark.parametrize(
     ("play", "words"),
     [
@@ -99,7 +119,7 @@ def test_so_do_arguments():
         (lambda: simulate(SCBRL([1], 2), Switch(), 9), "learner must be a Learner.* not SCBRL"),
         (lambda: simulate(SCB(2), Switch, 9), r"adversary must be an object, as Switch\(\)"),
         (lambda: simulate(SCB(2), np.ones((9, 2)), 9), r"adversary .* take Replay\(losses\); got"),
-        (lambda: simulate_mdp(SCB(2), MDP, Stochastic(), 9), "learner must be an? MDPLearner"),
+        (lambda: simulate_mdp(SCB(2), MDP, Stochastic(), 9), "learner must be an MDPLearner"),
         (lambda: simulate_mdp(GUESS, MDP, Stochastic, 9), r"as Stochastic\(\)"),
         (lambda: simulate_mdp(GUESS, MDP, np.ones((9, 2)), 9), r"take MDPReplay\(losses\); got"),
         (lambda: simulate_mdp(GUESS, MDP.P, Stochastic(), 9), "mdp must be .*from_arrays"),

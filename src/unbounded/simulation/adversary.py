@@ -308,7 +308,8 @@ def check_adversary(given: object, kind: type, recorded: str, *takes: str) -> No
 def check_learner(given: object, kind: type, example: str) -> None:
     """Reject what is no learner of a ``kind``, as a class of learners is not."""
     if not isinstance(given, kind):
-        must = f"must be a {kind.__name__}, as {example} is, not {shown(given)}"
+        name = f"an {kind.__name__}" if kind.__name__.startswith("MDP") else f"a {kind.__name__}"
+        must = f"must be {name}, as {example} is, not {shown(given)}"
         raise ArgumentTypeError("learner", must)
 
 

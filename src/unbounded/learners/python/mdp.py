@@ -11,6 +11,7 @@ import numpy.typing as npt
 from unbounded.core.arrays import Integers, Vector
 from unbounded.core.occupancy.layout import Layers
 from unbounded.core.occupancy.mdp import Markov
+from unbounded.learners.arguments import Elsewhere
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
 from unbounded.learners.mdp_steps import OWN
 from unbounded.learners.python.bandit import in_python
@@ -184,3 +185,7 @@ class PythonMDPLearner(InPython, MDPLearner):
 
     def _check_state(self) -> None:
         pass  # what it plays was compared with what it played
+
+
+# A class may set it, as what its constructor was given.
+setattr(PythonMDPLearner, "n_actions", Elsewhere("n_actions", "self.layers.n_actions"))  # noqa: B010
