@@ -121,6 +121,24 @@ print(caller.outer(2.0))
 """
 
 
+def test_fields_in_another_order_are_seen(package):
+    """Of a NamedTuple that a kernel only takes as an argument; their types are the same."""
+    caller = package / "bandits_of_test" / "caller.py"
+    for order, hits in (("x y", "0"), ("x y", "1"), ("y x", "0"), ("x y", "1")):
+        first, second = order.split()
+        caller.write_text(
+            "from typing import NamedTuple\n"
+            "from unbounded.jit.kernel import counting_kernel as kernel\n"
+            f"class State(NamedTuple):\n    {first}: float\n    {second}: float\n"
+            "@kernel\n"
+            "def outer(state):\n    return state.x\n"
+        )
+        program = PROGRAM.replace("import outer", "import State, outer").replace(
+            "outer(2.0)", "outer(State(x=1.0, y=2.0))"
+        )
+        assert run(package, program)[:2] == ["1.0", hits]
+
+
 def test_an_edit_under_a_running_process_does_not_mislead_the_next(package):
     """The old code, which the process has imported, is not kept as the new."""
     assert run(package, EDITED) == ["30.0"]

@@ -347,7 +347,8 @@ class Cached:
 
     def _key(self, code: bytes, signature: Any) -> Any:
         chosen = tuple(str(getattr(numba.config, name, None)) for name in _SETTINGS)
-        return code, self._role, signature, _host(), VERSIONS, chosen
+        fields = tuple(kind._fields for kind in _classes(signature))  # no part of Numba's types
+        return code, self._role, signature, fields, _host(), VERSIONS, chosen
 
 
 @functools.cache
