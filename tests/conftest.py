@@ -32,6 +32,9 @@ evolution_stub.install()
 litellm_stub.install()
 
 
+collect_ignore = ["litellm_workers_app.py"]  # needs LiteLLM's proxy: tests/litellm_workers.py
+
+
 @pytest.fixture(params=tiered(EXAMPLES))
 def example(request: pytest.FixtureRequest) -> Example:
     return request.param

@@ -15,6 +15,7 @@ from tiers import first_only, tiered
 from unbounded import SCB, CostSCBRL, UniformPolicy, simulate, simulate_mdp
 from unbounded.adversaries import Growth, StochasticGap
 from unbounded.adversaries.mdps import Negative
+from unbounded.jit.kernel import direct
 
 ROUNDS, EPISODES = 80, 20
 SIZES = (3, 70)
@@ -75,7 +76,7 @@ def test_the_steps_are_those_that_were_chosen(change_over):
     assert learner._ask == learner._ask_interpreted
     assert learner._look is learner._steps.interpreted.look
     change_over(learner, True)
-    assert learner._ask is learner._steps.compiled.ask
+    assert learner._ask is direct(learner._steps.compiled.ask)
 
 
 def test_what_is_returned_is_plain(change_over):

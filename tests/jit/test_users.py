@@ -50,7 +50,7 @@ PLAY = """
 def play(cls):
     learner = cls(2, seed=0)
     learner.tell(learner.ask(), 1.0)
-    hits = sum(sum(e.stats.cache_hits.values()) for e in (learner._ask, learner._tell))
+    hits = sum(sum(e.stats.cache_hits.values()) for e in learner._steps.compiled[:2])
     return learner.scale, hits
 """
 ADVERSARY = """

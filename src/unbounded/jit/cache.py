@@ -371,7 +371,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _classes(kind: Any) -> Iterator[type]:
+def _classes(kind: Any) -> Iterator[Any]:
     """Yield the NamedTuple classes of a signature or a type."""
     if isinstance(kind, types.BaseNamedTuple):
         yield kind.instance_class

@@ -313,8 +313,8 @@ class CostPolicyOptimization(MDPLearner, Costs):
     ...     action = plan.act(0, 0)
     ...     actions, costs = [action, plan.act(1, action)], [0.0, 0.0 if action == 1 else 5e9]
     ...     learner.tell(plan, states=[0, action], actions=actions, losses=costs)
-    >>> bool(learner.policy().tables[0][0, 1] > 0.9)  # the other one leads to where it costs
-    True
+    >>> int(learner.policy().tables[0][0].argmax())  # the other one leads to where it costs
+    1
     >>> learner.thresholds.tolist()
     [0.0, 5000000000.0]
     """
