@@ -73,8 +73,10 @@ def test_steps_are_certified_feasible_and_agree_with_clarabel(seed):
         )
         reference = (reference + shift) / w.max()
         if status == "Solved":
-            assert F - reference <= 1e-7
-            assert F - reference >= -1e-6  # the reference is no better than its own tolerance
+            # Clarabel's point is outside by 1e-9, which its multipliers make some 1e-7 of the value
+            # (seed 252; less with a lower tolerance). The certificate is the sharper check.
+            assert abs(F - reference) <= 1e-6
+            assert solution.certificate.gap <= 1e-9 * w.max()
 
 
 def smooth_maximum(lo, hi, v, w, base):
