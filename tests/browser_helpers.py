@@ -61,7 +61,8 @@ class Browser:
         )
 
     def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        said = [entry["message"] for entry in self.driver.get_log("browser")]
+        return [one for one in said if not one.startswith("chrome:")]  # of the browser's own pages
 
     def requests(self) -> list[str]:
         events = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]

@@ -26,6 +26,7 @@ KILLED = "litellm.InternalServerError"
 
 @pytest.fixture(autouse=True)
 def _no_callbacks():
+    litellm.callbacks.clear()  # of pages that were tested before
     yield
     litellm.callbacks.clear()
 
