@@ -91,7 +91,7 @@ def test_states_that_differ_in_the_last_digits(database):
     for here in (True, False):
         text["versions"] = session.versions() if here else "numba of another host"
         forged = snapshot._replace(text=json.dumps(text))
-        arms._session.store.write(lambda: arms._session.store.keep("latest", forged))  # noqa: B023
+        arms._session.store.write(lambda: arms._session.store.keep("latest", forged))  # noqa: B023  # called at once
         if here:
             with pytest.raises(DurableError, match="does not lead"):
                 arms.verify()

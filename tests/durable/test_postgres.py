@@ -486,7 +486,7 @@ def test_wherever_an_interrupt_comes_nothing_stays_behind(
             key = str(point)
             if point % 2:
                 arms._session.before_fork()  # it connects again
-            interrupts += interrupted(lambda: play(key), point, Interrupt, where, CHECKED)  # noqa: B023
+            interrupts += interrupted(lambda: play(key), point, Interrupt, where, CHECKED)  # noqa: B023  # called at once
             assert not arms._session.lock.locked()
             other.forget(other.ask())  # nothing is locked
             play(key)

@@ -493,6 +493,7 @@ class AskTell(Repeatable, Generic[T]):
         self._forked = True
 
 
+# Set afterwards: in the class, type checkers would offer it.
 setattr(AskTell, "reset", Elsewhere("reset", "clone() makes a fresh one"))  # noqa: B010
 
 

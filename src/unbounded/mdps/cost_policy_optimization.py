@@ -46,15 +46,15 @@ from unbounded.core.arrays import (
     require,
 )  # fmt: skip
 from unbounded.core.ceiling import Ceilings, clip_each_above, new_ceilings
-from unbounded.core.occupancy import seen as transitions
 from unbounded.core.occupancy.layout import ACTIONS, PAIR, SIZE, STATE, Layers, horizon
 from unbounded.core.occupancy.mdp import Markov
-from unbounded.core.occupancy.seen import Seen, fits, nothing_seen, observe
+from unbounded.core.occupancy.seen import Seen, nothing_seen, observe
 from unbounded.core.scaled import added, sums_from, widths
 from unbounded.jit.kernel import kernel, subroutine
 from unbounded.learners import persistence as documents
 from unbounded.learners.costs import Costs
 from unbounded.learners.mdp import MDPLearner, MDPSpec, Seed, checked_layers
+from unbounded.mdps.policy_optimization import grown, room
 from unbounded.mdps.steps.loss_ranges import as_given, checked_least
 from unbounded.validation import checked_constant, checked_count, checked_within
 
@@ -105,18 +105,7 @@ def init(layers: Layers, params: Params) -> State:
     )  # fmt: skip
 
 
-def grown(state: State) -> State:
-    """Return the same with room for more transitions."""
-    return state._replace(seen=transitions.grown(state.seen))
-
-
 # Kernels
-
-
-@kernel
-def room(state: State) -> bool:
-    """Return whether the transitions of one more episode fit."""
-    return fits(state.R.size, state.seen)
 
 
 @kernel

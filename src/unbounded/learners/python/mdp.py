@@ -187,5 +187,5 @@ class PythonMDPLearner(InPython, MDPLearner):
         pass  # what it plays was compared with what it played
 
 
-# A class may set it, as what its constructor was given.
+# A class may set it, as what its constructor was given: for type checkers it is not declared here.
 setattr(PythonMDPLearner, "n_actions", Elsewhere("n_actions", "self.layers.n_actions"))  # noqa: B010
