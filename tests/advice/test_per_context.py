@@ -219,6 +219,7 @@ def test_a_forged_file_is_a_value_error():
         ((AdaINF(3), FACTORS), {"splits": []}), ((AdaINF(3), FACTORS), {"splits": [["other"]]}),
         ((AdaINF(3), FACTORS), {"splits": ["region"]}),
         ((AdaINF(3), FACTORS), {"splits": [[], []]}),
+        ((AdaINF(3),), {"key": ["region"]}),
     ],
 )  # fmt: skip
 def test_wrong_settings_raise(arguments, settings):

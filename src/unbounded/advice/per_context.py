@@ -204,6 +204,9 @@ class PerContext:
             raise ArgumentValueError("learner", f"must have a half_life in rounds, got {learner!r}")
         if factors is None and key is None:
             raise ArgumentTypeError("factors", "or key is needed: what tells requests apart?")
+        if key is not None and not callable(key):
+            must = f"must be a function of the context, got {shown(key)}: names are the factors"
+            raise ArgumentTypeError("key", must)
         self._template = learner
         self._one = factors is None
         self._key = key
