@@ -225,7 +225,7 @@ def test_a_forged_file_is_a_value_error():
 def test_wrong_settings_raise(arguments, settings):
     with pytest.raises((TypeError, ValueError)) as caught:
         PerContext(*arguments, **settings)
-    assert caught.value.argument in ("learner", "factors", "splits")
+    assert caught.value.argument in ("learner", "factors", "key", "splits")
 
 
 @pytest.mark.parametrize(
